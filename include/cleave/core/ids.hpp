@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+
+namespace cleave {
+
+/// Numbers that name different things have different types, so that none can stand in for another.
+enum class part_id : std::uint32_t {};        ///< a part of a graph, before it is cut
+enum class stage_id : std::uint32_t {};       ///< a piece of a graph, after it is cut
+enum class rank_id : std::uint32_t {};        ///< a process or thread that runs stages
+enum class microbatch_id : std::uint32_t {};  ///< a slice of the batch
+
+/// The part of a node that belongs to none.
+inline constexpr part_id no_part{0xffffffff};
+
+template <class T>
+concept id = requires { requires __is_enum(T); } && sizeof(T) == sizeof(std::uint32_t);
+
+/// The number behind an id, to index with.
+template <id Id>
+constexpr std::uint32_t index(Id i) {
+  return static_cast<std::uint32_t>(i);
+}
+
+}  // namespace cleave

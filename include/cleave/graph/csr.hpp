@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+namespace cleave {
+
+/// More nodes, values or operands than the index type can number; `with_snapshot` then takes the next wider one.
+class index_overflow : public std::length_error {
+ public:
+  index_overflow() : std::length_error("too many nodes, values or operands for this index type") {}
+};
+
+/// The index that names nothing.
+template <std::unsigned_integral Index>
+inline constexpr Index none = static_cast<Index>(-1);
+
+/// `n` as an index, if it fits below `none`.
+template <std::unsigned_integral Index>
+constexpr Index narrow(std::size_t n) {
+  if (n >= none<Index>) throw index_overflow();
+  return static_cast<Index>(n);
+}
+
+/// Lists of different lengths in two arrays (compressed sparse rows). A table without rows stands for an ability
+/// that the graph lacks: each of its lists reads as empty.
+template <std::unsigned_integral Index, class Item = Index>
+struct csr {
+  std::vector<Index> first{0};  ///< where list i begins; one more entry than there are lists
+  std::vector<Item> item;
+
+  std::size_t rows() const { return first.size() - 1; }
+  std::span<Item const> operator[](std::size_t i) const {
+    if (i >= rows()) return {};
+    return {item.data() + first[i], item.data() + first[i + 1]};
+  }
+  void add(Item const& x) { item.push_back(x); }           ///< to the list that is being written
+  void close() { first.push_back(narrow<Index>(item.size())); }  ///< ends it
+};
+
+}  // namespace cleave

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/graph/csr.hpp"
+
+namespace cleave {
+
+/// Where a value comes from.
+enum class source : std::uint8_t { node, input, state, constant };
+
+/// A graph as flat arrays: all that an algorithm sees. Nodes are numbered by their position in `nodes()`, values as
+/// they first appear. A *value* is what a slot holds between two writes; a *slot* is a value's handle, or memory that is
+/// written in place (then each write makes a new value in the same slot). An ability that the graph lacks is an empty array;
+/// whoever has costs from elsewhere fills `weight` and `bytes` by hand.
+template <std::unsigned_integral Index>
+struct basic_dense {
+  using index_type = Index;
+
+  csr<Index> operands;  ///< of a node: values, in argument order, then what its bodies capture
+  csr<Index> results;   ///< of a node: values, in order
+  csr<Index> after;     ///< of a node: nodes that it must follow although no value says so
+  csr<Index> users;     ///< of a value: nodes that read it, each once, in order
+
+  std::vector<Index> producer;  ///< of a value: its node, or none
+  std::vector<Index> slot;      ///< of a value
+  std::vector<Index> latest;    ///< of a slot: its last value
+  std::vector<source> from;     ///< of a value
+  std::vector<Index> inputs, state, outputs;  ///< values, in the caller's order
+
+  std::vector<Index> group;        ///< of a node: the first node of those that must share its stage
+  std::vector<char> replicable;    ///< of a node: copied to its users, never sent
+  std::vector<double> weight;      ///< of a node
+  std::vector<std::size_t> bytes;  ///< of a value; 0 = unknown
+  std::vector<Index> storage;      ///< of a value: equal where memory is shared
+  csr<Index, char> name;           ///< of a node; may be empty
+
+  std::size_t nodes() const { return operands.rows(); }
+  std::size_t values() const { return producer.size(); }
+
+  /// What messages call a node: its name and position, `conv1 (#4)`, or `#4`.
+  std::string label(std::size_t n) const {
+    auto const text = name[n];
+    auto const at = "#" + std::to_string(n);
+    return text.empty() ? at : std::string(text.begin(), text.end()) + " (" + at + ")";
+  }
+};
+
+using dense = basic_dense<std::uint32_t>;
+
+}  // namespace cleave
