@@ -11,12 +11,13 @@
 /// Page one of the library: what a graph is.
 ///
 /// An IR is adapted by a small class with the members below; nothing is specialised, registered or found by
-/// argument-dependent lookup. `nodes()` and `operands(n)` are all that is needed where a node is its own result. Each further
-/// concept is one rung, with one ability; an algorithm asks for the rungs that its body uses.
+/// argument-dependent lookup. `nodes()` and `operands(n)` are all that is needed where a node is its own
+/// result. Each further concept is one rung, with one ability; an algorithm asks for the rungs that its body
+/// uses.
 namespace cleave {
 
-/// A small value that names a node or a value: an index, a pointer, a descriptor. Where an IR's own type has no
-/// `std::hash`, name the node or value by a pointer or an index.
+/// A small value that names a node or a value: an index, a pointer, a descriptor. Where an IR's own type has
+/// no `std::hash`, name the node or value by a pointer or an index.
 template <class T>
 concept handle = std::regular<T> && requires(T t) {
   { std::hash<T>{}(t) } -> std::convertible_to<std::size_t>;
@@ -29,8 +30,8 @@ template <class Graph>
 using node_t = std::ranges::range_value_t<decltype(std::declval<Graph const&>().nodes())>;
 
 template <class Graph>
-using value_t =
-    std::ranges::range_value_t<decltype(std::declval<Graph const&>().operands(std::declval<node_t<Graph>>()))>;
+using value_t = std::ranges::range_value_t<decltype(std::declval<Graph const&>().operands(
+    std::declval<node_t<Graph>>()))>;
 
 /// Nodes that name what they produce.
 /// - `g.results(n)`  the values `n` produces, in order.
@@ -41,7 +42,8 @@ concept multi_result = requires(Graph const& g, node_t<Graph> n) {
 
 /// A computation, read as nodes that consume values which other nodes produce.
 /// - `g.nodes()`      every node once, each after the producers of its operands.
-/// - `g.operands(n)`  the values `n` consumes, in argument order. A value that no node produces comes from outside.
+/// - `g.operands(n)`  the values `n` consumes, in argument order. A value that no node produces comes from
+/// outside.
 /// - `g.results(n)`   may be left out where a node is its own only result (value_t is node_t).
 template <class Graph>
 concept dataflow_graph = requires(Graph const& g) {
@@ -79,7 +81,8 @@ concept function_graph = dataflow_graph<Graph> && requires(Graph const& g) {
   { g.outputs() } -> range_of<value_t<Graph>>;
 };
 
-/// - `g.state()`  parameters and buffers, disjoint from `inputs()`. Any other value that no node produces is a constant
+/// - `g.state()`  parameters and buffers, disjoint from `inputs()`. Any other value that no node produces is
+/// a constant
 ///                and is placed like state.
 template <class Graph>
 concept stateful_graph = function_graph<Graph> && requires(Graph const& g) {
@@ -98,14 +101,17 @@ concept aliasing_graph = tied_graph<Graph> && requires(Graph const& g, node_t<Gr
   { g.overwrites(n) } -> range_of<value_t<Graph>>;
 };
 
-/// - `g.replicable(n)`  running `n` again elsewhere costs nothing and gives the same (constants, shapes): it is copied into
-///                      each stage that needs it and its results are never sent, provided that all it needs is everywhere.
+/// - `g.replicable(n)`  running `n` again elsewhere costs nothing and gives the same (constants, shapes): it
+/// is copied into
+///                      each stage that needs it and its results are never sent, provided that all it needs
+///                      is everywhere.
 template <class Graph>
 concept replicating_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.replicable(n) } -> std::convertible_to<bool>;
 };
 
-/// - `g.portable(v)`  false where `v` cannot cross a boundary (objects, tokens, tuples): its producer and its readers
+/// - `g.portable(v)`  false where `v` cannot cross a boundary (objects, tokens, tuples): its producer and its
+/// readers
 ///                    stay together.
 template <class Graph>
 concept bounded_graph = dataflow_graph<Graph> && requires(Graph const& g, value_t<Graph> v) {
@@ -116,7 +122,8 @@ template <class Graph>
 using region_t =
     std::ranges::range_value_t<decltype(std::declval<Graph const&>().regions(std::declval<node_t<Graph>>()))>;
 
-/// Bodies of If, Loop and calls. What a body captures is an operand of the node that holds it; the snapshot sees to that.
+/// Bodies of If, Loop and calls. What a body captures is an operand of the node that holds it; the snapshot
+/// sees to that.
 /// - `g.regions(n)`    the bodies of `n`; of a region `r`:
 /// - `g.nodes(r)`      its nodes, in any order,
 /// - `g.arguments(r)`  the values it defines on entry,
@@ -130,7 +137,8 @@ concept nested_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<
   { g.yields(r) } -> range_of<value_t<Graph>>;
 };
 
-/// - `g.after(n)`  nodes that `n` must follow although no value says so (printing, random state): effects without memory.
+/// - `g.after(n)`  nodes that `n` must follow although no value says so (printing, random state): effects
+/// without memory.
 template <class Graph>
 concept effectful_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.after(n) } -> range_of<node_t<Graph>>;

@@ -9,7 +9,8 @@
 
 namespace cleave {
 
-/// More nodes, values or operands than the index type can number; `with_snapshot` then takes the next wider one.
+/// More nodes, values or operands than the index type can number; `with_snapshot` then takes the next wider
+/// one.
 class index_overflow : public std::length_error {
  public:
   index_overflow() : std::length_error("too many nodes, values or operands for this index type") {}
@@ -26,8 +27,8 @@ constexpr Index narrow(std::size_t n) {
   return static_cast<Index>(n);
 }
 
-/// Lists of different lengths in two arrays (compressed sparse rows). A table without rows stands for an ability
-/// that the graph lacks: each of its lists reads as empty.
+/// Lists of different lengths in two arrays (compressed sparse rows). A table without rows stands for an
+/// ability that the graph lacks: each of its lists reads as empty.
 template <std::unsigned_integral Index, class Item = Index>
 struct csr {
   std::vector<Index> first{0};  ///< where list i begins; one more entry than there are lists
@@ -38,7 +39,7 @@ struct csr {
     if (i >= rows()) return {};
     return {item.data() + first[i], item.data() + first[i + 1]};
   }
-  void add(Item const& x) { item.push_back(x); }           ///< to the list that is being written
+  void add(Item const& x) { item.push_back(x); }                 ///< to the list that is being written
   void close() { first.push_back(narrow<Index>(item.size())); }  ///< ends it
 };
 

@@ -7,16 +7,18 @@
 #include <vector>
 
 #include "cleave/graph/csr.hpp"
+#include "cleave/graph/label.hpp"
 
 namespace cleave {
 
 /// Where a value comes from.
 enum class source : std::uint8_t { node, input, state, constant };
 
-/// A graph as flat arrays: all that an algorithm sees. Nodes are numbered by their position in `nodes()`, values as
-/// they first appear. A *value* is what a slot holds between two writes; a *slot* is a value's handle, or memory that is
-/// written in place (then each write makes a new value in the same slot). An ability that the graph lacks is an empty array;
-/// whoever has costs from elsewhere fills `weight` and `bytes` by hand.
+/// A graph as flat arrays: all that an algorithm sees. Nodes are numbered by their position in `nodes()`,
+/// values as they first appear. A *value* is what a slot holds between two writes; a *slot* is a value's
+/// handle, or memory that is written in place (then each write makes a new value in the same slot). An
+/// ability that the graph lacks is an empty array; whoever has costs from elsewhere fills `weight` and
+/// `bytes` by hand.
 template <std::unsigned_integral Index>
 struct basic_dense {
   using index_type = Index;
@@ -26,10 +28,10 @@ struct basic_dense {
   csr<Index> after;     ///< of a node: nodes that it must follow although no value says so
   csr<Index> users;     ///< of a value: nodes that read it, each once, in order
 
-  std::vector<Index> producer;  ///< of a value: its node, or none
-  std::vector<Index> slot;      ///< of a value
-  std::vector<Index> latest;    ///< of a slot: its last value
-  std::vector<source> from;     ///< of a value
+  std::vector<Index> producer;                ///< of a value: its node, or none
+  std::vector<Index> slot;                    ///< of a value
+  std::vector<Index> latest;                  ///< of a slot: its last value
+  std::vector<source> from;                   ///< of a value
   std::vector<Index> inputs, state, outputs;  ///< values, in the caller's order
 
   std::vector<Index> group;        ///< of a node: the first node of those that must share its stage
@@ -45,8 +47,7 @@ struct basic_dense {
   /// What messages call a node: its name and position, `conv1 (#4)`, or `#4`.
   std::string label(std::size_t n) const {
     auto const text = name[n];
-    auto const at = "#" + std::to_string(n);
-    return text.empty() ? at : std::string(text.begin(), text.end()) + " (" + at + ")";
+    return cleave::label(std::string_view(text.data(), text.size()), n);
   }
 };
 

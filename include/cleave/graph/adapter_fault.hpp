@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cleave/core/error.hpp"
+#include "cleave/graph/captures.hpp"
+#include "cleave/graph/concepts.hpp"
+#include "cleave/graph/numbering.hpp"
+
+namespace cleave {
+
+/// A promise of an adapter that no concept can state.
+enum class broken_promise : std::uint8_t {
+  node_twice,       ///< `nodes()` lists a node twice
+  after_its_user,   ///< a node is listed after a user of its result
+  two_producers,    ///< a node produces what another node produces, or the same value twice
+  makes_argument,   ///< a node produces what `inputs()` or `state()` lists
+  follows_a_later,  ///< `after(n)` names a node that is listed later, or never
+  input_twice,      ///< `inputs()` or `state()` lists a value twice
+  input_and_state,  ///< a value is in both
+};
+
+/// Which promise, and where: a position in `nodes()`, for the last two in `inputs()` followed by `state()`.
+struct adapter_fault {
+  broken_promise what;
+  std::size_t at;
+
+  bool operator==(adapter_fault const&) const = default;
+};
+
+/// The sentence that follows the label of the place.
+constexpr char const* describe(broken_promise what) {
+  switch (what) {
+    case broken_promise::node_twice:
+      return "is listed twice";
+    case broken_promise::after_its_user:
+      return "is listed after a user of its result; list it in topological_order(g), each node after those "
+             "it needs";
+    case broken_promise::two_producers:
+      return "produces a value that is produced already";
+    case broken_promise::makes_argument:
+      return "produces a value that inputs() or state() lists";
+    case broken_promise::follows_a_later:
+      return "follows, by after(n), a node that is not listed before it";
+    case broken_promise::input_twice:
+      return "is listed twice in inputs() and state()";
+    case broken_promise::input_and_state:
+      return "is both input and state";
+  }
+  return "";
+}
+
+/// Thrown where a graph is read.
+class adapter_error : public witness_error<adapter_fault> {
+ public:
+  adapter_error(adapter_fault f, std::string const& place)
+      : witness_error("adapter: " + place + " " + describe(f.what), f) {}
+};
+
+/// The first broken promise of an adapter, or nothing: the first thing to run on a new one. Expected O(V +
+/// E).
+template <dataflow_graph Graph>
+std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
+  numbering<value_t<Graph>, std::size_t> arguments, made, used;
+  std::size_t inputs = 0;
+  if constexpr (function_graph<Graph>)
+    for (auto v : g.inputs()) {
+      if (arguments.insert(v) != inputs) return adapter_fault{broken_promise::input_twice, inputs};
+      ++inputs;
+    }
+  if constexpr (stateful_graph<Graph>)
+    for (std::size_t at = inputs; auto v : g.state()) {
+      auto const known = arguments.insert(v);
+      if (known < inputs) return adapter_fault{broken_promise::input_and_state, at};
+      if (known != at) return adapter_fault{broken_promise::input_twice, at};
+      ++at;
+    }
+
+  numbering<node_t<Graph>, std::size_t> nodes;
+  std::size_t at = 0;
+  for (auto n : g.nodes()) {
+    if (nodes.insert(n) != at) return adapter_fault{broken_promise::node_twice, at};
+    for (auto v : g.operands(n)) used.insert(v);
+    if constexpr (nested_graph<Graph>)
+      for (auto v : captures(g, n)) used.insert(v);
+    for (auto v : results_of(g, n)) {
+      if (arguments.find(v) != none<std::size_t>) return adapter_fault{broken_promise::makes_argument, at};
+      if (made.find(v) != none<std::size_t>) return adapter_fault{broken_promise::two_producers, at};
+      if (used.find(v) != none<std::size_t>) return adapter_fault{broken_promise::after_its_user, at};
+      made.insert(v);
+    }
+    if constexpr (effectful_graph<Graph>)
+      for (auto m : g.after(n))
+        if (auto const first = nodes.find(m); first == none<std::size_t> || first == at)
+          return adapter_fault{broken_promise::follows_a_later, at};
+    ++at;
+  }
+  return std::nullopt;
+}
+
+}  // namespace cleave

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "cleave/graph/concepts.hpp"
+#include "cleave/graph/numbering.hpp"
+
+namespace cleave {
+
+/// What a first pass over an `aliasing_graph` finds out about one piece of memory.
+template <class Value>
+struct memory_cell {
+  bool written = false;        ///< some node overwrites it
+  bool viewed = false;         ///< two handles of it are alive at once (a cache and its slices)
+  bool known = false;          ///< a handle of it has been seen
+  std::vector<Value> outside;  ///< its handles that no node makes
+
+  /// Written through one handle at a time: each write makes a new version of one slot.
+  bool versioned() const { return written && !viewed; }
+  /// Written and viewed: a view cannot be rebuilt from a version that was sent under another handle, so all
+  /// who touch it share a stage.
+  bool shared() const { return written && viewed; }
+};
+
+/// The memory behind the values of an `aliasing_graph`: which is written, and which of that has several
+/// handles at once. Expected O(V + E).
+template <class Graph>
+class memory {
+ public:
+  using value = value_t<Graph>;
+  using storage = std::remove_cvref_t<decltype(std::declval<Graph const&>().storage(std::declval<value>()))>;
+
+  explicit memory(Graph const& g) : graph_(&g) {
+    numbering<value, std::size_t> made;
+    if constexpr (function_graph<Graph>)
+      for (auto v : g.inputs()) meet(v, made);
+    if constexpr (stateful_graph<Graph>)
+      for (auto v : g.state()) meet(v, made);
+    for (auto n : g.nodes()) {
+      std::vector<std::size_t> overwritten;
+      for (auto v : g.operands(n)) meet(v, made);
+      for (auto v : g.overwrites(n)) {
+        auto const c = meet(v, made);
+        cells_[c].written = true;
+        overwritten.push_back(c);
+      }
+      for (auto v : results_of(g, n)) {
+        auto const c = number(v);
+        bool const in_place = std::ranges::find(overwritten, c) != overwritten.end();
+        cells_[c].viewed |= cells_[c].known && !in_place;
+        cells_[c].known = true;
+        made.insert(v);
+      }
+    }
+  }
+
+  /// Of `v`'s storage: a number, for tables beside this one.
+  std::size_t number(value const& v) {
+    auto const c = storages_.insert(graph_->storage(v));
+    if (c == cells_.size()) cells_.emplace_back();
+    return c;
+  }
+  memory_cell<value> const& cell(std::size_t number) const { return cells_[number]; }
+  std::size_t cells() const { return cells_.size(); }
+
+ private:
+  std::size_t meet(value const& v, numbering<value, std::size_t> const& made) {
+    auto const number = this->number(v);
+    auto& c = cells_[number];
+    c.known = true;
+    if (made.find(v) == none<std::size_t> && outside_.insert(v).second) {
+      c.outside.push_back(v);
+      c.viewed |= c.outside.size() > 1;
+    }
+    return number;
+  }
+
+  Graph const* graph_;
+  numbering<storage, std::size_t> storages_;
+  std::vector<memory_cell<value>> cells_;
+  std::unordered_set<value> outside_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/graph/argument.hpp"
+#include "cleave/graph/numbering.hpp"
+
+namespace cleave {
+
+/// What a node of a module_graph is. Calls are the nodes that partitions are about; the others are the
+/// interface.
+enum class node_kind : std::uint8_t {
+  placeholder,
+  get_attr,
+  call_function,
+  call_method,
+  call_module,
+  output
+};
+
+class module_graph;
+
+struct module_node {
+  node_kind kind = node_kind::call_function;
+  std::string name;  ///< unique in its graph where it was made by `add`
+  std::string
+      target;  ///< the function, method, module path, attribute path, or a placeholder's parameter name
+  std::vector<argument> args;
+  std::vector<keyword_argument> kwargs;   ///< in written order
+  std::optional<argument> default_value;  ///< of a placeholder
+  std::string binds;                      ///< the symbol that this scalar is, or empty
+  std::vector<std::string> symbols;       ///< the symbols free in its shape or expression, sorted as text
+  std::vector<std::uint32_t> after;  ///< calls that it must follow although it reads none of their values
+  std::vector<keyword_argument> metadata;  ///< whatever else is known of it; travels with it
+  std::uint32_t from = 0xffffffff;         ///< in a split graph: the node of the original that it stands for
+
+  bool operator==(module_node const&) const = default;
+};
+
+/// Something that a path of the graph names: a parameter, a buffer, a tensor, a module, the body of an
+/// operation.
+struct module_attribute {
+  enum class kind : std::uint8_t { tensor, parameter, buffer, module };
+  std::string path;
+  kind what = kind::tensor;
+  std::string storage;                       ///< equal where memory is shared; empty: of its own
+  std::shared_ptr<module_graph const> body;  ///< of a module whose inside is a graph
+  std::string original;                      ///< in a split graph: its path in the original
+};
+
+/// The IR that the library owns: one graph of placeholders, attributes, calls and one output, in program
+/// order, with nested arguments and keyword arguments, as torch.fx has it. It models `dataflow_graph`,
+/// `function_graph`, `stateful_graph`, `tied_graph`, `effectful_graph` and `named_graph`: calls are its
+/// nodes, a call is its own result, placeholders are inputs and get_attr nodes are state. A node and a value
+/// are named by their position in `list()`.
+class module_graph {
+ public:
+  using position = std::uint32_t;
+
+  /// Appends a node as it is; the positions that its arguments name must be there. O(size of the node).
+  position add(module_node n) {
+    auto const at = static_cast<position>(list_.size());
+    auto const known = [&](position operand) { expects(operand < at, "an operand that is in the graph"); };
+    for (auto const& a : n.args) each_node(a, known);
+    for (auto const& k : n.kwargs) each_node(k.value, known);
+    for (auto const m : n.after) known(m);
+    if (is_call(n)) calls_.push_back(at);
+    if (n.kind == node_kind::placeholder) inputs_.push_back(at);
+    if (n.kind == node_kind::get_attr) state_.push_back(at);
+    if (n.kind == node_kind::output) output_ = at;
+    list_.push_back(std::move(n));
+    return at;
+  }
+
+  std::span<module_node const> list() const { return list_; }  ///< every node, in program order
+  module_node const& operator[](position n) const { return list_[n]; }
+  std::optional<position> output() const { return output_; }  ///< the output node; a graph may lack one
+
+  /// Registers what a path names; a path is registered once. Expected O(1).
+  void add_attribute(module_attribute a) {
+    expects(paths_.find(a.path) == none<position>, "a path that is not registered yet");
+    paths_.insert(a.path);
+    attributes_.push_back(std::move(a));
+  }
+  std::span<module_attribute const> attributes() const {
+    return attributes_;
+  }  ///< in the order of registration
+  /// What `path` names, or null.
+  module_attribute const* find_attribute(std::string const& path) const {
+    auto const at = paths_.find(path);
+    return at == none<position> ? nullptr : &attributes_[at];
+  }
+
+  std::vector<keyword_argument> metadata;
+
+  // As a graph of the concept ladder.
+  std::span<position const> nodes() const { return calls_; }
+  std::span<position const> inputs() const { return inputs_; }
+  std::span<position const> state() const { return state_; }
+  /// What `n` reads: positional before keyword arguments, depth first, repeats included.
+  std::vector<position> operands(position n) const {
+    std::vector<position> read;
+    auto const add_one = [&](position m) { read.push_back(m); };
+    for (auto const& a : list_[n].args) each_node(a, add_one);
+    for (auto const& k : list_[n].kwargs) each_node(k.value, add_one);
+    return read;
+  }
+  std::vector<position> outputs() const { return output_ ? operands(*output_) : std::vector<position>(); }
+  /// Equal for two get_attr nodes of one path, or of paths that share memory.
+  std::string storage(position v) const {
+    auto const& n = list_[v];
+    if (n.kind != node_kind::get_attr) return "%" + std::to_string(v);
+    auto const* a = find_attribute(n.target);
+    return a && !a->storage.empty() ? "storage " + a->storage : "path " + n.target;
+  }
+  std::vector<position> after(position n) const { return list_[n].after; }
+  std::string_view name(position n) const { return list_[n].name; }
+
+  static bool is_call(module_node const& n) {
+    return n.kind == node_kind::call_function || n.kind == node_kind::call_method ||
+           n.kind == node_kind::call_module;
+  }
+
+ private:
+  std::vector<module_node> list_;
+  std::vector<position> calls_, inputs_, state_;
+  std::optional<position> output_;
+  std::vector<module_attribute> attributes_;
+  numbering<std::string, position> paths_;  // in step with attributes_
+};
+
+}  // namespace cleave

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <queue>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/graph/captures.hpp"
+#include "cleave/graph/concepts.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/label.hpp"
+#include "cleave/graph/numbering.hpp"
+
+/// Orders of graphs whose `nodes()` may be in any order: the two functions here ask for no more than that
+/// each node is listed once.
+namespace cleave {
+
+/// A graph that cannot be ordered. `witness` is the cycle: each node is needed by the next, the last by the
+/// first.
+template <class Node>
+class cycle_error : public witness_error<std::vector<Node>> {
+ public:
+  using witness_error<std::vector<Node>>::witness_error;
+};
+
+/// Which node needs which, by position in `nodes()`: through values, captures of bodies and `after(n)`.
+struct need_table {
+  csr<std::size_t> needs;      ///< of a node: the nodes it must follow
+  csr<std::size_t> needed_by;  ///< the same edges from their other end
+
+  template <dataflow_graph Graph>
+  static need_table of(Graph const& g);
+};
+
+/// The same edges from their other end: row j lists, ascending, the rows in which j stood.
+inline csr<std::size_t> transposed(csr<std::size_t> const& table) {
+  csr<std::size_t> t;
+  t.first.assign(table.rows() + 1, 0);
+  t.item.resize(table.item.size());
+  for (auto const j : table.item) ++t.first[j + 1];
+  for (std::size_t j = 0; j < table.rows(); ++j) t.first[j + 1] += t.first[j];
+  auto next = t.first;
+  for (std::size_t i = 0; i < table.rows(); ++i)
+    for (auto const j : table[i]) t.item[next[j]++] = i;
+  return t;
+}
+
+template <dataflow_graph Graph>
+need_table need_table::of(Graph const& g) {
+  numbering<node_t<Graph>, std::size_t> position;
+  numbering<value_t<Graph>, std::size_t> values;
+  std::vector<std::size_t> producer;
+  for (auto n : g.nodes()) {
+    auto const at = position.insert(n);
+    for (auto v : results_of(g, n)) {
+      auto const number = values.insert(v);
+      if (number >= producer.size()) producer.push_back(at);
+    }
+  }
+  need_table t;
+  auto const need_value = [&](value_t<Graph> const& v) {
+    if (auto const made = values.find(v); made != none<std::size_t>) t.needs.add(producer[made]);
+  };
+  for (auto n : g.nodes()) {
+    for (auto v : g.operands(n)) need_value(v);
+    if constexpr (nested_graph<Graph>)
+      for (auto v : captures(g, n)) need_value(v);
+    if constexpr (effectful_graph<Graph>)
+      for (auto m : g.after(n))
+        if (auto const at = position.find(m); at != none<std::size_t>) t.needs.add(at);
+    t.needs.close();
+  }
+  t.needed_by = transposed(t.needs);
+  return t;
+}
+
+/// Positions in an order in which each follows those it needs, the smallest that is ready first (Kahn, CACM
+/// 5(11), 1962); shorter than the table if there is a cycle. O((V + E) log V).
+inline std::vector<std::size_t> ready_order(need_table const& t) {
+  std::vector<std::size_t> missing(t.needs.rows()), order;
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+  for (std::size_t n = 0; n < missing.size(); ++n)
+    if ((missing[n] = t.needs[n].size()) == 0) ready.push(n);
+  while (!ready.empty()) {
+    auto const n = ready.top();
+    ready.pop();
+    order.push_back(n);
+    for (auto const user : t.needed_by[n])
+      if (--missing[user] == 0) ready.push(user);
+  }
+  return order;
+}
+
+/// A cycle among the positions that `ready_order` left out, the shortest through the one where it is first
+/// met. O(V + E).
+inline std::vector<std::size_t> cycle_outside(need_table const& t, std::vector<std::size_t> const& order) {
+  std::vector<char> ordered(t.needs.rows());
+  for (auto const n : order) ordered[n] = 1;
+  auto const stuck_need = [&](std::size_t n) {
+    return *std::ranges::find_if(t.needs[n], [&](auto m) { return !ordered[m]; });
+  };
+  std::vector<char> met(ordered.size());
+  auto start = static_cast<std::size_t>(std::ranges::find(ordered, 0) - ordered.begin());
+  while (!std::exchange(met[start], 1)) start = stuck_need(start);
+
+  auto const unseen = none<std::size_t>;  // breadth first from start along users, back to start
+  std::vector<std::size_t> came_from(ordered.size(), unseen), queue{start};
+  for (std::size_t i = 0; i < queue.size() && came_from[start] == unseen; ++i)
+    for (auto const user : t.needed_by[queue[i]])
+      if (!ordered[user] && came_from[user] == unseen) {
+        came_from[user] = queue[i];
+        queue.push_back(user);
+      }
+  std::vector<std::size_t> cycle{start};
+  for (auto n = came_from[start]; n != start; n = came_from[n]) cycle.push_back(n);
+  std::reverse(cycle.begin() + 1, cycle.end());
+  return cycle;
+}
+
+/// A cycle of `g`, each node needed by the next and the last by the first, or nothing. O((V + E) log V).
+template <dataflow_graph Graph>
+std::optional<std::vector<node_t<Graph>>> find_cycle(Graph const& g) {
+  auto const t = need_table::of(g);
+  auto const order = ready_order(t);
+  if (order.size() == t.needs.rows()) return std::nullopt;
+  std::vector<node_t<Graph>> nodes, cycle;
+  for (auto n : g.nodes()) nodes.push_back(n);
+  for (auto const at : cycle_outside(t, order)) cycle.push_back(nodes[at]);
+  return cycle;
+}
+
+/// The nodes of `g`, each after those it needs, the first in `nodes()` that is ready first. O((V + E) log V).
+/// \throws cycle_error with the cycle.
+template <dataflow_graph Graph>
+std::vector<node_t<Graph>> topological_order(Graph const& g) {
+  auto const t = need_table::of(g);
+  auto const order = ready_order(t);
+  std::vector<node_t<Graph>> nodes, sorted;
+  for (auto n : g.nodes()) nodes.push_back(n);
+  if (order.size() < nodes.size()) {
+    auto const cycle = cycle_outside(t, order);
+    std::vector<node_t<Graph>> witness;
+    std::string path;
+    for (auto const at : cycle) {
+      witness.push_back(nodes[at]);
+      path += label(g, nodes[at], at) + " -> ";
+    }
+    path += label(g, nodes[cycle.front()], cycle.front());
+    throw cycle_error<node_t<Graph>>("the graph has a cycle: " + path, std::move(witness));
+  }
+  for (auto const at : order) sorted.push_back(nodes[at]);
+  return sorted;
+}
+
+}  // namespace cleave
