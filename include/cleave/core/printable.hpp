@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cleave {
+
+/// One character of a text that claims to be UTF-8.
+struct utf8_character {
+  std::uint32_t code;  ///< its code point; `malformed_utf8` where no character begins
+  std::size_t bytes;   ///< how many it takes, at least 1
+};
+
+/// The code of a byte that begins no well-formed character.
+inline constexpr std::uint32_t malformed_utf8 = 0xffffffff;
+
+/// The character that begins at `text[at]`, by table 3-7 of the Unicode standard: nothing overlong, no
+/// surrogates, nothing above U+10FFFF. Precondition: at < text.size().
+constexpr utf8_character utf8_at(std::string_view text, std::size_t at) {
+  auto const byte = [&](std::size_t i) {
+    return at + i < text.size() ? static_cast<std::uint32_t>(static_cast<unsigned char>(text[at + i])) : 0u;
+  };
+  std::uint32_t const lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  std::size_t const bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4) return {malformed_utf8, 1};
+  std::uint32_t code = lead & (0xffu >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {malformed_utf8, 1};
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  bool const overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
+  if (overlong || (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff) return {malformed_utf8, 1};
+  return {code, bytes};
+}
+
+/// Whether a character shows as itself: neither malformed, nor a control, nor one that turns the writing
+/// direction or breaks the line, nor a noncharacter.
+constexpr bool shows(std::uint32_t code) {
+  if (code == malformed_utf8 || code < 0x20 || (code >= 0x7f && code <= 0x9f)) return false;
+  if (code == 0x61c || code == 0xfeff || (code >= 0x200b && code <= 0x200f)) return false;
+  if ((code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) return false;
+  return (code & 0xfffe) != 0xfffe && !(code >= 0xfdd0 && code <= 0xfdef);
+}
+
+/// `\x1b` for each byte of `bytes`.
+inline void append_hex(std::string& to, std::string_view bytes) {
+  static constexpr char digit[] = "0123456789abcdef";
+  for (char const c : bytes) {
+    auto const b = static_cast<unsigned char>(c);
+    to += {'\\', 'x', digit[b >> 4], digit[b & 15]};
+  }
+}
+
+/// A name from anywhere, fit for a terminal or a log: one line, well-formed UTF-8, at most `limit` characters
+/// wide. What does not show as itself becomes `\xNN` byte by byte; a long text keeps its two ends around a
+/// `…`. O(size) time, O(limit) memory.
+inline std::string printable(std::string_view text, std::size_t limit = 80) {
+  auto const width = [](utf8_character c) { return shows(c.code) ? 1 : 4 * c.bytes; };
+  std::size_t total = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    auto const c = utf8_at(text, at);
+    total += width(c);
+    at += c.bytes;
+  }
+  bool const whole = total <= limit;
+  std::size_t const kept = limit > 0 ? limit - 1 : 0;
+  std::size_t const head = kept - kept / 2, tail = kept / 2;
+
+  std::string out;
+  bool elided = false;
+  std::size_t column = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    auto const c = utf8_at(text, at);
+    std::size_t const end = column + width(c);
+    if (whole || end <= head || column >= total - tail) {
+      if (shows(c.code))
+        out += text.substr(at, c.bytes);
+      else
+        append_hex(out, text.substr(at, c.bytes));
+    } else if (!elided) {
+      out += "…";
+      elided = true;
+    }
+    column = end;
+    at += c.bytes;
+  }
+  return out;
+}
+
+}  // namespace cleave
