@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cleave/adapt/onnx/constant.hpp"
+#include "cleave/adapt/onnx/fault.hpp"
+#include "cleave/adapt/onnx/read_scopes.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/graph/concepts.hpp"
+
+namespace cleave {
+
+/// What becomes of nodes that only hold or rename a weight.
+enum class onnx_constants : std::uint8_t {
+  as_nodes,  ///< they stay nodes, their results are sent like any other
+  as_state,  ///< the results of Constant, and of Identity of a weight, are state: each stage that reads one
+             ///< has a copy under its own name
+};
+
+struct onnx_options {
+  bool live_only = true;  ///< leave out nodes that reach no output
+  onnx_constants constants = onnx_constants::as_state;
+};
+
+/// An ONNX model as a graph: all that `snapshot_of` and the algorithms ask for.
+///
+/// A node is its position in the file; nodes in bodies have the numbers after those. A value is a number,
+/// `name_of(v)` its name. Numbers depend on the file only, never on the options, so tables made on one graph
+/// of a model fit the next. Nodes come sorted, where the file is not: the first in the file that is ready
+/// first.
+///
+/// Initializers are state. One that is listed among the inputs too is, from IR version 4 on, a default that
+/// the caller may override: still state, `overridable(v)`, and what holds it must list it as an input; in IR
+/// 3 it is a plain weight. A constant that is an output of the model stays a node, so that some stage makes
+/// it.
+///
+/// The model must outlive the graph and keep still.
+class onnx_graph {
+ public:
+  using node = std::uint32_t;
+  using value = std::uint32_t;
+  using region = std::uint32_t;
+
+  /// O(size of the model). \throws onnx_error where names are missing, doubled or cyclic; `check_onnx` finds
+  /// more.
+  explicit onnx_graph(onnx::ModelProto const& model, onnx_options const& options = {})
+      : model_(&model), scopes_(read_scopes(model.graph())) {
+    if (scopes_.fault) throw onnx_error(*scopes_.fault);
+    storage_.resize(values());
+    std::iota(storage_.begin(), storage_.end(), value{});
+    is_state_.resize(values());
+    data_.resize(values());
+    place_arguments();
+    if (options.constants == onnx_constants::as_state) place_constants();
+    place_nodes(options.live_only);
+  }
+
+  std::span<node const> nodes() const { return nodes_; }
+  std::span<value const> operands(node n) const { return scopes_.operands[n]; }
+  std::span<value const> results(node n) const { return scopes_.results[n]; }
+  std::span<value const> inputs() const { return inputs_; }
+  std::span<value const> outputs() const { return scopes_.yields[0]; }
+  std::span<value const> state() const { return state_; }
+
+  /// The initializer that `v` is through Identity nodes, else `v`: stages that hold equal storages share a
+  /// tie.
+  value storage(value v) const { return storage_[v]; }
+
+  std::span<region const> regions(node n) const { return scopes_.bodies[n]; }
+  auto nodes(region r) const {
+    return std::views::iota(scopes_.scopes[r].first_node, scopes_.scopes[r].end_node);
+  }
+  std::span<value const> arguments(region r) const { return scopes_.arguments[r]; }
+  std::span<value const> yields(region r) const { return scopes_.yields[r]; }
+
+  /// Its name, or its operator where it has none.
+  std::string_view name(node n) const {
+    auto const& p = proto(n);
+    return p.name().empty() ? p.op_type() : p.name();
+  }
+
+  /// What `price` said; 1 for each node and 0 (unknown) for each value before.
+  double weight(node n) const { return weight_.empty() ? 1.0 : weight_[n]; }
+  std::size_t bytes(value v) const { return bytes_.empty() ? 0 : bytes_[v]; }
+
+  /// Costs from elsewhere, of each node of the file and of each value.
+  void price(std::vector<double> node_weight, std::vector<std::size_t> value_bytes) {
+    expects(node_weight.size() >= file_nodes(), "a weight for each node of the file");
+    expects(value_bytes.size() == values(), "bytes for each value");
+    weight_ = std::move(node_weight);
+    bytes_ = std::move(value_bytes);
+  }
+
+  onnx::ModelProto const& model() const { return *model_; }
+  onnx::NodeProto const& proto(node n) const { return *scopes_.nodes[n]; }
+  std::size_t file_nodes() const { return scopes_.graph_nodes(); }  ///< of the graph itself, live or not
+  std::size_t values() const { return scopes_.values.size(); }      ///< of the graph and its bodies
+  std::string_view name_of(value v) const { return scopes_.values[v].name; }
+
+  /// The value of the graph itself (not of a body) of that name.
+  std::optional<value> find_value(std::string_view name) const {
+    auto const at = by_name_.find(name);
+    return at == by_name_.end() ? std::nullopt : std::optional(at->second);
+  }
+
+  /// The node that makes `v`, or none; none also where its result became state.
+  node producer(value v) const { return is_state_[v] ? none<node> : scopes_.values[v].producer; }
+
+  /// What a node of the graph reads: its operands, then what its bodies capture; may repeat.
+  std::span<value const> reads(node n) const { return scopes_.reads[n]; }
+
+  bool is_state(value v) const { return is_state_[v] != 0; }
+
+  /// Whether the caller may pass `v`, although it has a default.
+  bool overridable(value v) const {
+    return is_state(v) && scopes_.values[v].listed && model_->ir_version() >= 4;
+  }
+
+  /// The data of state, whose own name may differ from `name_of(v)`; null where it is sparse, or no state.
+  onnx::TensorProto const* tensor(value v) const { return data_[v].get(); }
+  onnx::SparseTensorProto const* sparse_tensor(value v) const { return scopes_.values[v].sparse; }
+
+  /// All names and scopes, as read.
+  onnx_scopes const& scopes() const { return scopes_; }
+
+ private:
+  void place_arguments() {
+    auto const& whole = scopes_.scopes.front();
+    for (value v = whole.first_value; v < whole.end_value; ++v) {
+      auto const& i = scopes_.values[v];
+      by_name_.emplace(i.name, v);
+      if (i.tensor != nullptr) data_[v] = {std::shared_ptr<void>(), i.tensor};
+      is_state_[v] = i.tensor != nullptr || i.sparse != nullptr;
+      if (i.producer == none<node>) (is_state_[v] ? state_ : inputs_).push_back(v);
+    }
+  }
+
+  /// Turns constants, and Identity of what is one, into state; in program order, so chains resolve.
+  void place_constants() {
+    std::vector<char> returned(values());
+    for (value const v : outputs()) returned[v] = 1;
+    for (node const n : scopes_.order) {
+      if (results(n).size() != 1 || proto(n).output_size() != 1 || returned[results(n)[0]]) continue;
+      value const made = results(n)[0];
+      if (is_onnx_operator(proto(n), "Identity") && operands(n).size() == 1) {
+        value const v = operands(n)[0];
+        if (data_[v] == nullptr || overridable(v)) continue;
+        data_[made] = data_[v];
+        storage_[made] = storage_[v];
+      } else if (operands(n).empty()) {
+        data_[made] = constant_tensor(proto(n));
+      }
+      if (data_[made] == nullptr) continue;
+      is_state_[made] = 1;
+      state_.push_back(made);
+    }
+  }
+
+  /// The nodes that are left, sorted. Backward: a node lives if it makes something that is needed.
+  void place_nodes(bool live_only) {
+    std::vector<char> needed(values(), live_only ? 0 : 1);
+    for (value const v : outputs()) needed[v] = 1;
+    for (auto n = scopes_.order.rbegin(); n != scopes_.order.rend(); ++n) {
+      auto const made = results(*n);
+      if (made.size() == 1 && is_state_[made[0]]) continue;
+      bool const lives = !live_only || std::ranges::any_of(made, [&](value v) { return needed[v]; });
+      if (!lives) continue;
+      for (value const v : reads(*n)) needed[v] = 1;
+      nodes_.push_back(*n);
+    }
+    std::ranges::reverse(nodes_);
+  }
+
+  onnx::ModelProto const* model_;
+  onnx_scopes scopes_;
+  std::vector<node> nodes_;
+  std::vector<value> inputs_, state_, storage_;
+  std::vector<char> is_state_;
+  std::vector<std::shared_ptr<onnx::TensorProto const>> data_;  // of a value
+  std::unordered_map<std::string_view, value> by_name_;
+  std::vector<double> weight_;
+  std::vector<std::size_t> bytes_;
+};
+
+static_assert(multi_result<onnx_graph> && stateful_graph<onnx_graph> && tied_graph<onnx_graph> &&
+              nested_graph<onnx_graph> && named_graph<onnx_graph> && weighted_graph<onnx_graph> &&
+              sized_graph<onnx_graph>);
+
+}  // namespace cleave

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <google/protobuf/stubs/logging.h>
+#include <onnx/onnx_pb.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "cleave/adapt/onnx/check.hpp"
+#include "cleave/adapt/onnx/fault.hpp"
+#include "cleave/adapt/onnx/wire.hpp"
+
+namespace cleave {
+
+/// What bytes that protobuf refuses look like, and what to do about it.
+inline onnx_fault unreadable_fault(std::string_view bytes) {
+  using enum onnx_fault_kind;
+  if (message_depth(bytes) > 100)
+    return {depth, "bodies are nested deeper than protobuf's limit of 100 messages; flatten the model", {}};
+  auto const begins = [&](std::string_view text) { return bytes.starts_with(text); };
+  if (begins("\x1f\x8b")) return {parse, "this is a gzip file; unpack it first (gunzip -k)", {}};
+  if (begins("\xef\xbb\xbf"))
+    return {parse,
+            "a byte order mark stands before the model: it went through a text editor; fetch it again",
+            {}};
+  if (begins("<"))
+    return {parse, "this is a page of HTML or XML, not a model; check the address it came from", {}};
+  if (begins("version https://git-lfs"))
+    return {parse, "this is a pointer to a file in Git LFS; fetch the file itself (git lfs pull)", {}};
+  if (begins("PK\x03\x04"))
+    return {parse, "this is a zip archive (PyTorch's format, perhaps); export the model to ONNX", {}};
+  return {parse, "the bytes are no ONNX model: cut short, damaged or of another format", {}};
+}
+
+/// A model from the bytes of a file, not yet checked (see `check_onnx`). Nothing is written to stderr.
+/// \throws onnx_error of kind `file`, `parse`, `depth` or `empty`.
+inline onnx::ModelProto parse_onnx(std::string_view bytes, onnx_limits const& limits = {}) {
+  using enum onnx_fault_kind;
+  constexpr std::size_t most = 0x7fffffff;  // protobuf counts in int
+  if (bytes.size() > limits.max_bytes || bytes.size() > most)
+    throw onnx_error({file,
+                      "the model has " + std::to_string(bytes.size()) + " bytes, more than the limit of " +
+                          std::to_string(std::min(limits.max_bytes, most)) +
+                          "; keep weights as external data",
+                      {}});
+  google::protobuf::LogSilencer const quiet;
+  onnx::ModelProto model;
+  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    throw onnx_error(unreadable_fault(bytes));
+  if (!model.has_graph()) throw onnx_error({empty, "the model has no graph", {}});
+  return model;
+}
+
+/// The bytes of a file.
+/// \throws onnx_error of kind `file` if it cannot be read or is larger than `limits` allow.
+inline std::string read_model_file(std::filesystem::path const& path, onnx_limits const& limits = {}) {
+  auto const refuse = [](std::string const& why) { throw onnx_error({onnx_fault_kind::file, why, {}}); };
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) refuse("this is a directory; name a file in it");
+  std::ifstream in(path, std::ios::binary);
+  if (!in) refuse("cannot be opened; check the path and its permissions");
+  std::string bytes;
+  constexpr std::size_t step = std::size_t{1} << 20;
+  while (in) {
+    if (bytes.size() > limits.max_bytes)
+      refuse("is larger than the limit of " + std::to_string(limits.max_bytes) + " bytes");
+    auto const had = bytes.size();
+    bytes.resize(had + step);
+    in.read(bytes.data() + had, static_cast<std::streamsize>(step));
+    bytes.resize(had + static_cast<std::size_t>(in.gcount()));
+  }
+  if (in.bad()) refuse("reading it failed");
+  return bytes;
+}
+
+/// A checked model from a file of at most `limits.max_bytes`; its messages begin with the path. External data
+/// is never opened.
+/// \throws onnx_error if the file cannot be read, is no model, or `find_onnx_fault` finds one.
+inline onnx::ModelProto load_onnx(std::filesystem::path const& path, onnx_limits const& limits = {}) {
+  try {
+    auto model = parse_onnx(read_model_file(path, limits), limits);
+    check_onnx(model, limits);
+    return model;
+  } catch (onnx_error const& e) {
+    auto fault = e.witness;
+    fault.message = printable(path.string()) + ": " + fault.message;
+    throw onnx_error(fault);
+  }
+}
+
+}  // namespace cleave
