@@ -7,8 +7,8 @@
 namespace cleave {
 
 /// A precondition that only the programmer can break: prints file, line and sentence to stderr, then aborts.
-/// Always on, therefore for O(1) conditions only; a linear check is a `find_…` function. In a constant expression a broken
-/// one stops compilation.
+/// Always on, therefore for O(1) conditions only; a linear check is a `find_…` function. In a constant
+/// expression a broken one stops compilation.
 constexpr void expects(bool ok, char const* sentence,
                        std::source_location at = std::source_location::current()) {
   if (ok) [[likely]]

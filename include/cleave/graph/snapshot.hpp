@@ -145,16 +145,19 @@ class snapshot_builder {
     }
   }
 
-  /// `n` writes the memory of `v`: a new version of its slot, or of each outside handle of memory that is
-  /// viewed.
+  /// Node `at` writes the memory of `v`: a new version of its slot, or of each outside handle of memory that
+  /// is viewed.
   void overwrite(value const& v, Index at, std::vector<Index>& written) {
     read(v, at);  // a partial write keeps the rest
     auto const number = memory_.number(v);
     auto const& cell = memory_.cell(number);
     if (cell.shared()) {
-      for (auto const& h : cell.outside)
-        if (Index const k = slot(h); s_.latest[k] == none<Index> || s_.producer[s_.latest[k]] != at)
-          s_.results.add(make(h, k, at));
+      for (auto const& h : cell.outside) {
+        Index const k = slot(h);
+        if (s_.latest[k] != none<Index> && s_.producer[s_.latest[k]] == at) continue;
+        read(h, at);
+        s_.results.add(make(h, k, at));
+      }
     } else if (Index const k = slot(v); std::ranges::find(written, k) == written.end()) {
       for (Index const r : log(number).readers)  // a write follows the reads of what it destroys
         if (r != at) s_.after.add(r);
@@ -260,8 +263,8 @@ class snapshot_builder {
       return n;
     };
     auto const join = [&](Index a, Index b) {
-      auto const [low, high] = std::minmax(root(a), root(b));
-      group[high] = low;
+      Index const x = root(a), y = root(b);
+      group[std::max(x, y)] = std::min(x, y);
     };
     for (auto const& cell : logs_)
       for (Index const n : cell.touched) join(n, cell.touched.front());

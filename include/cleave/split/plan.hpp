@@ -28,14 +28,16 @@ struct basic_transfer {
   bool operator==(basic_transfer const&) const = default;
 };
 
-/// How a graph is cut, as plain data: comparable, printable, independent of what it is written out into. Stage i is
-/// part i of the partition.
+/// How a graph is cut, as plain data: comparable, printable, independent of what it is written out into.
+/// Stage i is part i of the partition.
 template <std::unsigned_integral Index>
 struct basic_plan {
   std::vector<basic_stage<Index>> stages;
-  std::vector<stage_id> order;                  ///< the stages, each after those it receives from
-  std::vector<basic_transfer<Index>> transfers; ///< who feeds whom: by receiving stage in `order`, then by its inputs
-  std::vector<basic_transfer<Index>> updates;   ///< a state's last value, from its writer to each other stage that holds it
+  std::vector<stage_id> order;  ///< the stages, each after those it receives from
+  std::vector<basic_transfer<Index>>
+      transfers;  ///< who feeds whom: by receiving stage in `order`, then by its inputs
+  std::vector<basic_transfer<Index>>
+      updates;  ///< a state's last value, from its writer to each other stage that holds it
 
   bool operator==(basic_plan const&) const = default;
 };

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <ranges>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/partition.hpp"
+
+namespace cleave {
+
+/// Which parts need values or effects of which.
+struct part_graph {
+  std::vector<std::size_t>
+      first_node;  ///< of a part: its first node in program order, `nodes()` for an empty part
+  csr<std::uint32_t>
+      dependents;  ///< of a part: the parts that need it, by where in the program they first do
+};
+
+/// O(V + E + parts log parts). Replicable nodes and nodes without a part need nothing and are needed by
+/// nobody.
+template <std::unsigned_integral Index>
+part_graph part_graph_of(basic_dense<Index> const& s, partition const& p) {
+  struct need {
+    std::uint32_t from, to;
+    std::size_t where;  // the first node of `to` that needs `from`
+  };
+  auto const lives = [&](std::size_t n) { return p.of[n] != no_part && !s.replicable[n]; };
+
+  part_graph parts;
+  parts.first_node.assign(p.parts, s.nodes());
+  csr<std::size_t> members;  // of a part: its nodes, ascending
+  members.first.assign(p.parts + std::size_t{1}, 0);
+  for (std::size_t n = 0; n < s.nodes(); ++n)
+    if (p.of[n] != no_part) {
+      auto& first = parts.first_node[index(p.of[n])];
+      first = std::min(first, n);
+      if (lives(n)) ++members.first[index(p.of[n]) + 1];
+    }
+  std::partial_sum(members.first.begin(), members.first.end(), members.first.begin());
+  members.item.resize(members.first.back());
+  for (auto next = members.first; std::size_t const n : std::views::iota(std::size_t{}, s.nodes()))
+    if (lives(n)) members.item[next[index(p.of[n])]++] = n;
+
+  std::vector<need> needs;
+  std::vector<std::uint32_t> met_for(p.parts, index(no_part));
+  for (std::uint32_t to = 0; to < p.parts; ++to)
+    for (auto const n : members[to]) {
+      auto const meet = [&](std::size_t m) {
+        if (!lives(m)) return;
+        auto const from = index(p.of[m]);
+        if (from != to && std::exchange(met_for[from], to) != to) needs.push_back({from, to, n});
+      };
+      for (Index const v : s.operands[n])
+        if (s.producer[v] != none<Index>) meet(s.producer[v]);
+      for (Index const m : s.after[n]) meet(m);
+    }
+  std::ranges::sort(needs, {}, [](need const& x) { return std::pair(x.from, x.where); });
+  for (std::size_t i = 0; auto const from : std::views::iota(std::uint32_t{}, p.parts)) {
+    for (; i < needs.size() && needs[i].from == from; ++i) parts.dependents.add(needs[i].to);
+    parts.dependents.close();
+  }
+  return parts;
+}
+
+}  // namespace cleave

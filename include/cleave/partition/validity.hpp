@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/part_graph.hpp"
+#include "cleave/partition/partition.hpp"
+
+/// What can be wrong with a partition, each as a total function with a witness. Nodes are positions.
+namespace cleave {
+
+/// `consumer` reads a value of `producer`, or must follow it.
+struct dependency {
+  std::size_t producer, consumer;
+
+  bool operator==(dependency const&) const = default;
+};
+
+/// A partition that cannot be planned. `witness` lists the nodes concerned; of a cycle, producer and consumer
+/// of each of its edges.
+class partition_error : public witness_error<std::vector<std::size_t>> {
+ public:
+  using witness_error::witness_error;
+};
+
+/// The first node that belongs to no part, or to one that the partition does not have; replicable nodes need
+/// none. O(V).
+template <std::unsigned_integral Index>
+std::optional<std::size_t> find_unassigned_node(basic_dense<Index> const& s, partition const& p) {
+  for (std::size_t n = 0; n < s.nodes(); ++n)
+    if (!(s.replicable[n] && p.of[n] == no_part) && index(p.of[n]) >= p.parts) return n;
+  return std::nullopt;
+}
+
+/// The first part to which no node belongs. O(V).
+inline std::optional<part_id> find_empty_part(partition const& p) {
+  std::vector<char> used(p.parts);
+  for (part_id const i : p.of)
+    if (i != no_part) used[index(i)] = 1;
+  for (std::uint32_t i = 0; i < p.parts; ++i)
+    if (!used[i]) return part_id{i};
+  return std::nullopt;
+}
+
+/// The first edge into an earlier part: for whoever runs parts in ascending order. O(V + E).
+template <std::unsigned_integral Index>
+std::optional<dependency> find_backward_edge(basic_dense<Index> const& s, partition const& p) {
+  std::optional<dependency> found;
+  for (std::size_t n = 0; n < s.nodes() && !found; ++n) {
+    if (s.replicable[n]) continue;
+    auto const look = [&](std::size_t m) {
+      if (!found && !s.replicable[m] && p.of[m] > p.of[n]) found = dependency{m, n};
+    };
+    for (Index const v : s.operands[n])
+      if (s.producer[v] != none<Index>) look(s.producer[v]);
+    for (Index const m : s.after[n]) look(m);
+  }
+  return found;
+}
+
+/// Two nodes that must share a part and do not. O(V).
+template <std::unsigned_integral Index>
+std::optional<std::pair<std::size_t, std::size_t>> find_split_group(basic_dense<Index> const& s,
+                                                                    partition const& p) {
+  for (std::size_t n = 0; n < s.nodes(); ++n)
+    if (!s.group.empty() && !s.replicable[n] && p.of[n] != p.of[s.group[n]])
+      return std::pair<std::size_t, std::size_t>{s.group[n], n};
+  return std::nullopt;
+}
+
+/// Parts that need each other in a cycle: its edges, each from one part to the next, the last into the first.
+/// The shortest cycle is found where that takes less than some million steps, else a short one. O(V + E)
+/// where there is none.
+template <std::unsigned_integral Index>
+std::optional<std::vector<dependency>> find_cycle_between_parts(basic_dense<Index> const& s,
+                                                                partition const& p) {
+  auto const parts = part_graph_of(s, p);
+  std::vector<std::uint32_t> missing(p.parts), ready;
+  for (auto const to : parts.dependents.item) ++missing[to];
+  for (std::uint32_t i = 0; i < p.parts; ++i)
+    if (missing[i] == 0) ready.push_back(i);
+  for (std::size_t i = 0; i < ready.size(); ++i)
+    for (auto const to : parts.dependents[ready[i]])
+      if (--missing[to] == 0) ready.push_back(to);
+  if (ready.size() == p.parts) return std::nullopt;
+
+  std::vector<std::uint32_t> shortest, came_from(p.parts);
+  std::size_t steps = 0;
+  for (std::uint32_t start = 0;
+       start < p.parts && (shortest.empty() || (shortest.size() > 2 && steps < 4'000'000)); ++start) {
+    if (missing[start] == 0) continue;
+    came_from.assign(p.parts, index(no_part));
+    std::vector<std::uint32_t> queue{start};
+    for (std::size_t i = 0; i < queue.size() && came_from[start] == index(no_part); ++i)
+      for (auto const to : parts.dependents[queue[i]]) {
+        ++steps;
+        if (missing[to] == 0 || came_from[to] != index(no_part)) continue;
+        came_from[to] = queue[i];
+        queue.push_back(to);
+      }
+    if (came_from[start] == index(no_part)) continue;  // behind a cycle, not on one
+    std::vector<std::uint32_t> cycle{start};
+    for (auto i = came_from[start]; i != start; i = came_from[i]) cycle.push_back(i);
+    if (shortest.empty() || cycle.size() < shortest.size()) shortest = {cycle.rbegin(), cycle.rend()};
+  }
+
+  std::vector<dependency> edges(shortest.size(), dependency{s.nodes(), s.nodes()});
+  std::vector<std::uint32_t> place(p.parts, index(no_part));  // of a part: where it is on the cycle
+  for (std::uint32_t i = 0; i < shortest.size(); ++i) place[shortest[i]] = i;
+  for (std::size_t n = 0; n < s.nodes(); ++n) {
+    if (p.of[n] == no_part || s.replicable[n] || place[index(p.of[n])] == index(no_part)) continue;
+    auto const at = place[index(p.of[n])];
+    auto const before = (at + shortest.size() - 1) % shortest.size();
+    auto const look = [&](std::size_t m) {
+      if (edges[before].consumer == s.nodes() && !s.replicable[m] && index(p.of[m]) == shortest[before])
+        edges[before] = {m, n};
+    };
+    for (Index const v : s.operands[n])
+      if (s.producer[v] != none<Index>) look(s.producer[v]);
+    for (Index const m : s.after[n]) look(m);
+  }
+  return edges;
+}
+
+/// \throws partition_error unless each node has a part, groups are whole and no parts need each other in a
+/// cycle. O(V + E).
+template <std::unsigned_integral Index>
+void check(basic_dense<Index> const& s, partition const& p) {
+  auto const part_of = [&](std::size_t n) {
+    return s.label(n) + " in part " + std::to_string(index(p.of[n]));
+  };
+  if (p.of.size() != s.nodes())
+    throw partition_error("the partition is of " + std::to_string(p.of.size()) + " nodes, the graph has " +
+                              std::to_string(s.nodes()),
+                          {});
+  if (auto const n = find_unassigned_node(s, p))
+    throw partition_error(
+        "node " + s.label(*n) + " belongs to none of the " + std::to_string(p.parts) + " parts", {*n});
+  if (auto const pair = find_split_group(s, p))
+    throw partition_error(
+        "nodes that must share a part (they share memory that is written, or a value that cannot cross) are "
+        "cut apart: " +
+            part_of(pair->first) + ", " + part_of(pair->second),
+        {pair->first, pair->second});
+  if (auto const cycle = find_cycle_between_parts(s, p)) {
+    std::string text = "parts need each other in a cycle: ";
+    std::vector<std::size_t> nodes;
+    for (auto const& edge : *cycle) {
+      text += (nodes.empty() ? "" : "; ") + part_of(edge.producer) + " -> " + part_of(edge.consumer);
+      nodes.insert(nodes.end(), {edge.producer, edge.consumer});
+    }
+    throw partition_error(text, std::move(nodes));
+  }
+}
+
+}  // namespace cleave

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <ranges>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/graph/concepts.hpp"
+#include "cleave/graph/numbering.hpp"
+#include "cleave/graph/snapshot.hpp"
+#include "cleave/split/builder.hpp"
+#include "cleave/split/plan.hpp"
+
+namespace cleave {
+
+/// Writes one stage of a plan of `s`, the snapshot of `g`, into `b`. Expected O(size of the stage). Nothing
+/// is written into `g`.
+///
+/// Values are looked up by version: an operand means what its memory holds at that point of the stage.
+template <dataflow_graph Graph, std::unsigned_integral Index, stage_builder<Graph> Builder>
+void emit(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Index> const& stage, Builder& b) {
+  using made = made_t<Builder, Graph>;
+  numbering<Index, Index> slots;  // those that the stage has met …
+  std::vector<made> holds;        // … and what they hold now
+  auto const hold = [&](Index slot, made m) {
+    Index const at = slots.insert(slot);
+    if (at == holds.size())
+      holds.push_back(std::move(m));
+    else
+      holds[at] = std::move(m);
+  };
+  auto const held = [&](Index slot) -> made const& {
+    Index const at = slots.find(slot);
+    expects(at != none<Index>, "a value that the stage reads or has made");
+    return holds[at];
+  };
+
+  for (auto const* arguments : {&stage.inputs, &stage.state})
+    for (Index const v : *arguments) hold(s.slot[v], b.argument(s.value[v], s.from[v]));
+  for (Index const n : stage.nodes) {
+    auto&& results =
+        b.clone(s.node[n], [&](value_t<Graph> const& v) -> made { return held(s.find_slot(v)); });
+    auto result = std::ranges::begin(results);
+    for (auto v : results_of(g, s.node[n])) {
+      expects(result != std::ranges::end(results), "clone to return a name for each result");
+      hold(s.find_slot(v), *result);
+      ++result;
+    }
+  }
+  for (Index const v : stage.outputs) b.result(s.value[v], held(s.slot[v]));
+}
+
+}  // namespace cleave

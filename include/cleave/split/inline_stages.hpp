@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/concepts.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/graph/numbering.hpp"
+#include "cleave/split/plan.hpp"
+
+namespace cleave {
+
+/// The way back: joins what the stages of a plan were written out as into one graph again.
+///
+/// `pieces[i]` is stage i as a graph: its `inputs()` (followed by its `state()`, where it has one) are the
+/// stage's inputs and state in the plan's order, its `nodes()` the stage's nodes, its `outputs()` the stage's
+/// outputs. `b` receives the whole:
+/// - `b.argument(v, from)`           a value that no stage makes; `v` is its number in `s`,
+/// - `b.clone(piece, n, lookup)`     a node of `pieces[piece]`; returns names for its results, `lookup(value
+/// of the piece)` answers
+///                                   for what it reads,
+/// - `b.result(v, made)`             what the whole gives, in the order of `s.outputs`.
+/// A node that several stages replicate is cloned once. Expected O(V + E).
+/// \throws error if a piece does not have the interface that the plan says, with its stage.
+template <std::unsigned_integral Index, function_graph Piece, class Builder>
+void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std::vector<Piece> const& pieces,
+                   Builder& b) {
+  using made = std::remove_cvref_t<decltype(b.argument(Index{}, source::input))>;
+  std::vector<std::optional<made>> whole(s.values());  // what the joined graph calls each value
+  auto const argument = [&](Index v) {
+    if (!whole[v]) whole[v] = b.argument(v, s.from[v]);
+  };
+  for (auto const* list : {&s.inputs, &s.state})
+    for (Index const v : *list) argument(v);
+
+  auto const demand = [](bool ok, stage_id i, char const* what) {
+    if (!ok)
+      throw error("inline_stages: stage " + std::to_string(index(i)) + " does not have the " + what +
+                  " of its plan");
+  };
+  for (stage_id const i : p.order) {
+    auto const& stage = p.stages[index(i)];
+    auto const& piece = pieces[index(i)];
+    numbering<value_t<Piece>, std::size_t> values;  // of the piece …
+    std::vector<made> names;                        // … and what the joined graph calls them
+    auto const name = [&](value_t<Piece> const& v, made m) {
+      auto const at = values.insert(v);
+      at == names.size() ? names.push_back(std::move(m)) : void(names[at] = std::move(m));
+    };
+
+    std::vector<Index> given = stage.inputs;
+    given.insert(given.end(), stage.state.begin(), stage.state.end());
+    std::size_t taken = 0;
+    auto const take = [&](value_t<Piece> const& v) {
+      demand(taken < given.size(), i, "arguments");
+      argument(given[taken]);
+      name(v, *whole[given[taken++]]);
+    };
+    for (auto v : piece.inputs()) take(v);
+    if constexpr (stateful_graph<Piece>)
+      for (auto v : piece.state()) take(v);
+    demand(taken == given.size(), i, "arguments");
+
+    std::size_t done = 0;
+    for (auto n : piece.nodes()) {
+      demand(done < stage.nodes.size(), i, "nodes");
+      auto const results = s.results[stage.nodes[done++]];
+      bool const again = !results.empty() && whole[results.front()];  // a replicated node
+      if (again) {
+        for (std::size_t r = 0; auto v : results_of(piece, n)) name(v, *whole[results[r++]]);
+        continue;
+      }
+      auto&& clones =
+          b.clone(index(i), n, [&](value_t<Piece> const& v) -> made { return names[values.find(v)]; });
+      auto clone = std::ranges::begin(clones);
+      for (std::size_t r = 0; auto v : results_of(piece, n)) {
+        name(v, *clone);
+        if (r < results.size()) whole[results[r++]] = *clone;
+        ++clone;
+      }
+    }
+    demand(done == stage.nodes.size(), i, "nodes");
+
+    std::size_t returned = 0;
+    for (auto v : piece.outputs()) {
+      demand(returned < stage.outputs.size(), i, "outputs");
+      whole[stage.outputs[returned++]] = names[values.find(v)];
+    }
+    demand(returned == stage.outputs.size(), i, "outputs");
+  }
+  for (Index const v : s.outputs) {
+    argument(v);
+    b.result(v, *whole[v]);
+  }
+}
+
+}  // namespace cleave

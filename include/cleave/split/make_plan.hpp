@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/partition.hpp"
+#include "cleave/partition/validity.hpp"
+#include "cleave/split/part_order.hpp"
+#include "cleave/split/plan.hpp"
+
+namespace cleave {
+
+/// In which order a stage lists the values it gives.
+enum class output_order : std::uint8_t {
+  production,  ///< as its nodes make them
+  first_use,   ///< as they are first read outside the stage; those that only the caller reads come last
+};
+
+struct plan_options {
+  order stages = order::program;
+  output_order outputs = output_order::production;
+};
+
+/// Fills a plan step by step; `make_plan` is its one use.
+template <std::unsigned_integral Index>
+class plan_maker {
+ public:
+  plan_maker(basic_dense<Index> const& s, partition const& p) : s_(s), part_(p.of), leaves_(s.values()) {
+    plan_.stages.resize(p.parts);
+  }
+
+  basic_plan<Index> make(std::vector<stage_id> order, output_order outputs) {
+    plan_.order = std::move(order);
+    for (Index const v : s_.outputs) leaves_[v] = 1;
+    place_replicable();
+    for (std::size_t n = 0; n < s_.nodes(); ++n)
+      for (part_id const home : homes(n)) stage(home).nodes.push_back(static_cast<Index>(n));
+    std::vector<Index> seen(s_.values(), none<Index>);
+    for (stage_id const to : plan_.order) receive(to, seen);
+    outputs == output_order::production ? give_by_production() : give_by_first_use();
+    return std::move(plan_);
+  }
+
+ private:
+  basic_stage<Index>& stage(part_id i) { return plan_.stages[index(i)]; }
+
+  /// The parts that hold `n`.
+  std::span<part_id const> homes(std::size_t n) const {
+    if (s_.replicable[n]) return copies_[n];
+    return {&part_[n], 1};
+  }
+
+  /// A replicable node goes where its readers are, users before producers; where nobody reads it, or the
+  /// caller does, also to its own part.
+  void place_replicable() {
+    if (std::ranges::find(s_.replicable, 1) == s_.replicable.end()) return;
+    copies_.resize(s_.nodes());
+    for (std::size_t n = s_.nodes(); n-- > 0;) {
+      if (!s_.replicable[n]) continue;
+      auto& c = copies_[n];
+      bool given = false;
+      for (Index const v : s_.results[n]) {
+        given |= leaves_[v] != 0;
+        for (Index const user : s_.users[v]) c.insert(c.end(), homes(user).begin(), homes(user).end());
+      }
+      if (part_[n] == no_part && !c.empty()) part_[n] = std::ranges::min(c);
+      if (part_[n] == no_part) part_[n] = part_id{0};
+      if (given || c.empty()) c.push_back(part_[n]);
+      std::ranges::sort(c);
+      c.erase(std::unique(c.begin(), c.end()), c.end());
+    }
+  }
+
+  /// What stage `to` reads and does not make: its inputs, its state, and who sends them.
+  void receive(stage_id to, std::vector<Index>& seen) {
+    auto& here = plan_.stages[index(to)];
+    auto const elsewhere = [&](Index m) { return index(part_[m]) != index(to); };
+    for (Index const n : here.nodes)
+      for (Index const v : s_.operands[n]) {
+        Index const m = s_.producer[v];
+        if (m != none<Index> && (s_.replicable[m] || !elsewhere(m))) continue;
+        if (std::exchange(seen[v], static_cast<Index>(index(to))) == index(to)) continue;
+        bool const held = s_.from[v] == source::state || s_.from[v] == source::constant;
+        (held ? here.state : here.inputs).push_back(v);
+        if (m != none<Index>) send(plan_.transfers, v, to);
+        if (Index const last = s_.latest[s_.slot[v]]; held && last != v && elsewhere(s_.producer[last]))
+          send(plan_.updates, last, to);
+      }
+  }
+
+  void send(std::vector<basic_transfer<Index>>& list, Index v, stage_id to) {
+    leaves_[v] = 1;
+    list.push_back({v, stage_id{index(part_[s_.producer[v]])}, to});
+  }
+
+  void give(Index v) { stage(part_[s_.producer[v]]).outputs.push_back(v); }
+
+  void give_by_production() {
+    for (std::size_t n = 0; n < s_.nodes(); ++n)
+      for (Index const v : s_.results[n])
+        if (leaves_[v]) give(v);
+  }
+
+  void give_by_first_use() {
+    auto const give_once = [&](Index v) {
+      if (s_.producer[v] != none<Index> && std::exchange(leaves_[v], 0)) give(v);
+    };
+    for (std::size_t n = 0; n < s_.nodes(); ++n)
+      for (Index const v : s_.operands[n])
+        if (Index const m = s_.producer[v]; m != none<Index> && !s_.replicable[m] && part_[m] != part_[n])
+          give_once(v);
+    for (Index const v : s_.outputs) give_once(v);
+    for (auto const& u : plan_.updates) give_once(u.value);
+  }
+
+  basic_dense<Index> const& s_;
+  std::vector<part_id> part_;
+  std::vector<char> leaves_;                  // of a value: others than its stage read it
+  std::vector<std::vector<part_id>> copies_;  // of a replicable node
+  basic_plan<Index> plan_;
+};
+
+/// Plans the cut of `s` into the parts of `p`: stage i is part i.
+///
+/// A stage lists its nodes in program order, its inputs and its state by first use. A replicable node is in
+/// each stage that needs its result; where nobody does, in its own part. What other stages or the caller read
+/// leaves the producer's stage once. A value that no node makes is sent by nobody: the caller hands it to
+/// each stage that reads it. O(V + E + parts log parts).
+///
+/// \throws partition_error if a node has no part, a group is cut, or parts need each other in a cycle, with
+/// the witness.
+template <std::unsigned_integral Index>
+basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
+                            plan_options const& options = {}) {
+  check(s, p);
+  return plan_maker<Index>(s, p).make(emission_order(part_graph_of(s, p), options.stages), options.outputs);
+}
+
+}  // namespace cleave

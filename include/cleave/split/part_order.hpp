@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <queue>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/partition/part_graph.hpp"
+
+namespace cleave {
+
+/// In which order stages are emitted. Each policy puts a stage after those it receives from; they differ in
+/// which of the stages that are ready comes next.
+enum class order : std::uint8_t {
+  program,   ///< the one whose first node comes first in the graph
+  fifo,      ///< the one that has been ready longest
+  upstream,  ///< the one that became ready last, as torch.fx's split_module has it: independent parts come
+             ///< out reversed
+};
+
+/// The parts in an order that each policy allows; shorter than there are parts if they need each other in a
+/// cycle. O(parts log parts + needs). Kahn, CACM 5(11), 1962.
+inline std::vector<stage_id> emission_order(part_graph const& parts, order policy) {
+  auto const count = static_cast<std::uint32_t>(parts.first_node.size());
+  std::vector<std::uint32_t> missing(count), by_appearance(count);
+  for (auto const to : parts.dependents.item) ++missing[to];
+  std::iota(by_appearance.begin(), by_appearance.end(), 0u);
+  std::ranges::stable_sort(by_appearance, {}, [&](auto part) { return parts.first_node[part]; });
+
+  // What is ready is a heap whose top has the largest key; ties do not occur.
+  struct ready_part {
+    std::size_t key;
+    std::uint32_t part;
+    bool operator<(ready_part const& other) const { return key < other.key; }
+  };
+  std::vector<std::size_t> appearance(count);
+  for (std::size_t i = 0; i < count; ++i) appearance[by_appearance[i]] = i;
+  std::priority_queue<ready_part> ready;
+  std::size_t arrivals = 0;
+  auto const arrive = [&](std::uint32_t part) {
+    ++arrivals;
+    auto const key = policy == order::upstream ? arrivals
+                     : policy == order::fifo   ? none<std::size_t> - arrivals
+                                               : none<std::size_t> - appearance[part];
+    ready.push({key, part});
+  };
+  for (auto const part : by_appearance)
+    if (missing[part] == 0) arrive(part);
+
+  std::vector<stage_id> sorted;
+  while (!ready.empty()) {
+    auto const part = ready.top().part;
+    ready.pop();
+    sorted.push_back(stage_id{part});
+    for (auto const to : parts.dependents[part])
+      if (--missing[to] == 0) arrive(to);
+  }
+  return sorted;
+}
+
+}  // namespace cleave

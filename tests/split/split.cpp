@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/split/split.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/split/inline_stages.hpp"
+#include "support/rng.hpp"
+#include "support/toy_ir.hpp"
+
+using namespace cleave;
+using strings = std::vector<std::string>;
+
+namespace {
+
+partition parts(std::vector<int> const& of) {
+  partition p;
+  for (int const i : of) {
+    p.of.push_back(part_id{static_cast<std::uint32_t>(i)});
+    p.parts = std::max(p.parts, static_cast<std::uint32_t>(i + 1));
+  }
+  return p;
+}
+
+std::vector<int> numbers(std::vector<stage_id> const& order) {
+  std::vector<int> list;
+  for (auto const i : order) list.push_back(static_cast<int>(index(i)));
+  return list;
+}
+
+/// Stages run one after the other in the plan's order, wired by name.
+std::map<std::string, std::string> run_stages(toy::graph const& g, staged_graph<toy::graph> const& stages,
+                                              std::map<std::string, std::string> values) {
+  for (stage_id const i : stages.plan().order) {
+    toy::builder b;
+    emit(stages, i, b);
+    std::map<std::string, std::string> given;
+    for (auto const& v : b.made.inputs) given[v] = values.at(v);
+    auto const made = toy::run(b.made, given);
+    for (auto const& v : b.made.outputs) values[v] = made.at(v);
+  }
+  for (auto const& w : g.state()) values.try_emplace(w, w);
+  return values;
+}
+
+/// A value that nobody makes means itself.
+std::string meaning(std::map<std::string, std::string> const& values, std::string const& v) {
+  auto const known = values.find(v);
+  return known == values.end() ? v : known->second;
+}
+
+/// Joins stages into a program again.
+struct joiner {
+  staged_graph<toy::graph> const& stages;
+  toy::builder b{};
+  std::string argument(std::uint32_t v, source from) { return b.argument(stages.snapshot().value[v], from); }
+  auto clone(std::size_t, toy::op const* o, auto lookup) { return b.clone(o, lookup); }
+  void result(std::uint32_t v, std::string const& made) { b.result(stages.snapshot().value[v], made); }
+};
+
+/// A random program: wide and narrow nodes, weights, cheap constants, values read twice, orders without a
+/// value.
+toy::program random_program(testing::rng& random, std::size_t ops) {
+  toy::program p{{"x", "y"}, {"w", "u"}, {}};
+  strings values{"x", "y", "w", "u", "literal"};
+  for (std::size_t i = 0; i < ops; ++i) {
+    toy::op o{"f" + std::to_string(i), {}, {}};
+    o.cheap = random.one_in(6);
+    if (!o.cheap || random.one_in(3))
+      for (auto reads = 1 + random.below(3); reads-- > 0;)
+        o.in.push_back(values[random.below(values.size())]);
+    for (auto makes = random.below(3) + (random.one_in(8) ? 0 : 1); makes-- > 0;)
+      o.out.push_back("v" + std::to_string(i) + "." + std::to_string(makes));
+    if (!p.ops.empty() && random.one_in(5)) o.follows.push_back(p.ops[random.below(p.ops.size())].get());
+    values.insert(values.end(), o.out.begin(), o.out.end());
+    p.add(std::move(o));
+  }
+  for (auto gives = 1 + random.below(4); gives-- > 0;)
+    p.outputs.push_back(values[random.below(4 + random.below(values.size() - 3))]);
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("split: inputs and state by first use, outputs by production, each once") {
+  toy::program p{{"x"}, {"w"}, {"d"}};
+  p.add({"f", {"x", "w", "x"}, {"a", "b"}});
+  p.add({"g", {"b"}, {"c"}});
+  p.add({"h", {"c", "a", "b", "w", "pi"}, {"d"}});
+  toy::graph const g(p);
+  auto const stages = split(g, parts({0, 0, 1}));
+  CHECK(stages.size() == 2);
+  CHECK(stages[stage_id{0}].inputs == strings{"x"});
+  CHECK(stages[stage_id{0}].state == strings{"w"});
+  CHECK(stages[stage_id{0}].outputs == strings{"a", "b", "c"});
+  CHECK(stages[stage_id{1}].inputs == strings{"c", "a", "b"});
+  CHECK(stages[stage_id{1}].state == strings{"w", "pi"});
+  CHECK(stages[stage_id{1}].outputs == strings{"d"});
+  CHECK(stages.plan().transfers.size() == 3);
+
+  auto const by_use = split(g, parts({0, 0, 1}), {.outputs = output_order::first_use});
+  CHECK(by_use[stage_id{0}].outputs == strings{"c", "a", "b"});
+}
+
+TEST_CASE("split: a value read by two later stages leaves its stage once and is sent to both") {
+  toy::program p{{"x"}, {}, {"c"}};
+  p.add({"f", {"x"}, {"a"}});
+  p.add({"g", {"a"}, {"b"}});
+  p.add({"h", {"b", "a"}, {"c"}});
+  toy::graph const g(p);
+  auto const stages = split(g, parts({0, 1, 2}));
+  CHECK(stages[stage_id{0}].outputs == strings{"a"});
+  auto const& sent = stages.plan().transfers;
+  REQUIRE(sent.size() == 3);
+  CHECK(sent[0].to == stage_id{1});
+  CHECK(sent[1].from == stage_id{1});
+  CHECK(sent[2].from == stage_id{0});
+  CHECK(sent[2].to == stage_id{2});
+}
+
+TEST_CASE("split: the order of stages is a policy") {
+  toy::program p{{"x"}, {}, {"d"}};  // a diamond
+  p.add({"a", {"x"}, {"a"}});
+  p.add({"b", {"a"}, {"b"}});
+  p.add({"c", {"a"}, {"c"}});
+  p.add({"d", {"b", "c"}, {"d"}});
+  toy::graph const diamond(p);
+  CHECK(numbers(split(diamond, parts({0, 1, 2, 3})).plan().order) == std::vector{0, 1, 2, 3});
+  CHECK(numbers(split(diamond, parts({0, 1, 2, 3}), {.stages = order::fifo}).plan().order) ==
+        std::vector{0, 1, 2, 3});
+  CHECK(numbers(split(diamond, parts({0, 1, 2, 3}), {.stages = order::upstream}).plan().order) ==
+        std::vector{0, 2, 1, 3});
+
+  toy::program q{{"x"}, {}, {"d"}};  // three roots
+  q.add({"a", {"x"}, {"a"}});
+  q.add({"b", {"x"}, {"b"}});
+  q.add({"c", {"x"}, {"c"}});
+  q.add({"d", {"a", "b", "c"}, {"d"}});
+  toy::graph const roots(q);
+  CHECK(numbers(split(roots, parts({0, 1, 2, 3}), {.stages = order::upstream}).plan().order) ==
+        std::vector{2, 1, 0, 3});
+}
+
+TEST_CASE("split: an effect that no value shows keeps its order under every policy") {
+  toy::program p{{"x"}, {}, {"b"}};
+  auto const* write = p.add({"write", {"x"}, {}});
+  p.add({"read", {"x"}, {"b"}, 1, false, {write}});
+  toy::graph const g(p);
+  for (auto policy : {order::program, order::fifo, order::upstream})
+    CHECK(numbers(split(g, parts({0, 1}), {.stages = policy}).plan().order) == std::vector{0, 1});
+}
+
+TEST_CASE("split: a replicable node is copied to its readers and never sent, unless it reads an input") {
+  toy::program p{{"x"}, {"w"}, {"c"}};
+  p.add({"one", {"w"}, {"1"}, 1, true});
+  p.add({"shape", {"x"}, {"s"}, 1, true});
+  p.add({"f", {"x", "1", "s"}, {"a"}});
+  p.add({"g", {"a", "1", "s"}, {"c"}});
+  toy::graph const g(p);
+  auto const stages = split(g, parts({0, 0, 0, 1}));
+  CHECK(stages[stage_id{1}].nodes.size() == 2);
+  CHECK(stages[stage_id{1}].nodes.front()->name == "one");
+  CHECK(stages[stage_id{1}].inputs == strings{"a", "s"});
+  CHECK(stages[stage_id{1}].state == strings{"w"});
+}
+
+TEST_CASE("split: a node without a part, a cut group and parts in a cycle are errors that name the nodes") {
+  toy::program p{{"x"}, {}, {"c"}};
+  p.add({"f", {"x"}, {"a"}});
+  p.add({"g", {"a"}, {"b"}});
+  p.add({"h", {"b"}, {"c"}});
+  toy::graph const g(p);
+  auto const message = [&](partition const& cut) -> std::string {
+    try {
+      split(g, cut);
+    } catch (error const& e) {
+      return e.what();
+    }
+    return "";
+  };
+  CHECK(message(parts({0, 1, 0})).find("g (#1)") != std::string::npos);
+  auto missing = parts({0, 0, 1});
+  missing.of[1] = no_part;
+  CHECK(message(missing).find("g (#1)") != std::string::npos);
+  CHECK(message(parts({0, 0})).find("2") != std::string::npos);
+}
+
+TEST_CASE(
+    "split: stages run one after another give what the whole gives, and joined again they are the whole") {
+  testing::rng random(1);
+  std::size_t cuts = 0;
+  for (int round = 0; round < 2000; ++round) {
+    auto const p = random_program(random, 1 + random.below(20));
+    toy::graph const g(p);
+    partition cut{std::vector(g.nodes().size(), part_id{0}), static_cast<std::uint32_t>(1 + random.below(4))};
+    for (auto& part : cut.of) part = part_id{static_cast<std::uint32_t>(random.below(cut.parts))};
+    if (round % 2 == 0) std::ranges::sort(cut.of);
+    auto const policy = std::vector{order::program, order::fifo, order::upstream}[random.below(3)];
+    auto const outputs = random.one_in(2) ? output_order::production : output_order::first_use;
+    std::optional<staged_graph<toy::graph>> stages;
+    try {
+      stages.emplace(split(g, cut, {policy, outputs}));
+    } catch (error const&) {
+      continue;  // parts in a cycle
+    }
+    ++cuts;
+    std::map<std::string, std::string> const arguments{{"x", "X"}, {"y", "Y"}};
+    auto const whole = toy::run(p, arguments);
+    auto const staged = run_stages(g, *stages, arguments);
+    for (auto const& v : p.outputs) CHECK(meaning(staged, v) == meaning(whole, v));
+
+    std::vector<toy::program> pieces;
+    for (std::uint32_t i = 0; i < cut.parts; ++i) {
+      toy::builder b;
+      emit(*stages, stage_id{i}, b);
+      pieces.push_back(std::move(b.made));
+    }
+    std::vector<toy::graph> graphs(pieces.begin(), pieces.end());
+    joiner join{*stages};
+    inline_stages(stages->snapshot(), stages->plan(), graphs, join);
+    auto const again = toy::run(join.b.made, arguments);
+    CHECK(join.b.made.outputs == p.outputs);
+    for (auto const& v : p.outputs) CHECK(meaning(again, v) == meaning(whole, v));
+    strings before, after;
+    for (auto const& o : p.ops) before.push_back(o->name);
+    for (auto const& o : join.b.made.ops) after.push_back(o->name);
+    std::ranges::sort(before);
+    std::ranges::sort(after);
+    CHECK(before == after);
+  }
+  CHECK(cuts > 1000);
+}
