@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <onnx/onnx_pb.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "cleave/adapt/onnx/functions.hpp"
+#include "cleave/adapt/onnx/graph.hpp"
+#include "cleave/adapt/onnx/types.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/split/builder.hpp"
+
+namespace cleave {
+
+/// What the stages of one model have in common when they are written out. Graph and types must outlive it.
+class onnx_emission {
+ public:
+  onnx_emission(onnx_graph const& g, onnx_types const& t)
+      : graph(g), types(t), functions(onnx_functions(g.model())) {
+    auto const& whole = g.model().graph();
+    for (auto const* list : {&whole.value_info(), &whole.output(), &whole.input()})
+      for (auto const& v : *list) declared_[v.name()] = &v;
+  }
+
+  onnx_graph const& graph;
+  onnx_types const& types;
+  onnx_function_table functions;
+  std::unordered_set<std::string> names;  ///< that a node of some stage has; no other may have it
+
+  /// What the file itself says of a value, or null.
+  onnx::ValueInfoProto const* declared(std::string_view name) const {
+    auto const at = declared_.find(name);
+    return at == declared_.end() ? nullptr : at->second;
+  }
+
+ private:
+  std::unordered_map<std::string_view, onnx::ValueInfoProto const*> declared_;
+};
+
+/// Writes one stage as an ONNX model: `emit(g, s, stage, builder)`, then `finish()`.
+///
+/// Values keep their names, so bodies need no rewriting. Nodes are copied as messages, fields of later ONNX
+/// versions included; of several nodes with one name the first written keeps it. State becomes initializers;
+/// a default that the caller may override is an input too, and so is every initializer up to IR version 3.
+/// External data stays a reference, as in the file.
+class onnx_builder {
+ public:
+  using value = onnx_graph::value;
+  using node = onnx_graph::node;
+
+  explicit onnx_builder(onnx_emission& all) : all_(all) {
+    auto const& from = all.graph.model();
+    stage_.set_ir_version(from.ir_version());
+    *stage_.mutable_opset_import() = from.opset_import();
+    stage_.set_producer_name(from.producer_name());
+    stage_.set_producer_version(from.producer_version());
+    stage_.set_domain(from.domain());
+    stage_.set_model_version(from.model_version());
+    stage_.set_doc_string(from.doc_string());
+    *stage_.mutable_metadata_props() = from.metadata_props();
+  }
+
+  value argument(value v, source from) {
+    from == source::state || from == source::constant ? hold(v) : describe(v, *graph().add_input());
+    return v;
+  }
+
+  template <class Lookup>
+  std::span<value const> clone(node n, Lookup const& lookup) {
+    for (value const v : all_.graph.operands(n)) expects(lookup(v) == v, "a value to keep its name");
+    auto& copy = *graph().add_node();
+    copy = all_.graph.proto(n);
+    if (all_.graph.regions(n).empty())
+      claim_name(copy);
+    else
+      claim_names(copy);
+    for (value const v : all_.graph.results(n)) made_.push_back(v);
+    return all_.graph.results(n);
+  }
+
+  void result(value v, value) {
+    describe(v, *graph().add_output());
+    given_.insert(v);
+  }
+
+  /// The stage; the builder is empty afterwards. Precondition: `index` < `count`.
+  onnx::ModelProto finish(std::size_t index, std::size_t count) {
+    for (value const v : made_)
+      if (auto const* known = all_.declared(all_.graph.name_of(v)); known != nullptr && !given_.contains(v))
+        *graph().add_value_info() = *known;
+    for (auto const* f : onnx_reached_functions(all_.functions, graph().node())) *stage_.add_functions() = *f;
+    auto const& name = all_.graph.model().graph().name();
+    graph().set_name((name.empty() ? "model" : name) + "_stage_" + std::to_string(index));
+    auto& note = *stage_.add_metadata_props();
+    note.set_key("cleave.stage");
+    note.set_value(std::to_string(index) + " of " + std::to_string(count));
+    return std::move(stage_);
+  }
+
+ private:
+  onnx::GraphProto& graph() { return *stage_.mutable_graph(); }
+
+  /// A value of the boundary: as the file declares it where it does, else with its inferred type.
+  void describe(value v, onnx::ValueInfoProto& to) {
+    auto const name = all_.graph.name_of(v);
+    if (auto const* known = all_.declared(name)) to = *known;
+    to.set_name(std::string(name));
+    if (auto const* type = all_.types.declaration(name)) *to.mutable_type() = *type;
+  }
+
+  void hold(value v) {
+    std::string const name(all_.graph.name_of(v));
+    if (auto const* sparse = all_.graph.sparse_tensor(v)) {
+      *graph().add_sparse_initializer() = *sparse;
+    } else {
+      auto const* tensor = all_.graph.tensor(v);
+      expects(tensor != nullptr, "state to have data");
+      auto& copy = *graph().add_initializer();
+      copy = *tensor;
+      copy.set_name(name);
+    }
+    if (!all_.graph.overridable(v) && stage_.ir_version() >= 4) return;
+    auto& input = *graph().add_input();
+    describe(v, input);
+    if (auto const* tensor = all_.graph.tensor(v); tensor != nullptr && !input.has_type()) {
+      auto& type = *input.mutable_type()->mutable_tensor_type();
+      type.set_elem_type(tensor->data_type());
+      type.mutable_shape();
+      for (auto const d : tensor->dims()) type.mutable_shape()->add_dim()->set_dim_value(d);
+    }
+  }
+
+  void claim_name(onnx::NodeProto& n) {
+    if (!n.name().empty() && !all_.names.insert(n.name()).second) n.clear_name();
+  }
+
+  void claim_names(onnx::NodeProto& holder) {
+    std::vector<onnx::NodeProto*> open{&holder};
+    while (!open.empty()) {
+      auto& n = *open.back();
+      open.pop_back();
+      claim_name(n);
+      for (auto& a : *n.mutable_attribute()) {
+        if (a.has_g())
+          for (auto& inner : *a.mutable_g()->mutable_node()) open.push_back(&inner);
+        for (auto& body : *a.mutable_graphs())
+          for (auto& inner : *body.mutable_node()) open.push_back(&inner);
+      }
+    }
+  }
+
+  onnx_emission& all_;
+  onnx::ModelProto stage_;
+  std::vector<value> made_;
+  std::unordered_set<value> given_;
+};
+
+static_assert(stage_builder<onnx_builder, onnx_graph>);
+
+}  // namespace cleave

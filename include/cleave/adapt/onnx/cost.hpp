@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cleave/adapt/onnx/functions.hpp"
+#include "cleave/adapt/onnx/outline.hpp"
+#include "cleave/adapt/onnx/types.hpp"
+#include "cleave/adapt/onnx/work.hpp"
+
+namespace cleave {
+
+/// What a machine does in a second. The defaults are one core of a plain server; stages are balanced by
+/// ratios, so only operations a byte and operations a node matter.
+struct onnx_rates {
+  double flops = 5e10;
+  double bytes = 1e10;
+  double nodes = 5e5;  ///< operators an engine starts
+
+  /// Seconds: the slower of computing and moving (the roofline model, Williams et al., CACM 2009), and the
+  /// start.
+  double seconds(onnx_work const& w) const {
+    return w.nodes / nodes + std::max(w.flops / flops, w.bytes / bytes);
+  }
+};
+
+/// What each node of a model costs, and how far to trust it.
+struct onnx_costs {
+  std::vector<onnx_work> of;                     ///< of a node, by its place in the file
+  std::map<std::string, std::size_t> fallbacks;  ///< operators priced by bytes alone, and how many nodes
+  std::size_t unknown = 0;                       ///< nodes of which not all shapes are known
+};
+
+/// Walks a model's nodes, its bodies and the functions they call; `onnx_costs_of` is its one use.
+class onnx_cost_walk {
+ public:
+  onnx_cost_walk(onnx_types const& types, onnx_costs& to)
+      : model_(types.priced_model()), functions_(onnx_functions(model_)), costs_(to) {
+    auto const& g = model_.graph();
+    scopes_.push_back({{}, nullptr});
+    add_types(g, scopes_.back().types);
+    costs_.of.resize(static_cast<std::size_t>(g.node_size()));
+    for (int i = 0; i < g.node_size(); ++i) {
+      item_ = static_cast<std::size_t>(i);
+      price(g.node(i), scopes_.front());
+      while (!open_.empty()) {
+        auto const [node, in] = open_.back();
+        open_.pop_back();
+        price(*node, *in);
+      }
+      scopes_.resize(1);
+      calls_.clear();
+      if (costs_.of[item_].unknown) ++costs_.unknown;
+    }
+  }
+
+ private:
+  struct scope {
+    std::unordered_map<std::string_view, onnx::TypeProto const*> types;
+    scope const* outer;
+  };
+
+  static void add_types(onnx::GraphProto const& g,
+                        std::unordered_map<std::string_view, onnx::TypeProto const*>& to) {
+    for (auto const* list : {&g.value_info(), &g.input(), &g.output()})
+      for (auto const& v : *list) to.emplace(v.name(), &v.type());
+  }
+
+  static onnx::TypeProto const* type_of(std::string_view name, scope const& in) {
+    for (auto const* s = &in; s != nullptr; s = s->outer)
+      if (auto const at = s->types.find(name); at != s->types.end()) return at->second;
+    return nullptr;
+  }
+
+  void price(onnx::NodeProto const& n, scope const& in) {
+    auto const f = functions_.find(onnx_function_key(n.domain(), n.op_type()));
+    if (f != functions_.end()) return enter(*f->second, n, in);
+    auto const work = onnx_node_work(n, [&](std::string const& name) { return type_of(name, in); })();
+    auto const* line = find_onnx_operator_cost(n);
+    if (line == nullptr)
+      ++costs_.fallbacks[n.domain().empty() ? n.op_type() : n.domain() + "." + n.op_type()];
+    costs_.of[item_] += work;
+    for (auto const& a : n.attribute()) {
+      if (a.has_g()) enter(a.g(), in);
+      for (auto const& g : a.graphs()) enter(g, in);
+    }
+  }
+
+  void enter(onnx::GraphProto const& body, scope const& in) {
+    auto& s = scopes_.emplace_back(scope{{}, &in});
+    add_types(body, s.types);
+    for (auto const& n : body.node()) open_.push_back({&n, &s});
+  }
+
+  /// The body of a called function is inferred by itself, from the types of what it is called with.
+  void enter(onnx::FunctionProto const& f, onnx::NodeProto const& call, scope const& in) {
+    auto& m = calls_.emplace_back();
+    m.set_ir_version(model_.ir_version());
+    *m.mutable_opset_import() = f.opset_import();
+    *m.mutable_graph() = onnx_function_body(f, call);
+    for (auto const* g : onnx_reached_functions(functions_, f.node())) *m.add_functions() = *g;
+    for (int i = 0; i < std::min(f.input_size(), call.input_size()); ++i)
+      if (auto const* type = type_of(call.input(i), in)) {
+        auto& v = *m.mutable_graph()->add_input();
+        v.set_name(f.input(i));
+        *v.mutable_type() = *type;
+      }
+    onnx_infer(m, true);
+    auto& s = scopes_.emplace_back(scope{{}, nullptr});  // a function sees nothing outside
+    add_types(m.graph(), s.types);
+    for (auto const& n : m.graph().node()) open_.push_back({&n, &s});
+  }
+
+  onnx::ModelProto const& model_;
+  onnx_function_table functions_;
+  onnx_costs& costs_;
+  std::size_t item_ = 0;  // the graph's node that is being priced
+  std::vector<std::pair<onnx::NodeProto const*, scope const*>> open_;
+  std::deque<scope> scopes_;
+  std::deque<onnx::ModelProto> calls_;
+};
+
+/// What each node costs: by the table of flops.hpp, for nodes with bodies and calls of functions what is in
+/// them.
+inline onnx_costs onnx_costs_of(onnx_types const& types) {
+  onnx_costs costs;
+  onnx_cost_walk(types, costs);
+  return costs;
+}
+
+}  // namespace cleave

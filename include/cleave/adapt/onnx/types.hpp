@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "cleave/adapt/onnx/outline.hpp"
+#include "cleave/adapt/onnx/shape.hpp"
+
+namespace cleave {
+
+/// Type and shape of each value of a model: declared, then inferred (with data propagation), then as the user
+/// says.
+///
+/// Two views, because a size that the user gives prices one run and must not bind all of them. `declaration`
+/// is what holds in every run and may be written into a stage: symbolic dimensions stay symbolic, and the
+/// user's shape stands only where nothing else gives a rank. `priced` and `bytes` have the user's sizes put
+/// in.
+class onnx_types {
+ public:
+  /// Infers. Where inference fails, less is known (see `complaint`).
+  /// \throws onnx_error if an option names a dimension or a value that the model lacks, or contradicts what
+  /// is known.
+  explicit onnx_types(onnx::ModelProto const& m, onnx_type_options const& options = {})
+      : declared_(infer(m, [](auto&) {})) {
+    by_name_ = table(*declared_);
+    forget_made_up_symbols(m);
+    if (options.dims.empty() && options.shapes.empty()) {
+      priced_ = declared_;
+    } else {
+      auto const user = user_types(options);
+      auto const edit = [&](onnx::ModelProto& copy) {
+        set_dimensions(copy, options);
+        for (auto const& [name, type] : user) set_type(*copy.mutable_graph(), name, type);
+      };
+      priced_ = infer(m, edit);
+      for (auto const& [name, type] : user) set_type(*priced_->mutable_graph(), name, type);
+    }
+    priced_by_name_ = table(*priced_);
+    for (auto const& [name, shape] : options.shapes)
+      if (auto const* known = declaration(name); known == nullptr || !has_rank(*known))
+        by_name_[priced_by_name_.find(name)->first] = priced(name);
+  }
+
+  /// What a stage may declare of a value, or null where not even its type is known.
+  onnx::TypeProto const* declaration(std::string_view value) const { return look_up(by_name_, value); }
+
+  /// The same with the user's sizes put in.
+  onnx::TypeProto const* priced(std::string_view value) const { return look_up(priced_by_name_, value); }
+
+  /// The model without heavy payloads, with the user's sizes; values inside bodies have types too.
+  onnx::ModelProto const& priced_model() const { return *priced_; }
+
+  /// The size of a value, or 0 where a dimension or the element type is unknown.
+  /// \throws onnx_error if it does not fit.
+  std::size_t bytes(std::string_view value) const { return onnx_bytes(priced(value), value); }
+
+  /// Why inference gave less than it might, or empty.
+  std::string const& complaint() const { return complaint_; }
+
+ private:
+  using names = std::unordered_map<std::string_view, onnx::TypeProto const*>;
+
+  static onnx::TypeProto const* look_up(names const& by, std::string_view value) {
+    auto const at = by.find(value);
+    return at == by.end() ? nullptr : at->second;
+  }
+
+  static bool has_rank(onnx::TypeProto const& t) {
+    return !t.has_tensor_type() || t.tensor_type().has_shape();
+  }
+
+  static names table(onnx::ModelProto const& m) {
+    names by;
+    auto const see = [&](std::string const& name, onnx::TypeProto const& t) {
+      bool const typed = t.value_case() != onnx::TypeProto::VALUE_NOT_SET &&
+                         !(t.has_tensor_type() && t.tensor_type().elem_type() == 0);
+      if (!typed) return;
+      auto const [at, fresh] = by.try_emplace(name, &t);
+      if (!fresh && !has_rank(*at->second) && has_rank(t)) at->second = &t;
+    };
+    auto const& g = m.graph();
+    for (auto const* list : {&g.input(), &g.output(), &g.value_info()})
+      for (auto const& v : *list) see(v.name(), v.type());
+    return by;
+  }
+
+  /// An edited copy of `m`, inferred: with data propagation, else without, else not at all.
+  template <class Edit>
+  std::shared_ptr<onnx::ModelProto> infer(onnx::ModelProto const& m, Edit edit) {
+    for (bool const propagate : {true, false}) {
+      auto copy = edited(m, edit);
+      auto why = onnx_infer(*copy, propagate);
+      if (why.empty()) return copy;
+      complaint_ = std::move(why);
+    }
+    return edited(m, edit);
+  }
+
+  template <class Edit>
+  static std::shared_ptr<onnx::ModelProto> edited(onnx::ModelProto const& m, Edit edit) {
+    auto copy = std::make_shared<onnx::ModelProto>(onnx_outline(m));
+    edit(*copy);
+    return copy;
+  }
+
+  /// Inference names dimensions that it cannot tell; such names mean nothing in a file of their own.
+  void forget_made_up_symbols(onnx::ModelProto const& m) {
+    std::unordered_set<std::string> real;
+    auto const& g = m.graph();
+    for (auto const* list : {&g.input(), &g.output(), &g.value_info()})
+      for (auto const& v : *list)
+        for (auto const& d : v.type().tensor_type().shape().dim())
+          if (!d.dim_param().empty()) real.insert(d.dim_param());
+    auto& to = *declared_->mutable_graph();
+    for (auto* list : {to.mutable_output(), to.mutable_value_info()})
+      for (auto& v : *list)
+        if (v.type().has_tensor_type() && v.type().tensor_type().has_shape())
+          for (auto& d : *v.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
+            if (!d.dim_param().empty() && !real.contains(d.dim_param())) d.clear_dim_param();
+  }
+
+  /// The user's shapes as types; the element type is inference's where the user gives none.
+  std::vector<std::pair<std::string, onnx::TypeProto>> user_types(onnx_type_options const& options) const {
+    std::unordered_set<std::string_view> values;
+    for (auto const& v : declared_->graph().input()) values.insert(v.name());
+    for (auto const& n : declared_->graph().node()) values.insert(n.output().begin(), n.output().end());
+    std::vector<std::pair<std::string, onnx::TypeProto>> types;
+    for (auto const& [name, shape] : options.shapes) {
+      if (name.empty() || !values.contains(name))
+        throw bad_option(name, "shape given, but the model has no such value");
+      auto const* known = declaration(name);
+      onnx::TypeProto type;
+      auto& t = *type.mutable_tensor_type();
+      t.set_elem_type(known != nullptr ? known->tensor_type().elem_type() : shape.element);
+      if (t.elem_type() == 0) t.set_elem_type(onnx::TensorProto::FLOAT);
+      t.mutable_shape();
+      for (auto const d : shape.dims) {
+        auto& to = *t.mutable_shape()->add_dim();
+        if (d >= 0) to.set_dim_value(d);
+      }
+      if (known != nullptr && contradicts(*known, type, shape.element))
+        throw bad_option(name,
+                         "shape given as " + onnx_spelling(type) + ", but it is " + onnx_spelling(*known));
+      types.emplace_back(name, std::move(type));
+    }
+    return types;
+  }
+
+  static bool contradicts(onnx::TypeProto const& known, onnx::TypeProto const& user, int element) {
+    if (!known.has_tensor_type()) return true;
+    if (element != 0 && element != known.tensor_type().elem_type()) return true;
+    if (!known.tensor_type().has_shape()) return false;
+    auto const& a = known.tensor_type().shape().dim();
+    auto const& b = user.tensor_type().shape().dim();
+    return !std::ranges::equal(a, b, [](auto const& x, auto const& y) {
+      return !x.has_dim_value() || x.dim_value() < 0 || !y.has_dim_value() || x.dim_value() == y.dim_value();
+    });
+  }
+
+  static void set_type(onnx::GraphProto& g, std::string const& name, onnx::TypeProto const& type) {
+    bool found = false;
+    for (auto* list : {g.mutable_input(), g.mutable_output(), g.mutable_value_info()})
+      for (auto& v : *list)
+        if (v.name() == name) {
+          *v.mutable_type() = type;
+          found = true;
+        }
+    if (found) return;
+    auto& v = *g.add_value_info();
+    v.set_name(name);
+    *v.mutable_type() = type;
+  }
+
+  static void set_dimensions(onnx::ModelProto& m, onnx_type_options const& options) {
+    std::unordered_set<std::string> seen;
+    auto const in_graph = [&](onnx::GraphProto& g) {
+      for (auto* list : {g.mutable_input(), g.mutable_output(), g.mutable_value_info()})
+        for (auto& v : *list) {
+          if (!v.type().has_tensor_type() || !v.type().tensor_type().has_shape()) continue;
+          for (auto& d : *v.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim()) {
+            if (!d.has_dim_param()) continue;
+            seen.insert(d.dim_param());
+            if (auto const at = options.dims.find(d.dim_param()); at != options.dims.end())
+              d.set_dim_value(at->second);
+          }
+        }
+    };
+    std::vector<onnx::GraphProto*> open{m.mutable_graph()};
+    while (!open.empty()) {
+      auto& g = *open.back();
+      open.pop_back();
+      in_graph(g);
+      for (auto& n : *g.mutable_node())
+        for (auto& a : *n.mutable_attribute()) {
+          if (a.has_g()) open.push_back(a.mutable_g());
+          for (auto& body : *a.mutable_graphs()) open.push_back(&body);
+        }
+    }
+    for (auto const& [name, size] : options.dims) {
+      if (size < 0)
+        throw bad_option(name, "dimension given as " + std::to_string(size) + ", which is no size");
+      if (!seen.contains(name)) throw bad_option(name, "dimension given, but the model has " + list_of(seen));
+    }
+  }
+
+  static std::string list_of(std::unordered_set<std::string> const& names_of) {
+    if (names_of.empty()) return "no symbolic dimension";
+    std::vector<std::string> sorted(names_of.begin(), names_of.end());
+    std::ranges::sort(sorted);
+    std::string text = "only";
+    for (auto const& n : sorted) text += " " + quoted(n);
+    return text;
+  }
+
+  std::shared_ptr<onnx::ModelProto> declared_, priced_;
+  names by_name_, priced_by_name_;
+  std::string complaint_;
+};
+
+}  // namespace cleave
