@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/graph/concepts.hpp"
+
+#include <doctest/doctest.h>
+
+#include "cleave/graph/adapter_fault.hpp"
+#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/order.hpp"
+#include "cleave/graph/snapshot.hpp"
+#include "support/archetype.hpp"
+#include "support/toy_ir.hpp"
+
+using namespace cleave;
+
+// Each archetype stands on its own rung and on none above it.
+static_assert(dataflow_graph<archetype::graph> && !multi_result<archetype::graph>);
+static_assert(multi_result<archetype::results_graph> && !weighted_graph<archetype::results_graph>);
+static_assert(weighted_graph<archetype::weighted> && !sized_graph<archetype::weighted>);
+static_assert(sized_graph<archetype::sized> && !weighted_graph<archetype::sized>);
+static_assert(function_graph<archetype::function> && !stateful_graph<archetype::function>);
+static_assert(stateful_graph<archetype::stateful>);
+static_assert(tied_graph<archetype::tied> && !aliasing_graph<archetype::tied>);
+static_assert(aliasing_graph<archetype::aliasing> && !replicating_graph<archetype::aliasing>);
+static_assert(replicating_graph<archetype::replicating> && !bounded_graph<archetype::replicating>);
+static_assert(bounded_graph<archetype::bounded> && !nested_graph<archetype::bounded>);
+static_assert(nested_graph<archetype::nested> && !effectful_graph<archetype::nested>);
+static_assert(effectful_graph<archetype::effectful> && !named_graph<archetype::effectful>);
+static_assert(named_graph<archetype::named> && !hierarchical_graph<archetype::named>);
+static_assert(hierarchical_graph<archetype::hierarchical>);
+static_assert(!dataflow_graph<int> && !dataflow_graph<archetype::node>);
+static_assert(weighted_graph<toy::graph> && sized_graph<toy::graph> && stateful_graph<toy::graph> &&
+              replicating_graph<toy::graph> && effectful_graph<toy::graph> && named_graph<toy::graph>);
+static_assert(stateful_graph<module_graph> && tied_graph<module_graph> && effectful_graph<module_graph> &&
+              named_graph<module_graph>);
+
+TEST_CASE_TEMPLATE("snapshot: asks no more than the rung that it reads", Graph, archetype::graph,
+                   archetype::results_graph, archetype::weighted, archetype::sized, archetype::function,
+                   archetype::stateful, archetype::tied, archetype::replicating, archetype::bounded,
+                   archetype::effectful, archetype::named, archetype::hierarchical) {
+  Graph const g;
+  CHECK_FALSE(find_adapter_fault(g));
+  CHECK_FALSE(find_cycle(g));
+  CHECK(topological_order(g).size() == 2);
+  auto const s = snapshot_of(g);
+  CHECK(s.nodes() == 2);
+  CHECK(s.weight.size() == (weighted_graph<Graph> ? 2 : 0));
+  CHECK(s.bytes.size() == (sized_graph<Graph> ? s.values() : 0));
+  CHECK(s.name.rows() == (named_graph<Graph> ? 2 : 0));
+  CHECK(s.storage.size() == (tied_graph<Graph> ? s.values() : 0));
+}
+
+TEST_CASE("snapshot: reads the archetypes of memory and of bodies") {
+  archetype::aliasing const in_place;
+  CHECK(snapshot_of(in_place).results[0].size() == 2);  // its own, and what it wrote
+  archetype::nested const with_body;
+  CHECK(snapshot_of(with_body).operands[1].size() == 1);  // the body yields what its node reads already
+}

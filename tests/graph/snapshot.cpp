@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/graph/snapshot.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "support/rng.hpp"
+#include "support/toy_ir.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// An IR of numbers: node i makes value 100 + i.
+struct numbers {
+  std::vector<std::vector<int>> reads;
+  auto nodes() const { return std::views::iota(0, static_cast<int>(reads.size())); }
+  std::vector<int> const& operands(int n) const { return reads[static_cast<std::size_t>(n)]; }
+  static std::vector<int> results(int n) { return {100 + n}; }
+};
+
+std::vector<std::uint32_t> list(std::span<std::uint32_t const> items) { return {items.begin(), items.end()}; }
+
+std::string message(auto act) {
+  try {
+    act();
+  } catch (std::exception const& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace
+
+TEST_CASE("snapshot: operands keep their order and repeats, users come once and in order") {
+  numbers const g{{{7}, {100, 7, 100}, {101, 100}}};
+  auto const s = snapshot_of(g);
+  CHECK(list(s.operands[1]) ==
+        std::vector<std::uint32_t>{s.operands[1][0], s.operands[0][0], s.operands[1][0]});
+  CHECK(list(s.users[s.operands[0][0]]) == std::vector<std::uint32_t>{0, 1});
+  CHECK(list(s.users[s.results[0][0]]) == std::vector<std::uint32_t>{1, 2});
+  CHECK(s.value[s.results[2][0]] == 102);
+  CHECK(s.node.find(2) == 2);
+}
+
+TEST_CASE(
+    "snapshot: without inputs and outputs, what nobody makes is an input and what nobody reads an output") {
+  auto const s = snapshot_of(numbers{{{7}, {100, 8}}});
+  CHECK(s.inputs.size() == 2);
+  CHECK(s.from[s.inputs[0]] == source::input);
+  CHECK(s.outputs == std::vector<std::uint32_t>{s.results[1][0]});
+}
+
+TEST_CASE("snapshot: with inputs and state, any other value that nobody makes is a constant") {
+  toy::program p{{"x"}, {"w"}, {"a", "x", "pi"}};
+  p.add({"f", {"x", "w", "pi"}, {"a"}});
+  auto const s = snapshot_of(toy::graph(p));
+  CHECK(s.from[s.operands[0][0]] == source::input);
+  CHECK(s.from[s.operands[0][1]] == source::state);
+  CHECK(s.from[s.operands[0][2]] == source::constant);
+  CHECK(s.outputs.size() == 3);
+  CHECK(s.outputs[1] == s.inputs[0]);
+}
+
+TEST_CASE("snapshot: a replicable node stays one only if all it reads is everywhere") {
+  toy::program p{{"x"}, {"w"}, {"c"}};
+  p.add({"one", {}, {"1"}, 5, true});
+  p.add({"two", {"1", "w"}, {"2"}, 5, true});
+  p.add({"shape", {"x"}, {"s"}, 5, true});
+  p.add({"of shape", {"s"}, {"c"}, 5, true});
+  auto const s = snapshot_of(toy::graph(p));
+  CHECK(s.replicable == std::vector<char>{1, 1, 0, 0});
+  CHECK(s.weight == std::vector<double>{0, 0, 5, 5});
+}
+
+TEST_CASE("snapshot: what bodies capture are operands, as deep as they lie") {
+  // Node 0 makes 100, node 1 makes 101; node 2 holds a body with node 10, which holds a body that reads 100
+  // and yields 101.
+  struct nest : numbers {
+    using numbers::nodes;
+    static std::vector<int> regions(int n) {
+      return n == 2 ? std::vector{20} : n == 10 ? std::vector{21} : std::vector<int>();
+    }
+    static std::vector<int> nodes(int r) { return r == 20 ? std::vector{10} : std::vector{11}; }
+    static std::vector<int> arguments(int r) { return {r}; }
+    static std::vector<int> yields(int r) { return r == 20 ? std::vector{110} : std::vector{111, 101}; }
+    std::vector<int> operands(int n) const {
+      if (n == 10) return {20};
+      if (n == 11) return {100, 21, 20};
+      return numbers::operands(n);
+    }
+  };
+  static_assert(nested_graph<nest>);
+  nest const g{{{{7}, {7}, {7}}}};
+  CHECK(captures(g, 2) == std::vector{100, 101});
+  auto const s = snapshot_of(g);
+  CHECK(list(s.operands[2]) ==
+        std::vector<std::uint32_t>{s.operands[0][0], s.results[0][0], s.results[1][0]});
+}
+
+TEST_CASE("snapshot: a value that cannot cross keeps its producer and readers together") {
+  struct tokens : numbers {
+    static bool portable(int v) { return v != 101; }
+  };
+  auto const s = snapshot_of(tokens{{{{7}, {100}, {100}, {101}}}});
+  CHECK(s.group == std::vector<std::uint32_t>{0, 1, 2, 1});
+}
+
+TEST_CASE(
+    "snapshot: a broken promise is an error that names the node, and find_adapter_fault finds the same") {
+  struct listed_twice : numbers {
+    static std::vector<int> nodes() { return {0, 0}; }
+  };
+  struct same_result : numbers {
+    static std::vector<int> results(int) { return {100}; }
+  };
+  auto const both = [](auto const& g, broken_promise what, std::size_t at) {
+    CHECK(find_adapter_fault(g) == adapter_fault{what, at});
+    try {
+      snapshot_of(g);
+      FAIL("no error");
+    } catch (adapter_error const& e) {
+      CHECK(e.witness == adapter_fault{what, at});
+      CHECK(std::string(e.what()).find("#" + std::to_string(at)) != std::string::npos);
+    }
+  };
+  both(listed_twice{{{{7}}}}, broken_promise::node_twice, 1);
+  both(same_result{{{{7}, {7}}}}, broken_promise::two_producers, 1);
+  both(numbers{{{101}, {7}}}, broken_promise::after_its_user, 1);
+  toy::program p{{"x", "y", "x"}, {}, {}};
+  both(toy::graph(p), broken_promise::input_twice, 2);
+  p = {{"x"}, {"w", "x"}, {}};
+  both(toy::graph(p), broken_promise::input_and_state, 2);
+  p = {{"x"}, {}, {}};
+  p.add({"f", {}, {"x"}});
+  both(toy::graph(p), broken_promise::makes_argument, 0);
+  p = {{"x"}, {}, {}};
+  p.add({"f", {}, {"a"}, 1, false, {nullptr}});
+  both(toy::graph(p), broken_promise::follows_a_later, 0);
+}
+
+TEST_CASE("snapshot: nodes out of order are sorted by topological_order, or the cycle is named") {
+  CHECK(message([] { snapshot_of(numbers{{{101}, {7}}}); }).find("topological_order") != std::string::npos);
+  CHECK(message([] { snapshot_of(numbers{{{102}, {100}, {101}}}); }) ==
+        "the graph has a cycle: #0 -> #1 -> #2 -> #0");
+}
+
+TEST_CASE("snapshot: an index that is too narrow is an error, and with_snapshot takes a wide one") {
+  numbers chain;
+  for (int i = 0; i < 300; ++i) chain.reads.push_back({i == 0 ? 7 : 99 + i});
+  CHECK_THROWS_AS(snapshot_of<std::uint8_t>(chain), index_overflow);
+  CHECK(snapshot_of<std::uint16_t>(chain).nodes() == 300);
+  CHECK(with_snapshot(chain, [](auto const& s) { return s.nodes() + sizeof(s.producer[0]); }) == 304);
+}
+
+TEST_CASE("snapshot: an empty graph is an empty snapshot") {
+  auto const s = snapshot_of(numbers{});
+  CHECK(s.nodes() == 0);
+  CHECK(s.values() == 0);
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <iterator>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cleave/graph/dense.hpp"
+
+/// The poorest types that still model each concept: what compiles with them asks for no more than it says.
+/// They are for instantiation; a small instance also runs.
+namespace archetype {
+
+/// Regular and hashable; neither ordered nor a number.
+template <class Tag>
+class name {
+ public:
+  name() = default;
+  explicit name(int i) : i_(i) {}
+  bool operator==(name const&) const = default;
+  std::size_t hash() const { return static_cast<std::size_t>(i_); }
+  int number() const { return i_; }
+
+ private:
+  int i_ = 0;
+};
+using node = name<struct node_tag>;
+using value = name<struct value_tag>;
+using place = name<struct place_tag>;
+using body = name<struct body_tag>;
+
+/// Can be walked once, cannot be copied, ends in a sentinel of another type, yields by value.
+template <class T>
+class once {
+ public:
+  struct end_mark {};
+  class iterator {
+   public:
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::input_iterator_tag;
+    iterator() = default;
+    explicit iterator(T const* at, T const* end) : at_(at), end_(end) {}
+    iterator(iterator&&) = default;
+    iterator& operator=(iterator&&) = default;
+    T operator*() const { return *at_; }
+    iterator& operator++() { return ++at_, *this; }
+    void operator++(int) { ++at_; }
+    friend bool operator==(iterator const& i, end_mark) { return i.at_ == i.end_; }
+
+   private:
+    T const* at_ = nullptr;
+    T const* end_ = nullptr;
+  };
+  explicit once(std::vector<T> items) : items_(std::move(items)) {}
+  once(once&&) = default;
+  once& operator=(once&&) = default;
+  iterator begin() { return iterator(items_.data(), items_.data() + items_.size()); }
+  end_mark end() { return {}; }
+
+ private:
+  std::vector<T> items_;
+};
+
+}  // namespace archetype
+
+template <class Tag>
+struct std::hash<archetype::name<Tag>> {
+  std::size_t operator()(archetype::name<Tag> const& n) const { return n.hash(); }
+};
+
+namespace archetype {
+
+/// Two nodes, the second reads the first; cannot be copied or moved. `nodes()` and `operands(n)`, no more.
+class graph {
+ public:
+  graph() = default;
+  graph(graph const&) = delete;
+  graph& operator=(graph const&) = delete;
+  std::vector<node> const& nodes() const { return nodes_; }
+  once<node> operands(node n) const {
+    return once<node>(n == nodes_[1] ? std::vector{nodes_[0]} : std::vector<node>());
+  }
+
+ private:
+  std::vector<node> nodes_{node(1), node(2)};
+};
+
+/// Nodes and values apart.
+class results_graph {
+ public:
+  results_graph() = default;
+  results_graph(results_graph const&) = delete;
+  std::vector<node> const& nodes() const { return nodes_; }
+  once<value> operands(node n) const { return once<value>({value(n == nodes_[1] ? 10 : 9)}); }
+  once<value> results(node n) const { return once<value>({value(n == nodes_[1] ? 11 : 10)}); }
+
+ private:
+  std::vector<node> nodes_{node(1), node(2)};
+};
+
+struct number {
+  operator double() const { return 1; }  // NOLINT: convertible is all that is asked
+};
+struct count {
+  operator std::size_t() const { return 8; }  // NOLINT
+};
+struct truth {
+  operator bool() const { return true; }  // NOLINT
+};
+struct text {
+  operator std::string_view() const { return "n"; }  // NOLINT
+};
+
+struct weighted : results_graph {
+  number weight(node) const { return {}; }
+};
+struct sized : results_graph {
+  count bytes(value) const { return {}; }
+};
+struct costed : results_graph {
+  number weight(node) const { return {}; }
+  count bytes(value) const { return {}; }
+};
+struct function : results_graph {
+  once<value> inputs() const { return once<value>({value(9)}); }
+  once<value> outputs() const { return once<value>({value(11)}); }
+};
+struct stateful : results_graph {
+  once<value> inputs() const { return once<value>({}); }
+  once<value> outputs() const { return once<value>({value(11)}); }
+  once<value> state() const { return once<value>({value(9)}); }
+};
+struct tied : results_graph {
+  place storage(value v) const { return place(v.number()); }
+};
+struct aliasing : tied {
+  once<value> overwrites(node) const { return once<value>({value(9)}); }
+};
+struct replicating : results_graph {
+  truth replicable(node) const { return {}; }
+};
+struct bounded : results_graph {
+  truth portable(value) const { return {}; }
+};
+struct nested : results_graph {
+  using results_graph::nodes;
+  once<body> regions(node n) const {
+    return once<body>(n == node(2) ? std::vector{body(1)} : std::vector<body>());
+  }
+  once<node> nodes(body) const { return once<node>({node(3)}); }
+  once<value> arguments(body) const { return once<value>({value(9)}); }
+  once<value> yields(body) const { return once<value>({value(10)}); }
+};
+struct effectful : results_graph {
+  once<node> after(node n) const {
+    return once<node>(n == node(2) ? std::vector{node(1)} : std::vector<node>());
+  }
+};
+struct named : results_graph {
+  text name(node) const { return {}; }
+};
+struct hierarchical : results_graph {
+  text path(node) const { return {}; }
+};
+
+/// A builder whose names can be copied and nothing else.
+template <class Node, class Value>
+class builder {
+ public:
+  class made {
+   public:
+    explicit made(int) {}
+  };
+  made argument(Value, cleave::source) { return made(0); }
+  template <class Lookup>
+  once<made> clone(Node, Lookup) {
+    return once<made>({made(1)});
+  }
+  void result(Value, made) { ++results; }
+  int results = 0;
+};
+
+}  // namespace archetype
