@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <unordered_map>
+#include <cstddef>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "cleave/adapt/onnx/scopes.hpp"
+#include "cleave/adapt/onnx/list_scopes.hpp"
 #include "cleave/graph/order.hpp"
 
 namespace cleave {
 
-/// Numbers the nodes and values of a graph or function; `read_scopes` is its one use. Scopes are opened
-/// breadth first, each after its holder's, so that every list is written once and in order; names are then
-/// resolved depth first, with one stack of bindings for all of them.
-class onnx_scope_reader {
+/// Finds which value each name means, and in which order the nodes can run. Depth first, with one stack of
+/// bindings: on entry a scope's values hide those of the same names outside.
+class onnx_name_resolver {
  public:
-  explicit onnx_scope_reader(onnx_limits const& limits) : limits_(limits) {}
+  explicit onnx_name_resolver(onnx_scopes s) : s_(std::move(s)) {}
 
-  template <class Root>  // GraphProto or FunctionProto
-  onnx_scopes read(Root const& root) {
-    s_.scopes.push_back({nullptr, {}, none<index>, 0});
-    open(root);
-    for (opening_ = 1; opening_ < s_.scopes.size() && !s_.fault; ++opening_) open(*s_.scopes[opening_].graph);
+  onnx_scopes run() {
     if (!s_.fault) resolve();
     if (!s_.fault) sort();
     return std::move(s_);
@@ -29,15 +27,10 @@ class onnx_scope_reader {
  private:
   using index = onnx_scopes::index;
   using kind = onnx_fault_kind;
-  using node_list = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
   /// Of two nodes of one scope: `reader`, or a body in it, reads `value`, which the other makes.
   struct need {
     index reader, value;
-  };
-  /// Two values of one name in one scope.
-  struct doubled {
-    index first, second;
   };
   /// A scope whose names are being resolved.
   struct frame {
@@ -46,141 +39,13 @@ class onnx_scope_reader {
     index next = 0;  // body of the node
   };
 
-  void report(kind k, std::string message, std::vector<std::string> names = {}) {
+  void report(kind k, std::string message, std::vector<std::string> names) {
     if (!s_.fault) s_.fault = onnx_fault{k, std::move(message), std::move(names)};
-  }
-
-  /// What messages call a scope.
-  std::string place(index scope) const {
-    auto const& s = s_.scopes[scope];
-    if (s.holder != none<index>) return "the " + printable(s.attribute) + " of " + s_.label(s.holder);
-    return s.graph != nullptr ? "the graph" : "the function";
-  }
-
-  void open(onnx::GraphProto const& g) {
-    s_.scopes[opening_].graph = &g;
-    begin();
-    for (auto const& v : g.input()) argument(v.name());
-    for (auto const& t : g.initializer()) initialize(t.name(), &t, nullptr);
-    for (auto const& t : g.sparse_initializer()) initialize(t.values().name(), nullptr, &t);
-    open_nodes(g.node());
-    for (auto const& v : g.output()) yield(v.name());
-    end();
-  }
-
-  void open(onnx::FunctionProto const& f) {
-    begin();
-    for (auto const& name : f.input()) argument(name);
-    open_nodes(f.node());
-    for (auto const& name : f.output()) yield(name);
-    end();
-  }
-
-  void begin() {
-    auto& s = s_.scopes[opening_];
-    s.first_node = narrow<index>(s_.nodes.size());
-    s.first_value = narrow<index>(s_.values.size());
-    if (s.depth > limits_.max_depth)
-      report(kind::depth, "bodies are nested more than " + std::to_string(limits_.max_depth) + " deep at " +
-                              s_.label(s.holder) + "; no protobuf reader would accept the file");
-  }
-
-  void end() {
-    auto& s = s_.scopes[opening_];
-    s.end_node = narrow<index>(s_.nodes.size());
-    s.end_value = narrow<index>(s_.values.size());
-    s_.arguments.close();
-    s_.yields.close();
-    if (!twice_.empty()) report_twice();
-  }
-
-  void report_twice() {
-    auto const who = [&](index v) {
-      index const p = s_.values[v].producer;
-      return p == none<index> ? "an input or initializer" : s_.label(p);
-    };
-    auto const [first, second] = twice_.front();
-    std::string message = "value " + quoted(s_.values[first].name) + " is made twice in " + place(opening_) +
-                          ": by " + who(first) + " and by " + who(second);
-    std::vector<std::string> names;
-    for (auto const& d : twice_) {
-      if (!names.empty() && names.size() <= 8)
-        message += (names.size() == 1 ? "; so are " : ", ") + quoted(s_.values[d.first].name);
-      names.emplace_back(s_.values[d.first].name);
-    }
-    if (names.size() > 9) message += ", … (" + std::to_string(names.size()) + " in all)";
-    report(kind::duplicate_value, message + "; give each value one name and one maker", std::move(names));
-  }
-
-  index text_of(std::string_view name) {
-    auto const [at, fresh] = texts_.try_emplace(name, narrow<index>(texts_.size()));
-    if (fresh) latest_.push_back(none<index>);
-    return at->second;
-  }
-
-  /// A new value of the scope that is being opened; a second of the same name is a fault.
-  index declare(std::string_view name, index producer) {
-    auto const text = text_of(name);
-    if (auto const old = latest_[text]; old != none<index> && s_.values[old].scope == opening_)
-      twice_.push_back({old, narrow<index>(s_.values.size())});
-    latest_[text] = narrow<index>(s_.values.size());
-    s_.values.push_back({name, text, opening_, producer});
-    return latest_[text];
-  }
-
-  void argument(std::string const& name) {
-    if (name.empty()) return report(kind::name, "an input of " + place(opening_) + " has no name", {""});
-    auto const v = declare(name, none<index>);
-    s_.values[v].listed = true;
-    s_.arguments.add(v);
-  }
-
-  /// The value that an initializer gives data to: the input of its name, or a new one.
-  void initialize(std::string const& name, onnx::TensorProto const* tensor,
-                  onnx::SparseTensorProto const* sparse) {
-    if (name.empty())
-      return report(kind::name, "an initializer of " + place(opening_) + " has no name", {""});
-    auto v = latest_[text_of(name)];
-    bool const input_without_data = v != none<index> && s_.values[v].scope == opening_ &&
-                                    s_.values[v].tensor == nullptr && s_.values[v].sparse == nullptr;
-    if (!input_without_data) s_.arguments.add(v = declare(name, none<index>));
-    s_.values[v].tensor = tensor;
-    s_.values[v].sparse = sparse;
-  }
-
-  /// Lists the nodes of a scope, and their bodies as scopes to open later. What is read stays a name for now.
-  void open_nodes(node_list const& nodes) {
-    for (auto const& n : nodes) {
-      auto const at = narrow<index>(s_.nodes.size());
-      s_.nodes.push_back(&n);
-      s_.scope_of.push_back(opening_);
-      for (auto const& name : n.input())
-        if (!name.empty()) s_.operands.add(text_of(name));
-      for (auto const& name : n.output())
-        if (!name.empty()) s_.results.add(declare(name, at));
-      for (auto const& a : n.attribute()) {
-        if (a.has_g()) hold(a.g(), a.name(), at);
-        for (auto const& g : a.graphs()) hold(g, a.name(), at);
-      }
-      s_.operands.close();
-      s_.results.close();
-      s_.bodies.close();
-    }
-  }
-
-  void hold(onnx::GraphProto const& body, std::string_view attribute, index holder) {
-    s_.bodies.add(narrow<index>(s_.scopes.size()));
-    s_.scopes.push_back({&body, attribute, holder, s_.scopes[opening_].depth + 1});
-  }
-
-  void yield(std::string const& name) {
-    if (name.empty()) return report(kind::name, "an output of " + place(opening_) + " has no name", {""});
-    s_.yields.add(text_of(name));
   }
 
   /// Replaces each name that is read by the value it means.
   void resolve() {
-    bound_.assign(texts_.size(), none<index>);
+    bound_.assign(s_.texts.size(), none<index>);
     enter(0);
     while (!path_.empty() && !s_.fault) {
       auto const [scope, n, next] = path_.back();
@@ -210,11 +75,11 @@ class onnx_scope_reader {
 
   void leave() {
     index const scope = path_.back().scope;
-    resolve_row(s_.yields, scope, [&](std::string const& name) {
-      report(
-          kind::missing_value,
-          "output " + quoted(name) + " of " + place(scope) + " is made by no node; remove it or add its node",
-          {name});
+    resolve_row(s_.yields, scope, [&](std::string_view name) {
+      report(kind::missing_value,
+             "output " + quoted(name) + " of " + s_.place(scope) +
+                 " is made by no node; remove it or add its node",
+             {std::string(name)});
     });
     auto const& s = s_.scopes[scope];
     for (index v = s.end_value; v-- > s.first_value;) {
@@ -227,11 +92,11 @@ class onnx_scope_reader {
   void read_operands() {
     index const n = path_.back().node;
     if (n == s_.scopes[path_.back().scope].end_node) return;
-    resolve_row(s_.operands, n, [&](std::string const& name) {
+    resolve_row(s_.operands, n, [&](std::string_view name) {
       report(kind::missing_value,
              s_.label(n) + " reads " + quoted(name) +
                  ", which no node, input or initializer in its scope makes; add what makes it",
-             {name});
+             {std::string(name)});
     });
   }
 
@@ -240,19 +105,13 @@ class onnx_scope_reader {
     for (index i = table.first[row]; i < table.first[row + 1]; ++i) {
       index const text = table.item[i];
       index const v = bound_[text];
-      if (v == none<index>) return missing(name_of(text));
+      if (v == none<index>) return missing(s_.texts[text]);
       table.item[i] = v;
       auto const& defined = path_[s_.scopes[s_.values[v].scope].depth];
       bool const by_node = defined.node != s_.scopes[defined.scope].end_node;
       if (by_node && s_.values[v].producer != none<index>) needs_.push_back({defined.node, v});
       if (path_[0].node != s_.scopes[0].end_node && s_.values[v].scope == 0) s_.reads.add(v);
     }
-  }
-
-  std::string name_of(index text) const {
-    for (auto const& [name, number] : texts_)
-      if (number == text) return std::string(name);
-    return {};
   }
 
   /// The order of the graph's nodes. Bodies and functions are copied whole, so theirs must be right already.
@@ -281,7 +140,7 @@ class onnx_scope_reader {
       auto const& v = s_.values[misplaced->value];
       return report(kind::order,
                     s_.label(misplaced->reader) + " reads " + quoted(v.name) +
-                        " before it is made; sort the nodes of " + place(v.scope),
+                        " before it is made; sort the nodes of " + s_.place(v.scope),
                     {std::string(v.name)});
     }
     s_.order.clear();
@@ -305,12 +164,7 @@ class onnx_scope_reader {
     report(kind::cycle, message + "; a graph of ONNX has no cycles, remove one of these reads", names);
   }
 
-  onnx_limits limits_;
   onnx_scopes s_;
-  index opening_ = 0;
-  std::unordered_map<std::string_view, index> texts_;
-  std::vector<index> latest_;  // of a text: its last value
-  std::vector<doubled> twice_;
   std::vector<index> bound_;   // of a text: the value it means now
   std::vector<index> hidden_;  // what the open scopes' values have hidden
   std::vector<frame> path_;
@@ -321,10 +175,10 @@ class onnx_scope_reader {
 /// doubled value, a cycle, bodies too deep, or bodies out of order. Expected O(size), O(size log size) where
 /// the graph is not sorted; no recursion.
 inline onnx_scopes read_scopes(onnx::GraphProto const& g, onnx_limits const& limits = {}) {
-  return onnx_scope_reader(limits).read(g);
+  return onnx_name_resolver(onnx_scope_lister(limits).list(g)).run();
 }
 inline onnx_scopes read_scopes(onnx::FunctionProto const& f, onnx_limits const& limits = {}) {
-  return onnx_scope_reader(limits).read(f);
+  return onnx_name_resolver(onnx_scope_lister(limits).list(f)).run();
 }
 
 }  // namespace cleave

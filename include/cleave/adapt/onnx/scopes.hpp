@@ -41,6 +41,7 @@ struct onnx_scopes {
     bool listed = false;                              ///< among its graph's inputs
   };
 
+  std::vector<std::string_view> texts;  ///< each name once
   std::vector<onnx::NodeProto const*> nodes;
   std::vector<index> scope_of;  ///< of a node
   std::vector<scope> scopes;
@@ -73,6 +74,13 @@ struct onnx_scopes {
     text += " in the " + printable(home.attribute) + " of ";
     text += holder.name().empty() ? "a node" : quoted(holder.name());
     return text + " (" + printable(holder.op_type()) + ")";
+  }
+
+  /// What messages call a scope.
+  std::string place(index i) const {
+    auto const& s = scopes[i];
+    if (s.holder != none<index>) return "the " + printable(s.attribute) + " of " + label(s.holder);
+    return s.graph != nullptr ? "the graph" : "the function";
   }
 };
 
