@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "../support/nasty_names.hpp"
+#include "support/nasty_names.hpp"
 
 using namespace cleave;
 using namespace std::string_literals;
@@ -43,7 +43,7 @@ TEST_CASE("printable: shows controls and malformed bytes as hex") {
 }
 
 TEST_CASE("printable: is one line of well-formed text within the limit, for each limit") {
-  for (auto const& name : test::nasty_names())
+  for (auto const& name : testing::nasty_names())
     for (std::size_t limit = 1; limit < 90; ++limit) {
       auto const text = printable(name, limit);
       CHECK(characters(text) <= limit);

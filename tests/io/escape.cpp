@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "../support/nasty_names.hpp"
+#include "support/nasty_names.hpp"
 
 using namespace cleave;
 using namespace std::string_literals;
@@ -33,7 +33,7 @@ constexpr std::size_t no_limit = 1u << 20;
 }  // namespace
 
 TEST_CASE("escape_markup: what a browser decodes is what a terminal shows") {
-  for (auto const& name : test::nasty_names()) {
+  for (auto const& name : testing::nasty_names()) {
     auto text = escape_markup(name);
     CHECK(text.find_first_of("<>\"'\n\t") == std::string::npos);
     text = replaced(replaced(text, "&lt;", "<"), "&gt;", ">");
@@ -50,7 +50,7 @@ TEST_CASE("escape_dot: ends no string early and leaves no sequence for Graphviz 
 }
 
 TEST_CASE("escape_json: a parser returns each well-formed name exactly, and hex for what is no UTF-8") {
-  for (auto const& name : test::nasty_names()) {
+  for (auto const& name : testing::nasty_names()) {
     auto const parsed = nlohmann::json::parse('"' + escape_json(name) + '"').get<std::string>();
     if (well_formed(name))
       CHECK(parsed == name);

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace cleave::test {
+namespace cleave::testing {
 
 /// Names that files really hold, or could: quotes, markup, escapes of each format, controls, bytes that are
 /// no UTF-8.
@@ -32,4 +32,4 @@ inline std::vector<std::string> nasty_names() {
   };
 }
 
-}  // namespace cleave::test
+}  // namespace cleave::testing

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/io/units.hpp"
+#include "cleave/partition/part_memory.hpp"
+#include "cleave/partition/partition.hpp"
+#include "cleave/split/plan.hpp"
+
+namespace cleave {
+
+/// A sum of sizes of which some may be unknown; it stops at the largest number instead of wrapping.
+struct byte_sum {
+  std::uint64_t known = 0;
+  std::size_t unknown = 0;  ///< how many values have no size
+
+  void add(std::size_t bytes) {
+    unknown += bytes == 0;
+    known = known > UINT64_MAX - bytes ? UINT64_MAX : known + bytes;
+  }
+  bool operator==(byte_sum const&) const = default;
+};
+
+/// `3 MiB`, `≥ 3 MiB` where sizes are missing, `? B` where all are.
+inline std::string bytes_text(byte_sum const& sum) {
+  if (sum.unknown == 0) return bytes_text(sum.known);
+  return sum.known == 0 ? "?\u00a0B" : "≥\u00a0" + bytes_text(sum.known);
+}
+
+/// A stage as one box.
+struct stage_box {
+  std::size_t nodes = 0;
+  double cost = 0;  ///< sum of its nodes' weights
+  byte_sum state;   ///< parameters, buffers and constants; what shares storage counts once
+  byte_sum in;      ///< values that the caller or other stages pass
+  byte_sum out;     ///< values that other stages or the caller receive, each once
+
+  bool operator==(stage_box const&) const = default;
+};
+
+/// All that one stage sends to another.
+struct stage_link {
+  stage_id from, to;
+  std::size_t values = 0;
+  byte_sum bytes;
+
+  bool operator==(stage_link const&) const = default;
+};
+
+/// A cut graph with its stages as boxes: what one page can show of any graph.
+struct quotient {
+  std::vector<stage_box> stages;
+  std::vector<stage_link> links;  ///< by sender, then by receiver
+
+  bool operator==(quotient const&) const = default;
+};
+
+template <std::unsigned_integral Index>
+std::size_t bytes_of(basic_dense<Index> const& g, Index value) {
+  return g.bytes.empty() ? 0 : g.bytes[value];
+}
+
+/// The plan `p` of `g`, a box a stage. O(V + E + T log T) for T transfers.
+template <std::unsigned_integral Index>
+quotient quotient_of(basic_dense<Index> const& g, basic_plan<Index> const& p) {
+  quotient q;
+  for (auto const& s : p.stages) {
+    auto& box = q.stages.emplace_back();
+    box.nodes = s.nodes.size();
+    if (!g.weight.empty())
+      for (Index const n : s.nodes) box.cost += g.weight[n];
+    std::vector<std::pair<Index, Index>> held;  // storage, value
+    for (Index const v : s.state) held.emplace_back(g.storage.empty() ? v : g.storage[v], v);
+    std::ranges::sort(held);
+    auto const same_storage = [](auto const& a, auto const& b) { return a.first == b.first; };
+    held.erase(std::unique(held.begin(), held.end(), same_storage), held.end());
+    for (auto const& [storage, v] : held) box.state.add(bytes_of(g, v));
+    for (Index const v : s.inputs) box.in.add(bytes_of(g, v));
+    for (Index const v : s.outputs) box.out.add(bytes_of(g, v));
+  }
+
+  auto sent = p.transfers;
+  std::ranges::sort(sent, {}, [](auto const& t) { return std::tuple(t.from, t.to, t.value); });
+  for (auto const& t : sent) {
+    if (q.links.empty() || q.links.back().from != t.from || q.links.back().to != t.to)
+      q.links.push_back({t.from, t.to, 0, {}});
+    ++q.links.back().values;
+    q.links.back().bytes.add(bytes_of(g, t.value));
+  }
+  return q;
+}
+
+/// A plan good enough to draw, of any partition: also of one that no plan can be made of, because its parts
+/// need each other or nodes have no part (those form one further stage at the end). Replicable nodes stay in
+/// their own part. O(V + E).
+template <std::unsigned_integral Index>
+basic_plan<Index> sketch_plan(basic_dense<Index> const& g, partition const& p) {
+  auto const home = [&](std::size_t n) { return std::min(index(p.of[n]), p.parts); };
+  basic_plan<Index> out;
+  out.stages.resize(p.parts);
+  for (std::size_t n = 0; n < g.nodes(); ++n) {
+    if (home(n) == out.stages.size()) out.stages.emplace_back();
+    out.stages[home(n)].nodes.push_back(static_cast<Index>(n));
+  }
+  std::vector<char> leaves(g.values());
+  for (Index const v : g.outputs) leaves[v] = 1;
+  std::vector<Index> seen(g.values(), none<Index>);
+  for (std::uint32_t s = 0; s < out.stages.size(); ++s) {
+    out.order.push_back(stage_id{s});
+    for (Index const n : out.stages[s].nodes)
+      for (Index const v : g.operands[n]) {
+        if (std::cmp_equal(std::exchange(seen[v], static_cast<Index>(s)), s)) continue;
+        Index const m = g.producer[v];
+        bool const held = g.from[v] == source::state || g.from[v] == source::constant;
+        if (held) {
+          out.stages[s].state.push_back(v);
+        } else if (m == none<Index>) {
+          out.stages[s].inputs.push_back(v);
+        } else if (home(m) != s && !is_replicable(g, m)) {
+          out.stages[s].inputs.push_back(v);
+          out.transfers.push_back({v, stage_id{home(m)}, stage_id{s}});
+          leaves[v] = 1;
+        }
+      }
+  }
+  for (std::size_t n = 0; n < g.nodes(); ++n)
+    for (Index const v : g.results[n])
+      if (leaves[v]) out.stages[home(n)].outputs.push_back(v);
+  return out;
+}
+
+}  // namespace cleave
