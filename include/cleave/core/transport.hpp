@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+
+namespace cleave {
+
+/// Whoever runs the stages: the end of an edge that is no stage.
+inline constexpr stage_id caller{0xffffffff};
+
+/// What moves between stages for each microbatch: where the graph's side of the library and the side that
+/// runs stages meet. Plain data.
+struct transport {
+  /// One value on its way to one reader. A value with several readers has an edge for each.
+  struct edge {
+    stage_id from;            ///< the stage that makes it, or `caller`
+    std::uint32_t output;     ///< which of the results of `from`, or of the caller's inputs
+    stage_id to;              ///< the stage that reads it, or `caller`
+    std::uint32_t input;      ///< which of the inputs of `to`, or of the results that the caller gets
+    std::uint64_t value = 0;  ///< its number in the graph, for people
+    std::uint64_t bytes = 0;  ///< of one microbatch; 0 where nobody knows
+
+    bool operator==(edge const&) const = default;
+  };
+
+  std::uint32_t stages = 0;
+  std::vector<edge> edges;
+
+  bool operator==(transport const&) const = default;
+};
+
+/// What is wrong with a transport, and where.
+struct transport_fault {
+  enum class kind : std::uint8_t {
+    unknown_stage,    ///< edge `edge` names a stage that there is not
+    filled_twice,     ///< a second edge, `edge`, brings input `position` of `stage`
+    nothing_arrives,  ///< no edge brings input `position` of `stage`, though one brings a later input
+    nobody_reads,     ///< no edge takes result `position` of `stage`, though one takes a later result
+    cycle,            ///< each stage of `path` waits for the one before it, the first for the last
+  };
+  kind what;
+  stage_id stage = caller;
+  std::uint32_t position = 0;
+  std::size_t edge = 0;
+  std::vector<stage_id> path = {};
+
+  bool operator==(transport_fault const&) const = default;
+};
+
+/// `stage 3`, or `the caller`.
+inline std::string describe(stage_id s) {
+  return s == caller ? "the caller" : "stage " + std::to_string(index(s));
+}
+
+/// What, where and how to mend it.
+inline std::string describe(transport_fault const& f) {
+  using enum transport_fault::kind;
+  std::string const position = std::to_string(f.position), edge = "edge #" + std::to_string(f.edge);
+  switch (f.what) {
+    case unknown_stage:
+      return edge + " names " + describe(f.stage) + ", which does not exist; stages are numbered from 0";
+    case filled_twice:
+      return edge + " brings input #" + position + " of " + describe(f.stage) +
+             " once more; number the inputs of a stage without repetition";
+    case nothing_arrives:
+      return "nothing brings input #" + position + " of " + describe(f.stage) +
+             "; number the inputs of a stage from 0 without a gap";
+    case nobody_reads:
+      return "nobody reads result #" + position + " of " + describe(f.stage) +
+             "; number the results that are read from 0 without a gap";
+    case cycle: {
+      std::string stages;
+      for (stage_id const s : f.path) stages += describe(s) + " -> ";
+      return "stages wait for each other: " + stages + describe(f.path.front());
+    }
+  }
+  return {};
+}
+
+class transport_error : public witness_error<transport_fault> {
+ public:
+  explicit transport_error(transport_fault f) : witness_error("transport: " + describe(f), f) {}
+};
+
+/// Stages that wait for each other, each followed by one that reads from it; shortest only by accident.
+/// Precondition: every edge names stages that there are. O(stages + edges).
+inline std::optional<std::vector<stage_id>> find_stage_cycle(transport const& t) {
+  // Edges between stages, sorted by sender through counting.
+  std::vector<std::uint32_t> missing(t.stages);
+  std::vector<std::size_t> first(std::size_t{t.stages} + 2);
+  for (auto const& e : t.edges)
+    if (e.from != caller && e.to != caller) ++missing[index(e.to)], ++first[index(e.from) + 2];
+  for (std::size_t s = 2; s < first.size(); ++s) first[s] += first[s - 1];
+  std::vector<std::uint32_t> readers(first.back());
+  for (auto const& e : t.edges)
+    if (e.from != caller && e.to != caller) readers[first[index(e.from) + 1]++] = index(e.to);
+
+  std::vector<std::uint32_t> ready;
+  for (std::uint32_t s = 0; s < t.stages; ++s)
+    if (missing[s] == 0) ready.push_back(s);
+  for (std::size_t done = 0; done < ready.size(); ++done)
+    for (std::size_t i = first[ready[done]]; i < first[ready[done] + 1]; ++i)
+      if (--missing[readers[i]] == 0) ready.push_back(readers[i]);
+  if (ready.size() == t.stages) return std::nullopt;
+
+  // Whoever is left has a sender that is left: going back from any of them ends in a cycle.
+  std::vector<std::uint32_t> sender(t.stages, t.stages);
+  for (auto const& e : t.edges)
+    if (e.from != caller && e.to != caller && missing[index(e.from)] > 0 && missing[index(e.to)] > 0)
+      sender[index(e.to)] = index(e.from);
+  auto const left = std::ranges::find_if(missing, [](std::uint32_t n) { return n > 0; });
+  auto at = static_cast<std::uint32_t>(left - missing.begin());
+  for (std::uint32_t steps = 0; steps < t.stages; ++steps) at = sender[at];
+  std::vector<stage_id> cycle{stage_id{at}};
+  for (std::uint32_t s = sender[at]; s != at; s = sender[s]) cycle.push_back(stage_id{s});
+  std::ranges::reverse(cycle);
+  return cycle;
+}
+
+/// Which positions of each stage, and last of the caller, edges have named.
+class named_positions {
+ public:
+  explicit named_positions(std::uint32_t stages) : caller_(stages), first_(std::size_t{stages} + 2) {}
+
+  /// First every edge is counted, then the counting ends, then every edge is named.
+  void count(stage_id s) { ++first_[place(s) + 1]; }
+  void end_count() {
+    for (std::size_t p = 1; p < first_.size(); ++p) first_[p] += first_[p - 1];
+    named_.resize(first_.back());
+    last_.resize(first_.size() - 1);
+  }
+  /// Whether it is the first time.
+  bool name(stage_id s, std::uint32_t position) {
+    std::size_t const p = place(s);
+    last_[p] = std::max(last_[p], position);
+    // n edges name at most n positions, so a larger number leaves a gap below it.
+    return position >= first_[p + 1] - first_[p] || !std::exchange(named_[first_[p] + position], true);
+  }
+  /// The first position that is not named although a later one is.
+  std::optional<std::uint32_t> find_gap(stage_id s) const {
+    std::size_t const p = place(s);
+    std::uint32_t position = 0;
+    while (first_[p] + position < first_[p + 1] && named_[first_[p] + position]) ++position;
+    return position < last_[p] ? std::optional(position) : std::nullopt;
+  }
+
+ private:
+  std::size_t place(stage_id s) const { return s == caller ? caller_ : index(s); }
+
+  std::size_t caller_;
+  std::vector<std::size_t> first_;
+  std::vector<char> named_;
+  std::vector<std::uint32_t> last_;
+};
+
+/// The first thing that keeps a transport from being carried out, or nothing. Inputs of the caller may go
+/// unread. O(stages + edges).
+inline std::optional<transport_fault> find_transport_fault(transport const& t) {
+  using enum transport_fault::kind;
+  for (std::size_t i = 0; i < t.edges.size(); ++i)
+    for (stage_id const s : {t.edges[i].from, t.edges[i].to})
+      if (s != caller && index(s) >= t.stages) return transport_fault{unknown_stage, s, 0, i};
+
+  named_positions inputs(t.stages), outputs(t.stages);
+  for (auto const& e : t.edges) inputs.count(e.to), outputs.count(e.from);
+  inputs.end_count();
+  outputs.end_count();
+  for (std::size_t i = 0; auto const& e : t.edges) {
+    if (!inputs.name(e.to, e.input)) return transport_fault{filled_twice, e.to, e.input, i};
+    outputs.name(e.from, e.output);
+    ++i;
+  }
+  for (std::uint32_t s = 0; s < t.stages; ++s) {
+    if (auto const p = inputs.find_gap(stage_id{s})) return transport_fault{nothing_arrives, stage_id{s}, *p};
+    if (auto const p = outputs.find_gap(stage_id{s})) return transport_fault{nobody_reads, stage_id{s}, *p};
+  }
+  if (auto const p = inputs.find_gap(caller)) return transport_fault{nothing_arrives, caller, *p};
+
+  if (auto c = find_stage_cycle(t)) return transport_fault{cycle, c->front(), 0, 0, *c};
+  return std::nullopt;
+}
+
+}  // namespace cleave
