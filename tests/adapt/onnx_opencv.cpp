@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "cleave/adapt/onnx/stages.hpp"
+#include "support/model_corpus.hpp"
+#include "support/onnx_cut.hpp"
+#include "support/opencv_model.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+void check_stages_against_whole(std::string const& name) {
+  auto const m = model(name);
+  auto const inputs = opencv_inputs(sidecar(name).at("runs").at(0));
+  auto whole = inputs;
+  opencv_model(m).run(whole);
+
+  onnx_types const types(m);
+  onnx_graph const g(m);
+  for (std::uint32_t const k : {8u, 4u, 3u, 2u}) {
+    CAPTURE(k);
+    auto const models = onnx_stages(split(g, equal_slices(g, k)), types);
+    CHECK(models.size() == std::min<std::size_t>(k, g.nodes().size()));
+    auto staged = inputs;
+    for (auto const& stage : models) {
+      REQUIRE(stage.graph().node_size() > 0);
+      opencv_model(stage).run(staged);
+    }
+    for (auto const& output : m.graph().output()) {
+      CAPTURE(output.name());
+      if (!whole.contains(output.name())) continue;  // an initializer, which nobody makes
+      REQUIRE(staged.contains(output.name()));
+      CHECK(same_bits(whole.at(output.name()), staged.at(output.name())));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("onnx: stages that OpenCV runs equal the whole bit for bit") {
+  std::size_t run = 0;
+  for (auto const& file : model_files(giants::included)) {
+    auto const name = model_name(file);
+    if (!sidecar(name).at("opencv").at("runs").get<bool>()) continue;
+    CAPTURE(name);
+    check_stages_against_whole(name);
+    ++run;
+  }
+  CHECK(run == 24);
+}
+
+TEST_CASE("onnx: OpenCV tells a stage with another weight from the right one") {
+  auto const m = model("resnet18");
+  auto const inputs = opencv_inputs(sidecar("resnet18").at("runs").at(0));
+  auto whole = inputs, broken = inputs;
+  opencv_model(m).run(whole);
+  onnx_types const types(m);
+  onnx_graph const g(m);
+  auto models = onnx_stages(split(g, equal_slices(g, 4)), types);
+  auto& weight = *models.at(2).mutable_graph()->mutable_initializer(0)->mutable_raw_data();
+  REQUIRE(!weight.empty());
+  std::ranges::fill(weight, '\0');
+  for (auto const& stage : models) opencv_model(stage).run(broken);
+  CHECK(!same_bits(whole.at("output"), broken.at("output")));
+}
