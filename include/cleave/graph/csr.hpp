@@ -36,7 +36,8 @@ struct csr {
 
   std::size_t rows() const { return first.size() - 1; }
   std::span<Item const> operator[](std::size_t i) const {
-    if (i >= rows()) return {};
+    if (first.size() == 1) [[unlikely]]
+      return {};
     return {item.data() + first[i], item.data() + first[i + 1]};
   }
   void add(Item const& x) { item.push_back(x); }                 ///< to the list that is being written

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,7 @@ struct basic_dense {
   using index_type = Index;
 
   csr<Index> operands;  ///< of a node: values, in argument order, then what its bodies capture
-  csr<Index> results;   ///< of a node: values, in order
+  csr<Index> results;   ///< of a node: values, in order, numbered consecutively
   csr<Index> after;     ///< of a node: nodes that it must follow although no value says so
   csr<Index> users;     ///< of a value: nodes that read it, each once, in order
 
@@ -43,6 +44,14 @@ struct basic_dense {
 
   std::size_t nodes() const { return operands.rows(); }
   std::size_t values() const { return producer.size(); }
+
+  /// The nodes that read what `n` makes, a node once for each value that it reads.
+  std::span<Index const> readers(std::size_t n) const {
+    Index const begin = results.first[n], end = results.first[n + 1];
+    if (begin == end) return {};
+    std::size_t const made = results.item[begin];
+    return {users.item.data() + users.first[made], users.item.data() + users.first[made + (end - begin)]};
+  }
 
   /// What messages call a node: its name and position, `conv1 (#4)`, or `#4`.
   std::string label(std::size_t n) const {

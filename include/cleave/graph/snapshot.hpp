@@ -101,10 +101,11 @@ class snapshot_builder {
     for (auto v : g_.operands(n)) read(v, at);
     if constexpr (nested_graph<Graph>)
       for (auto v : captures(g_, n)) read(v, at);
-    std::vector<Index> written;  // slots
-    if constexpr (aliasing_graph<Graph>)
+    std::vector<Index> written;             // slots
+    if constexpr (aliasing_graph<Graph>) {  // all reads first, so that the results are numbered consecutively
+      for (auto v : g_.overwrites(n)) read_overwritten(v, at);
       for (auto v : g_.overwrites(n)) overwrite(v, at, written);
-
+    }
     for (auto v : results_of(g_, n)) {
       Index const k = slot(v);
       if (std::ranges::find(written, k) != written.end()) {  // the new version, under its new handle
@@ -145,19 +146,22 @@ class snapshot_builder {
     }
   }
 
+  /// A partial write keeps the rest; memory that is viewed has the rest under other handles too.
+  void read_overwritten(value const& v, Index at) {
+    read(v, at);
+    if (auto const& cell = memory_.cell(memory_.number(v)); cell.shared())
+      for (auto const& h : cell.outside)
+        if (!(h == v)) read(h, at);
+  }
+
   /// Node `at` writes the memory of `v`: a new version of its slot, or of each outside handle of memory that
   /// is viewed.
   void overwrite(value const& v, Index at, std::vector<Index>& written) {
-    read(v, at);  // a partial write keeps the rest
     auto const number = memory_.number(v);
     auto const& cell = memory_.cell(number);
     if (cell.shared()) {
-      for (auto const& h : cell.outside) {
-        Index const k = slot(h);
-        if (s_.latest[k] != none<Index> && s_.producer[s_.latest[k]] == at) continue;
-        read(h, at);
-        s_.results.add(make(h, k, at));
-      }
+      for (auto const& h : cell.outside)
+        if (Index const k = slot(h); s_.producer[s_.latest[k]] != at) s_.results.add(make(h, k, at));
     } else if (Index const k = slot(v); std::ranges::find(written, k) == written.end()) {
       for (Index const r : log(number).readers)  // a write follows the reads of what it destroys
         if (r != at) s_.after.add(r);

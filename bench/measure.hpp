@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+/// What benches share: CPU seconds of this process, peak memory, medians.
+namespace bench {
+
+inline double cpu_seconds() {
+  timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+/// CPU seconds of one call of `f`.
+template <class F>
+double seconds(F f) {
+  auto const begin = cpu_seconds();
+  f();
+  return cpu_seconds() - begin;
+}
+
+struct spread {
+  double least, median, most;
+};
+
+/// The spread of `runs` calls of `sample`, which returns a number.
+template <class F>
+spread repeat(std::size_t runs, F sample) {
+  std::vector<double> samples;
+  while (samples.size() < runs) samples.push_back(sample());
+  std::ranges::sort(samples);
+  return {samples.front(), samples[samples.size() / 2], samples.back()};
+}
+
+/// A line of /proc/self/status in bytes: "VmRSS" is what is resident now, "VmHWM" the most that was.
+inline std::size_t memory_line(std::string const& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(key + ":")) return std::strtoull(line.c_str() + key.size() + 1, nullptr, 10) * 1024;
+  return 0;
+}
+
+/// By how many bytes the peak of resident memory rises above what is resident before `f` runs. Run it first
+/// in a fresh process.
+template <class F>
+std::size_t added_peak(F f) {
+  std::ofstream("/proc/self/clear_refs") << '5';  // the peak starts at what is resident now
+  auto const before = memory_line("VmRSS");
+  f();
+  return memory_line("VmHWM") - before;
+}
+
+/// Runs `f`, which returns a number, in a child process, so that what earlier rows left behind does not
+/// count.
+template <class F>
+double in_child(F f) {
+  std::fflush(stdout);
+  int ends[2];
+  if (pipe(ends) != 0) return -1;
+  pid_t const child = fork();
+  if (child == 0) {
+    double const answer = f();
+    bool const sent = write(ends[1], &answer, sizeof answer) == sizeof answer;
+    _exit(sent ? 0 : 1);
+  }
+  double answer = -1;
+  close(ends[1]);
+  if (read(ends[0], &answer, sizeof answer) != sizeof answer) answer = -1;
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return answer;
+}
+
+}  // namespace bench

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// How long it takes to read a graph, plan its cut into 8 parts and emit the stages, and how much memory that
+// adds.
+//   bench_split [--markdown]
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/split/split.hpp"
+#include "measure.hpp"
+#include "support/rng.hpp"
+
+namespace {
+
+/// A graph of numbers: node i makes value i and reads `reads[first[i]] … reads[first[i + 1]]`.
+struct graph {
+  std::vector<std::uint32_t> first{0}, reads;
+
+  auto nodes() const {
+    return std::views::iota(std::uint32_t{}, static_cast<std::uint32_t>(first.size() - 1));
+  }
+  std::span<std::uint32_t const> operands(std::uint32_t n) const {
+    return std::span(reads).subspan(first[n], first[n + 1] - first[n]);
+  }
+  std::size_t size() const { return first.size() - 1; }
+};
+
+graph chain(std::uint32_t n) {
+  graph g;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (i > 0) g.reads.push_back(i - 1);
+    g.first.push_back(static_cast<std::uint32_t>(g.reads.size()));
+  }
+  return g;
+}
+
+/// Each node reads up to three of the fifty before it.
+graph random_dag(std::uint32_t n) {
+  graph g;
+  cleave::testing::rng random(1);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    for (std::size_t reads = 1 + random.below(3); i > 0 && reads-- > 0;)
+      g.reads.push_back(i - 1 - static_cast<std::uint32_t>(random.below(std::min(i, 50u))));
+    g.first.push_back(static_cast<std::uint32_t>(g.reads.size()));
+  }
+  return g;
+}
+
+/// Writes a stage as a graph of the same kind.
+struct id_builder {
+  graph const& from;
+  graph made{};
+  std::vector<std::uint32_t> given{};
+  std::uint32_t next = 1u << 31;  // arguments are numbered from here
+
+  std::uint32_t argument(std::uint32_t, cleave::source) { return next++; }
+  auto clone(std::uint32_t n, auto lookup) {
+    for (auto const v : from.operands(n)) made.reads.push_back(lookup(v));
+    made.first.push_back(static_cast<std::uint32_t>(made.reads.size()));
+    return std::views::single(static_cast<std::uint32_t>(made.size() - 1));
+  }
+  void result(std::uint32_t, std::uint32_t made_name) { given.push_back(made_name); }
+};
+
+cleave::partition slices(std::size_t n, std::uint32_t k) {
+  cleave::partition p{std::vector<cleave::part_id>(n), k};
+  for (std::size_t i = 0; i < n; ++i) p.of[i] = cleave::part_id{static_cast<std::uint32_t>(i * k / n)};
+  return p;
+}
+
+/// Reads, plans and emits; returns how many nodes the stages have, so that nothing is optimised away.
+std::size_t cut(graph const& g, cleave::partition const& p) {
+  auto const stages = cleave::split(g, p);
+  std::vector<id_builder> built;
+  for (std::uint32_t i = 0; i < p.parts; ++i) {
+    built.push_back({g});
+    cleave::emit(stages, cleave::stage_id{i}, built.back());
+  }
+  std::size_t nodes = 0;
+  for (auto const& b : built) nodes += b.made.size();
+  return nodes;
+}
+
+struct row {
+  char const* kind;
+  std::uint32_t nodes;
+  std::optional<double> recorded;  // seconds of torch.fx 2.15's split_module for the same shape
+};
+
+}  // namespace
+
+int main() {
+  std::printf(
+      "| graph | nodes | parts | seconds, median (least to most) | ns/node | added peak bytes/node | "
+      "torch.fx recorded, s | times faster |\n"
+      "|---|---|---|---|---|---|---|---|\n");
+  for (row const r : {row{"chain", 1'000, 0.08},
+                      {"chain", 3'000, 0.21},
+                      {"chain", 10'000, 1.2},
+                      {"chain", 30'000, 2.4},
+                      {"chain", 100'000, {}},
+                      {"chain", 1'000'000, {}},
+                      {"random DAG", 1'000, 0.10},
+                      {"random DAG", 3'000, 0.27},
+                      {"random DAG", 10'000, 1.5},
+                      {"random DAG", 30'000, 4.0},
+                      {"random DAG", 100'000, {}},
+                      {"random DAG", 1'000'000, {}}}) {
+    auto const g = std::string(r.kind) == "chain" ? chain(r.nodes) : random_dag(r.nodes);
+    auto const p = slices(g.size(), 8);
+    auto const bytes =
+        bench::in_child([&] { return static_cast<double>(bench::added_peak([&] { cut(g, p); })); });
+    std::size_t emitted = 0;
+    auto const t = bench::repeat(r.nodes > 200'000 ? 3 : 9,
+                                 [&] { return bench::seconds([&] { emitted += cut(g, p); }); });
+    if (emitted % r.nodes != 0) return std::puts("the stages do not have the graph's nodes"), 1;
+    std::printf("| %s | %u | 8 | %.4f (%.4f to %.4f) | %.0f | %.0f | ", r.kind, r.nodes, t.median, t.least,
+                t.most, 1e9 * t.median / r.nodes, bytes / r.nodes);
+    if (r.recorded)
+      std::printf("%.2f | %.0f |\n", *r.recorded, *r.recorded / t.median);
+    else
+      std::printf("– | – |\n");
+    std::fflush(stdout);
+  }
+}
