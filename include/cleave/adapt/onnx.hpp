@@ -7,6 +7,7 @@
 #include "cleave/adapt/onnx/list_scopes.hpp"
 #include "cleave/adapt/onnx/load.hpp"
 #include "cleave/adapt/onnx/node_fault.hpp"
+#include "cleave/adapt/onnx/read_file.hpp"
 #include "cleave/adapt/onnx/read_scopes.hpp"
 #include "cleave/adapt/onnx/scopes.hpp"
 #include "cleave/adapt/onnx/tensor_fault.hpp"

@@ -4,12 +4,12 @@
 #include <onnx/onnx_pb.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
 #include "cleave/adapt/onnx/check.hpp"
 #include "cleave/adapt/onnx/fault.hpp"
+#include "cleave/adapt/onnx/read_file.hpp"
 #include "cleave/adapt/onnx/wire.hpp"
 
 namespace cleave {
@@ -20,7 +20,8 @@ inline onnx_fault unreadable_fault(std::string_view bytes) {
   if (message_depth(bytes) > 100)
     return {depth, "bodies are nested deeper than protobuf's limit of 100 messages; flatten the model", {}};
   auto const begins = [&](std::string_view text) { return bytes.starts_with(text); };
-  if (begins("\x1f\x8b")) return {parse, "this is a gzip file; unpack it first (gunzip -k)", {}};
+  if (begins("\x1f\x8b"))
+    return {parse, "this is a gzip file; unpack it first (gunzip -k), or end its name in .gz", {}};
   if (begins("\xef\xbb\xbf"))
     return {parse,
             "a byte order mark stands before the model: it went through a text editor; fetch it again",
@@ -51,28 +52,6 @@ inline onnx::ModelProto parse_onnx(std::string_view bytes, onnx_limits const& li
     throw onnx_error(unreadable_fault(bytes));
   if (!model.has_graph()) throw onnx_error({empty, "the model has no graph", {}});
   return model;
-}
-
-/// The bytes of a file.
-/// \throws onnx_error of kind `file` if it cannot be read or is larger than `limits` allow.
-inline std::string read_model_file(std::filesystem::path const& path, onnx_limits const& limits = {}) {
-  auto const refuse = [](std::string const& why) { throw onnx_error({onnx_fault_kind::file, why, {}}); };
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) refuse("this is a directory; name a file in it");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) refuse("cannot be opened; check the path and its permissions");
-  std::string bytes;
-  constexpr std::size_t step = std::size_t{1} << 20;
-  while (in) {
-    if (bytes.size() > limits.max_bytes)
-      refuse("is larger than the limit of " + std::to_string(limits.max_bytes) + " bytes");
-    auto const had = bytes.size();
-    bytes.resize(had + step);
-    in.read(bytes.data() + had, static_cast<std::streamsize>(step));
-    bytes.resize(had + static_cast<std::size_t>(in.gcount()));
-  }
-  if (in.bad()) refuse("reading it failed");
-  return bytes;
 }
 
 /// A checked model from a file of at most `limits.max_bytes`; its messages begin with the path. External data

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/adapt/onnx/load.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <string>
+
+#include "cleave/adapt/onnx/graph.hpp"
+#include "support/gunzip.hpp"
+#include "support/model_corpus.hpp"
+#include "support/scratch_folder.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+std::optional<onnx_fault> parse_fault(std::string_view bytes, onnx_limits const& limits = {}) {
+  try {
+    parse_onnx(bytes, limits);
+    return std::nullopt;
+  } catch (onnx_error const& e) {
+    CHECK(std::string(e.what()) == e.witness.message);
+    return e.witness;
+  }
+}
+
+std::optional<onnx_fault> load_fault(std::filesystem::path const& path, onnx_limits const& limits = {}) {
+  try {
+    load_onnx(path, limits);
+    return std::nullopt;
+  } catch (onnx_error const& e) {
+    return e.witness;
+  }
+}
+
+void write(std::filesystem::path const& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+std::string varint(std::size_t n) {
+  std::string s;
+  for (; n > 127; n >>= 7) s += static_cast<char>((n & 127) | 128);
+  return s + static_cast<char>(n);
+}
+
+/// A message field of the wire format.
+std::string field(unsigned number, std::string const& bytes) {
+  return varint(number << 3 | 2) + varint(bytes.size()) + bytes;
+}
+
+/// The bytes of a model with `levels` bodies in each other.
+std::string nested(std::size_t levels) {
+  std::string graph = field(1, field(4, "Leaf"));
+  for (std::size_t i = 0; i < levels; ++i)
+    graph = field(1, field(4, "If") + field(5, field(1, "then_branch") + field(6, graph)));
+  return field(7, graph);
+}
+
+}  // namespace
+
+TEST_CASE("load_onnx: every model loads from its file, zipped ones too, and gives the same as its bytes") {
+  for (auto const& file : model_files(giants::included)) {
+    CAPTURE(file);
+    CHECK(load_onnx(file).SerializeAsString() == parse_onnx(gunzip(file)).SerializeAsString());
+  }
+}
+
+TEST_CASE("load_onnx: what cannot be read is named, with the path") {
+  scratch_folder const folder;
+  std::filesystem::path const there = folder / "there.onnx";
+  auto const bytes = gunzip(model_file("one_node"));
+  write(there, bytes);
+  CHECK(!load_fault(there));
+
+  auto const absent = load_fault(folder / "absent.onnx");
+  REQUIRE(absent);
+  CHECK(absent->kind == onnx_fault_kind::file);
+  CHECK(absent->message.find("absent.onnx: cannot be opened") != std::string::npos);
+  CHECK(load_fault(folder / "")->kind == onnx_fault_kind::file);
+  CHECK(load_fault(there, {.max_bytes = bytes.size() - 1})->kind == onnx_fault_kind::file);
+  CHECK(!load_fault(there, {.max_bytes = bytes.size()}));
+
+  write(folder / "no.onnx.gz", bytes);
+  CHECK(load_fault(folder / "no.onnx.gz")->kind == onnx_fault_kind::parse);
+  CHECK(load_fault("/dev/zero", {.max_bytes = 1 << 20})->kind == onnx_fault_kind::file);
+}
+
+TEST_CASE("load_onnx: a file that unpacks to more than the limit is refused before it is all in memory") {
+  auto const giant = model_file("ladder_100k");
+  REQUIRE(giant.extension() == ".gz");
+  CHECK(load_fault(giant, {.max_bytes = 1 << 20})->kind == onnx_fault_kind::file);
+}
+
+TEST_CASE("parse_onnx: bytes of other formats are called by name") {
+  auto const model = gunzip(model_file("one_node"));
+  auto const says = [](std::string_view bytes, std::string_view word) {
+    auto const fault = parse_fault(bytes);
+    return fault && fault->kind == onnx_fault_kind::parse && fault->message.find(word) != std::string::npos;
+  };
+  CHECK(says("\x1f\x8b rest", "gzip"));
+  CHECK(says("\xef\xbb\xbf" + model, "byte order mark"));
+  CHECK(says("<!DOCTYPE html>", "HTML"));
+  CHECK(says("version https://git-lfs.github.com/spec/v1", "LFS"));
+  CHECK(says("PK\x03\x04", "zip archive"));
+  CHECK(says(model.substr(0, model.size() / 2), "cut short"));
+  CHECK(parse_fault("")->kind == onnx_fault_kind::empty);
+  CHECK(parse_fault(model, {.max_bytes = 10})->kind == onnx_fault_kind::file);
+  CHECK(!parse_fault(model));
+}
+
+TEST_CASE(
+    "parse_onnx: bodies parse to the depth that protobuf allows, and deeper ones are told from damage") {
+  CHECK(!parse_fault(nested(32)));
+  CHECK(parse_fault(nested(40))->kind == onnx_fault_kind::depth);
+  auto const deep = nested(5000);
+  CHECK(parse_fault(deep)->kind == onnx_fault_kind::depth);
+  CHECK(message_depth(nested(10)) == 2 + 3 * 10 + 1);
+  CHECK(message_depth(deep) == 2 + 3 * 5000 + 1);
+  CHECK(parse_fault(nested(20).substr(0, 100))->kind == onnx_fault_kind::parse);
+}
+
+TEST_CASE("message_depth: any bytes at all end in a number") {
+  auto const model = gunzip(model_file("script_if_loop"));
+  CHECK(message_depth(model) > 4);
+  for (std::size_t cut = 0; cut < model.size(); ++cut)
+    CHECK(message_depth(std::string_view(model).substr(0, cut)) <= message_depth(model));
+  CHECK(message_depth(std::string(64, '\xff')) == 1);
+}
+
+TEST_CASE("word: each kind of fault has its own") {
+  CHECK(word(onnx_fault_kind::file) == "file");
+  CHECK(word(onnx_fault_kind::operation) == "operator");
+  CHECK(word(onnx_fault_kind::order) == "order");
+}
