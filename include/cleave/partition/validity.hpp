@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/part_graph.hpp"
+#include "cleave/partition/part_memory.hpp"
 #include "cleave/partition/partition.hpp"
+#include "cleave/partition/per_stage.hpp"
 
 /// What can be wrong with a partition, each as a total function with a witness. Nodes are positions.
 namespace cleave {
@@ -37,7 +42,7 @@ class partition_error : public witness_error<std::vector<std::size_t>> {
 template <std::unsigned_integral Index>
 std::optional<std::size_t> find_unassigned_node(basic_dense<Index> const& s, partition const& p) {
   for (std::size_t n = 0; n < s.nodes(); ++n)
-    if (!(s.replicable[n] && p.of[n] == no_part) && index(p.of[n]) >= p.parts) return n;
+    if (n >= p.of.size() || (!(s.replicable[n] && p.of[n] == no_part) && index(p.of[n]) >= p.parts)) return n;
   return std::nullopt;
 }
 
@@ -110,7 +115,8 @@ std::optional<std::vector<dependency>> find_cycle_between_parts(basic_dense<Inde
     if (came_from[start] == index(no_part)) continue;  // behind a cycle, not on one
     std::vector<std::uint32_t> cycle{start};
     for (auto i = came_from[start]; i != start; i = came_from[i]) cycle.push_back(i);
-    if (shortest.empty() || cycle.size() < shortest.size()) shortest = {cycle.rbegin(), cycle.rend()};
+    std::reverse(cycle.begin() + 1, cycle.end());
+    if (shortest.empty() || cycle.size() < shortest.size()) shortest = std::move(cycle);
   }
 
   std::vector<dependency> edges(shortest.size(), dependency{s.nodes(), s.nodes()});
@@ -129,6 +135,28 @@ std::optional<std::vector<dependency>> find_cycle_between_parts(basic_dense<Inde
     for (Index const m : s.after[n]) look(m);
   }
   return edges;
+}
+
+/// A part and what it holds beyond its limit.
+struct overfull_part {
+  part_id part;
+  std::size_t bytes, limit;
+
+  bool operator==(overfull_part const&) const = default;
+};
+
+/// The first part that holds more than its limit, as `part_memory` counts. A limit for each part, or one for
+/// all.
+template <std::unsigned_integral Index>
+std::optional<overfull_part> find_overfull_part(basic_dense<Index> const& s, partition const& p,
+                                                per_stage<std::size_t> const& limit,
+                                                std::span<std::size_t const> node_memory = {}) {
+  if (limit.empty()) return std::nullopt;
+  expects(limit.covers(p.parts), "one limit, or one for each part");
+  auto const bytes = part_memory(s, p, node_memory);
+  for (std::uint32_t i = 0; i < p.parts; ++i)
+    if (bytes[i] > limit[i]) return overfull_part{part_id{i}, bytes[i], limit[i]};
+  return std::nullopt;
 }
 
 /// \throws partition_error unless each node has a part, groups are whole and no parts need each other in a
