@@ -178,7 +178,7 @@ TEST_CASE("onnx_graph: as state, no node of any model is a constant or renames a
 
 TEST_CASE("onnx_graph: weights hidden behind Identity share the storage of the one they rename") {
   for (auto const* name : {"albert", "resnet18_fresh_bn"}) {
-    CAPTURE(name);
+    CAPTURE(std::string(name));
     auto const model = testing::model(name);
     onnx_graph const g(model), plain(model, as_in_file);
     std::size_t renamed = 0;

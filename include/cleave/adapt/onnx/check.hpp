@@ -42,8 +42,8 @@ inline std::optional<onnx_fault> find_content_fault(onnx_scopes const& s, onnx_d
   bool const in_function = s.scopes.front().graph == nullptr;
   for (onnx_scopes::index n = 0; n < s.nodes.size(); ++n) {
     auto const& p = *s.nodes[n];
-    bool const plain =
-        p.attribute().empty() && !p.op_type().empty() && imported.contains(domain_of(p.domain()));
+    bool const plain = p.attribute().empty() && !needs_body(p) && !p.op_type().empty() &&
+                       imported.contains(domain_of(p.domain()));
     if (plain) continue;  // labels cost more than checks
     if (auto f = find_node_fault(p, s.label(n), imported, in_function)) return f;
   }

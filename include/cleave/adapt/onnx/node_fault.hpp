@@ -67,6 +67,12 @@ inline std::optional<onnx_fault> find_attribute_fault(onnx::AttributeProto const
   return std::nullopt;
 }
 
+/// Whether `n` is of an operator that must have bodies.
+inline bool needs_body(onnx::NodeProto const& n) {
+  return is_onnx_operator(n, "If") || is_onnx_operator(n, "Loop") || is_onnx_operator(n, "Scan") ||
+         is_onnx_operator(n, "SequenceMap");
+}
+
 /// What is wrong with the bodies of an operator that must have some: that one is missing, or takes or returns
 /// another number of values than its node.
 inline std::optional<onnx_fault> find_body_fault(onnx::NodeProto const& n, std::string const& node) {
@@ -80,6 +86,7 @@ inline std::optional<onnx_fault> find_body_fault(onnx::NodeProto const& n, std::
       if (a.name() == name && a.has_g()) return &a.g();
     return nullptr;
   };
+  if (!needs_body(n)) return std::nullopt;
   for (auto const& a : n.attribute())
     if (!a.ref_attr_name().empty()) return std::nullopt;  // the caller of a function gives it
   if (is_onnx_operator(n, "If")) {
@@ -101,8 +108,8 @@ inline std::optional<onnx_fault> find_body_fault(onnx::NodeProto const& n, std::
                    std::to_string(b->output_size()) + " values, the node has " +
                    std::to_string(n.input_size()) + " and " + std::to_string(n.output_size()) +
                    "; a Loop's body takes as many (two or more) and returns one more");
-  } else if (is_onnx_operator(n, "Scan") || is_onnx_operator(n, "SequenceMap")) {
-    if (body("body") == nullptr) return fault(" has no body");
+  } else if (body("body") == nullptr) {
+    return fault(" has no body");
   }
   return std::nullopt;
 }
