@@ -55,14 +55,48 @@ void each_node(argument const& a, F f) {
     if (auto const* ref = std::get_if<node_ref>(&t)) f(ref->node);
 }
 
+/// How many subtrees follow `c`.
+inline std::size_t elements_of(container const& c) {
+  return c.what == container::kind::dict ? std::size_t{2} * c.size : c.size;
+}
+
 /// One past the end of the subtree of `a` that begins at `at`.
 inline std::size_t subtree_end(argument const& a, std::size_t at) {
   for (std::size_t missing = 1; missing > 0; ++at) {
     --missing;
-    if (auto const* c = std::get_if<container>(&a[at]))
-      missing += c->what == container::kind::dict ? std::size_t{2} * c->size : c->size;
+    if (auto const* c = std::get_if<container>(&a[at])) missing += elements_of(*c);
   }
   return at;
+}
+
+/// Whether `a` is exactly one subtree: a constant, a node, or a container with all its elements.
+inline bool complete(argument const& a) {
+  std::size_t missing = 1;
+  for (auto const& t : a) {
+    if (missing == 0) return false;
+    --missing;
+    if (auto const* c = std::get_if<container>(&t)) missing += elements_of(*c);
+  }
+  return missing == 0;
+}
+
+/// `a` with each node that it reads replaced by what `f` gives for the node's position: a position of another
+/// graph.
+template <class F>
+argument with_nodes(argument a, F f) {
+  for (auto& t : a)
+    if (auto* ref = std::get_if<node_ref>(&t)) ref->node = f(ref->node);
+  return a;
+}
+
+/// The value of one node.
+inline argument node_argument(std::uint32_t node) { return {node_ref{node}}; }
+
+/// The values of several nodes as a tuple.
+inline argument tuple_argument(std::vector<std::uint32_t> const& nodes) {
+  argument a{container{container::kind::tuple, static_cast<std::uint32_t>(nodes.size())}};
+  for (auto const n : nodes) a.push_back(node_ref{n});
+  return a;
 }
 
 }  // namespace cleave

@@ -31,7 +31,7 @@ class module_graph;
 
 struct module_node {
   node_kind kind = node_kind::call_function;
-  std::string name;  ///< unique in its graph where it was made by `add`
+  std::string name;  ///< what messages call it; whoever adds nodes keeps it unique
   std::string
       target;  ///< the function, method, module path, attribute path, or a placeholder's parameter name
   std::vector<argument> args;
@@ -55,6 +55,7 @@ struct module_attribute {
   std::string storage;                       ///< equal where memory is shared; empty: of its own
   std::shared_ptr<module_graph const> body;  ///< of a module whose inside is a graph
   std::string original;                      ///< in a split graph: its path in the original
+  std::vector<keyword_argument> metadata;    ///< whatever else is known of it; travels with it
 };
 
 /// The IR that the library owns: one graph of placeholders, attributes, calls and one output, in program
@@ -70,8 +71,13 @@ class module_graph {
   position add(module_node n) {
     auto const at = static_cast<position>(list_.size());
     auto const known = [&](position operand) { expects(operand < at, "an operand that is in the graph"); };
-    for (auto const& a : n.args) each_node(a, known);
-    for (auto const& k : n.kwargs) each_node(k.value, known);
+    auto const check = [&](argument const& a) {
+      expects(complete(a), "an argument with all its elements");
+      each_node(a, known);
+    };
+    for (auto const& a : n.args) check(a);
+    for (auto const& k : n.kwargs) check(k.value);
+    if (n.default_value) check(*n.default_value);
     for (auto const m : n.after) known(m);
     if (is_call(n)) calls_.push_back(at);
     if (n.kind == node_kind::placeholder) inputs_.push_back(at);

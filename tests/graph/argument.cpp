@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/graph/argument.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+using namespace cleave;
+using enum container::kind;
+
+namespace {
+
+/// [%3, {"k": (%1, %3)}, "text"]
+argument nested() {
+  return {container{list, 3},  node_ref{3}, container{dict, 1}, std::string("k"),
+          container{tuple, 2}, node_ref{1}, node_ref{3},        std::string("text")};
+}
+
+}  // namespace
+
+TEST_CASE("argument: the nodes it reads come depth first, left to right, repeats included") {
+  std::vector<std::uint32_t> read;
+  each_node(nested(), [&](std::uint32_t n) { read.push_back(n); });
+  CHECK(read == std::vector<std::uint32_t>{3, 1, 3});
+}
+
+TEST_CASE("argument: a subtree ends after its last element; a dict counts keys and values") {
+  auto const a = nested();
+  CHECK(subtree_end(a, 0) == a.size());
+  CHECK(subtree_end(a, 1) == 2);
+  CHECK(subtree_end(a, 2) == 7);
+  CHECK(subtree_end(a, 4) == 7);
+  CHECK(elements_of({dict, 2}) == 4);
+  CHECK(elements_of({slice, 3}) == 3);
+}
+
+TEST_CASE("argument: complete is one subtree, no less and no more") {
+  CHECK(complete(nested()));
+  CHECK(complete({token()}));
+  CHECK(complete({container{tuple, 0}}));
+  CHECK_FALSE(complete({}));
+  CHECK_FALSE(complete({container{list, 1}}));
+  CHECK_FALSE(complete({true, false}));
+}
+
+TEST_CASE("argument: nodes are replaced one by one, all else stays") {
+  auto const moved = with_nodes(nested(), [](std::uint32_t n) { return n + 10; });
+  CHECK(moved[1] == token(node_ref{13}));
+  CHECK(moved[5] == token(node_ref{11}));
+  CHECK(with_nodes(moved, [](std::uint32_t n) { return n - 10; }) == nested());
+  CHECK(tuple_argument({4, 5}) == argument{container{tuple, 2}, node_ref{4}, node_ref{5}});
+}
+
+TEST_CASE("argument: a million levels of nesting are one scan") {
+  argument deep(1'000'000, container{list, 1});
+  deep.push_back(node_ref{7});
+  CHECK(complete(deep));
+  CHECK(subtree_end(deep, 0) == deep.size());
+  std::size_t nodes = 0;
+  each_node(deep, [&](std::uint32_t) { ++nodes; });
+  CHECK(nodes == 1);
+}

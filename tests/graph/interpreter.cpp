@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/graph/interpreter.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/integer_interpretation.hpp"
+
+using namespace cleave;
+
+namespace {
+
+module_node node(node_kind kind, std::string const& name, std::vector<argument> args = {}) {
+  module_node n;
+  n.kind = kind;
+  n.name = n.target = name;
+  n.args = std::move(args);
+  return n;
+}
+
+/// Values are texts that tell how they came about.
+struct telling {
+  std::string constant(token const& t) const {
+    if (auto const* i = std::get_if<std::int64_t>(&t)) return std::to_string(*i);
+    return "null";
+  }
+  std::string collect(container const& c, std::span<std::string const> elements) const {
+    std::string text(1, c.what == container::kind::dict ? '{' : '[');
+    for (auto const& e : elements) text += e + ",";
+    return text + (c.what == container::kind::dict ? '}' : ']');
+  }
+  std::string attribute(module_graph const& g, module_graph::position n) const { return "$" + g[n].target; }
+  std::string call(module_graph const& g, module_graph::position n, std::span<std::string const> args,
+                   std::span<std::string const> kwargs) const {
+    std::string text = g[n].target + "(";
+    for (auto const& a : args) text += a + ",";
+    for (std::size_t i = 0; i < kwargs.size(); ++i) text += g[n].kwargs[i].key + "=" + kwargs[i] + ",";
+    return text + ")";
+  }
+};
+
+std::string told(module_graph const& g, std::vector<std::string> inputs) {
+  telling t;
+  return evaluate(g, std::move(inputs), t);
+}
+
+/// f(a, b=7)
+std::shared_ptr<module_graph const> body() {
+  module_graph g;
+  auto const a = g.add(node(node_kind::placeholder, "a"));
+  auto b = node(node_kind::placeholder, "b");
+  b.default_value = argument{std::int64_t{7}};
+  auto const at = g.add(b);
+  auto const f = g.add(node(node_kind::call_function, "f", {node_argument(a), node_argument(at)}));
+  g.add(node(node_kind::output, "output", {node_argument(f)}));
+  return std::make_shared<module_graph const>(std::move(g));
+}
+
+}  // namespace
+
+TEST_CASE("evaluate: constants, containers, attributes and calls in the order written") {
+  module_graph g;
+  auto const x = g.add(node(node_kind::placeholder, "x"));
+  auto const w = g.add(node(node_kind::get_attr, "w"));
+  argument nested{container{container::kind::list, 3},
+                  node_ref{w},
+                  container{container::kind::dict, 1},
+                  std::int64_t{1},
+                  node_ref{x},
+                  token()};
+  auto f = node(node_kind::call_function, "f", {nested});
+  f.kwargs = {{"k", node_argument(x)}, {"a", {std::int64_t{2}}}};
+  auto const at = g.add(f);
+  g.add(node(node_kind::output, "output", {tuple_argument({at, x})}));
+  CHECK(told(g, {"X"}) == "[f([$w,{1,X,},null,],k=X,a=2,),X,]");
+}
+
+TEST_CASE("evaluate: a module whose inside is a graph is gone through, with keywords and defaults") {
+  module_graph g;
+  auto const x = g.add(node(node_kind::placeholder, "x"));
+  g.add_attribute({"m", module_attribute::kind::module, {}, body(), {}, {}});
+  auto const one = g.add(node(node_kind::call_module, "m", {node_argument(x)}));
+  auto by_keyword = node(node_kind::call_module, "m");
+  by_keyword.kwargs = {{"b", node_argument(x)}, {"a", node_argument(one)}};
+  auto const two = g.add(by_keyword);
+  g.add(node(node_kind::output, "output", {node_argument(two)}));
+  CHECK(told(g, {"X"}) == "f(f(X,7,),X,)");
+}
+
+TEST_CASE("evaluate: arguments that do not fit are an error that names the parameter, and a fault before") {
+  auto const g = body();
+  using enum argument_fault::kind;
+  CHECK(find_argument_fault(*g, 0, {}) == argument_fault{missing, "a"});
+  CHECK(find_argument_fault(*g, 3, {}) == argument_fault{too_many, ""});
+  CHECK(find_argument_fault(*g, 1, {"c"}) == argument_fault{unknown_keyword, "c"});
+  CHECK(find_argument_fault(*g, 1, {"a"}) == argument_fault{unknown_keyword, "a"});
+  CHECK(find_argument_fault(*g, 1, {"b"}) == std::nullopt);
+  CHECK(find_argument_fault(*g, 0, {"a"}) == std::nullopt);
+  CHECK_THROWS_WITH_AS(told(*g, {}), "evaluate: placeholder 'a' has neither an argument nor a default",
+                       argument_error);
+  CHECK_THROWS_AS(told(*g, {"1", "2", "3"}), argument_error);
+}
+
+TEST_CASE("evaluate: a graph without an output gives null, and so does an empty one") {
+  CHECK(told(module_graph(), {}) == "null");
+}
+
+TEST_CASE("evaluate: neither a long chain nor deep bodies nor deep arguments use the stack") {
+  std::vector<std::shared_ptr<module_graph const>> bodies{body()};  // each calls the one before
+  for (int i = 0; i < 100'000; ++i) {
+    module_graph g;
+    auto const x = g.add(node(node_kind::placeholder, "a"));
+    g.add_attribute({"m", module_attribute::kind::module, {}, bodies.back(), {}, {}});
+    auto const m = g.add(node(node_kind::call_module, "m", {node_argument(x)}));
+    g.add(node(node_kind::output, "output", {node_argument(m)}));
+    bodies.push_back(std::make_shared<module_graph const>(std::move(g)));
+  }
+  CHECK(told(*bodies.back(), {"X"}) == "f(X,7,)");
+  while (!bodies.empty()) bodies.pop_back();  // one by one: owners of owners are released recursively
+
+  module_graph chain;
+  auto last = chain.add(node(node_kind::placeholder, "x"));
+  for (int i = 0; i < 100'000; ++i)
+    last = chain.add(node(node_kind::call_function, "f", {node_argument(last)}));
+  argument deep(100'000, container{container::kind::list, 1});
+  deep.push_back(node_ref{last});
+  chain.add(node(node_kind::output, "output", {deep}));
+  testing::integer_interpretation meaning;
+  auto v = evaluate(chain, std::vector{testing::integer_value::computed(1)}, meaning);
+  CHECK(v.what == testing::integer_value::kind::composite);
+  while (v.items) v = std::vector(*v.items).front();
+  CHECK(v.what == testing::integer_value::kind::computed);
+}
+
+TEST_CASE("integer interpretation: tuples are taken apart, and a module counts by its original path") {
+  testing::integer_interpretation meaning;
+  auto const x = testing::integer_value::computed(42);
+  auto const value_of = [&](std::string const& path, std::string const& original) {
+    module_graph g;
+    auto const in = g.add(node(node_kind::placeholder, "x"));
+    g.add_attribute({path, module_attribute::kind::module, {}, nullptr, original, {}});
+    g.add(node(node_kind::output, "output",
+               {node_argument(g.add(node(node_kind::call_module, path, {node_argument(in)})))}));
+    return evaluate(g, std::vector{x}, meaning);
+  };
+  CHECK(value_of("layer.0", "") == value_of("layer_0", "layer.0"));
+  CHECK(value_of("layer.0", "") != value_of("layer_0", ""));
+
+  module_graph g;
+  auto const in = g.add(node(node_kind::placeholder, "x"));
+  auto const pair = g.add(node(node_kind::call_function, "tup2", {node_argument(in)}));
+  auto second = node(node_kind::call_function, "getitem", {node_argument(pair), {std::int64_t{1}}});
+  g.add(node(node_kind::output, "output", {node_argument(g.add(second))}));
+  CHECK(evaluate(g, std::vector{x}, meaning).bits ==
+        testing::fold(
+            testing::fold(testing::fold(testing::fold(testing::fnv("call_function:tup2"), 1), x.digest), 0),
+            1));
+}
