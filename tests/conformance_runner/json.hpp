@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace cleave::conformance {
+
+/// JSON whose objects keep the order in which their keys were written.
+using json = nlohmann::ordered_json;
+
+/// A file that is not laid out as its area's README says: which file, case and key.
+class layout_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// No recording nests deeper; what does is refused before anything recurses over it.
+inline constexpr int deepest = 100;
+
+/// Reads `text`; refuses what is not JSON, a key that an object has twice, and nesting beyond `deepest`.
+inline json parse_json(std::string const& text, std::string const& where) {
+  std::vector<std::vector<std::string>> keys;  // of the objects that are open
+  auto const watch = [&](int depth, json::parse_event_t event, json& parsed) {
+    using enum json::parse_event_t;
+    if (depth > deepest) throw layout_error(where + ": nested deeper than " + std::to_string(deepest));
+    if (event == object_start) keys.emplace_back();
+    if (event == object_end) keys.pop_back();
+    if (event == key) {
+      auto const& name = parsed.get_ref<std::string const&>();
+      if (std::ranges::find(keys.back(), name) != keys.back().end())
+        throw layout_error(where + ": key '" + name + "' twice in one object");
+      keys.back().push_back(name);
+    }
+    return true;
+  };
+  try {
+    return json::parse(text, watch);
+  } catch (nlohmann::json::exception const& e) {
+    throw layout_error(where + ": " + e.what());
+  }
+}
+
+inline json read_json(std::filesystem::path const& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) throw layout_error(file.string() + ": cannot be read");
+  return parse_json(text.str(), file.string());
+}
+
+}  // namespace cleave::conformance

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "conformance_runner/json.hpp"
+#include "conformance_runner/layouts.hpp"
+#include "conformance_runner/read_graph.hpp"
+#include "conformance_runner/schema.hpp"
+
+namespace cleave::conformance {
+
+/// One recorded case, its layout checked, its graphs read.
+struct test_case {
+  std::string area, file, name, category;
+  json body;  ///< all of it, as the file has it
+  std::map<std::string, module_graph>
+      graphs;  ///< by their place in `input`: "graph", "modules", "stages[0]", …
+
+  bool has(char const* key) const { return body.contains(key); }
+  json const& operator[](char const* key) const { return body.at(key); }
+  json const& input() const { return body.at("input"); }
+  module_graph const& graph() const { return graphs.at("graph"); }
+};
+
+/// Reads the graphs of a case; `graphs_of` is its one use.
+class graph_reader {
+ public:
+  explicit graph_reader(std::string where) : where_(std::move(where)) {}
+
+  std::map<std::string, module_graph> read(std::string const& area, json const& input) {
+    if (input.contains("modules") && input["modules"].is_object()) graphs_["modules"] = read_levels(input);
+    if (input.contains("top")) read_nodes(graphs_["top"], input["top"], where_ + ", top");
+    for (auto const* key : {"graph", "graph_after_policy", "graph_after_dedup", "root"})
+      if (input.contains(key)) read_graph(area, key, input);
+    if (input.contains("stages") && input["stages"].is_array())
+      for (std::size_t i = 0; i < input["stages"].size(); ++i)
+        if (input["stages"][i].is_object())
+          read_tree("stages[" + std::to_string(i) + "]", input["stages"][i]);
+    return std::move(graphs_);
+  }
+
+ private:
+  void read_graph(std::string const& area, std::string const& key, json const& input) {
+    auto& g = graphs_[key];
+    json const& j = input[key];
+    read_nodes(g, j.at("nodes"), where_ + ", " + key);
+    if (area == "ddp") {
+      read_ddp_attributes(g, j);
+    } else if (area == "pipe") {
+      read_pipe_state(g, input);
+    } else if (input.contains("attributes")) {
+      for (auto const& [path, kind] : input["attributes"].items())
+        add(g, {path,
+                kind == "module" ? module_attribute::kind::module : module_attribute::kind::tensor,
+                {},
+                {},
+                {},
+                {}});
+    }
+  }
+
+  /// A graph with children that are graphs, each its own entry: `stages[0]`, `stages[0].mk`, …
+  void read_tree(std::string const& place, json const& tree) {
+    if (tree.contains("graph")) read_nodes(graphs_[place], tree["graph"].at("nodes"), where_ + ", " + place);
+    if (tree.contains("children"))
+      for (auto const& [name, child] : tree["children"].items()) read_tree(place + "." + name, child);
+  }
+
+  void read_ddp_attributes(module_graph& g, json const& j) {
+    std::vector<module_attribute> list;
+    json const none = json::object();
+    json const& params = j.at("params");
+    json const& modules = j.contains("modules") ? j["modules"] : none;
+    for (auto const& [path, m] : modules.items())
+      list.push_back({path,
+                      module_attribute::kind::module,
+                      m.value("object", ""),
+                      {},
+                      {},
+                      read_metadata(json{{"module", m}}, where_)});
+    for (auto const& [path, id] : (j.contains("attrs") ? j["attrs"] : none).items()) {
+      auto known = std::ranges::find(list, path, &module_attribute::path);
+      if (id.is_null()) {
+        if (known == list.end())
+          known = list.insert(list.end(), {path, module_attribute::kind::module, {}, {}, {}, {}});
+        known->metadata.push_back({"attr", {token()}});
+        continue;
+      }
+      auto const name = id.get<std::string>();
+      if (!params.contains(name))
+        throw layout_error(where_ + ": attribute '" + path + "' is parameter '" + name +
+                           "', which is not in params");
+      bool const tensor = params[name].value("kind", "") == "tensor";
+      list.push_back({path,
+                      tensor ? module_attribute::kind::tensor : module_attribute::kind::parameter,
+                      name,
+                      {},
+                      {},
+                      {}});
+    }
+    for (auto& a : list) add(g, std::move(a));
+    g.metadata = read_metadata(json{{"params", params}}, where_);
+  }
+
+  void read_pipe_state(module_graph& g, json const& input) {
+    using enum module_attribute::kind;
+    std::vector<module_attribute> list;
+    json const none = json::array();
+    for (json const& s : input.contains("state") ? input["state"] : none) {
+      json rest = s;
+      for (auto const* key : {"fqn", "kind", "storage"}) rest.erase(key);
+      list.push_back({s["fqn"],
+                      s["kind"] == "buffer" ? buffer : parameter,
+                      std::to_string(s["storage"].get<std::int64_t>()),
+                      {},
+                      {},
+                      read_metadata(rest, where_)});
+    }
+    for (json const& path : input.contains("modules") ? input["modules"] : none)
+      list.push_back({path, module, {}, {}, {}, {}});
+    json const nothing = json::object();
+    for (auto const& [path, c] : (input.contains("constants") ? input["constants"] : nothing).items()) {
+      auto known = std::ranges::find(list, path, &module_attribute::path);
+      if (known == list.end()) known = list.insert(list.end(), {path, tensor, {}, {}, {}, {}});
+      auto data = read_metadata(json{{"constant", c}}, where_);
+      known->metadata.insert(known->metadata.end(), data.begin(), data.end());
+    }
+    for (auto& a : list) add(g, std::move(a));
+  }
+
+  /// The module tree of Slapo: the root level, whose attributes are all modules below it; a traced level is a
+  /// body.
+  module_graph read_levels(json const& input) {
+    json const& modules = input["modules"];
+    if (!modules.contains("") || !modules[""].contains("graph"))
+      throw layout_error(where_ + ": no graph for the root module ''");
+    std::vector<std::string> levels;
+    for (auto const& [path, m] : modules.items())
+      if (m.contains("graph")) levels.push_back(path);
+    std::ranges::sort(levels, std::ranges::greater(),
+                      &std::string::size);  // what is inside before what it is inside of
+
+    std::map<std::string, std::shared_ptr<module_graph const>> body;
+    auto const attribute = [&](std::string const& path, std::string const& full) {
+      auto const inside = body.find(full);
+      return module_attribute{
+          path, module_attribute::kind::module, {}, inside == body.end() ? nullptr : inside->second, {}, {}};
+    };
+    for (auto const& level : levels) {
+      if (level.empty()) continue;
+      module_graph g;
+      read_nodes(g, modules[level]["graph"], where_ + ", module '" + level + "'");
+      for (auto const& n : g.list())
+        if (n.kind == node_kind::call_module && !g.find_attribute(n.target))
+          g.add_attribute(attribute(n.target, level + "." + n.target));
+      body[level] = std::make_shared<module_graph const>(std::move(g));
+    }
+    module_graph root;
+    read_nodes(root, modules[""]["graph"], where_ + ", root");
+    for (auto const& [path, m] : modules.items()) {
+      json rest = m;
+      rest.erase("graph");
+      auto data = read_metadata(rest, where_);
+      if (path.empty()) {
+        root.metadata = std::move(data);
+        continue;
+      }
+      auto a = attribute(path, path);
+      a.metadata = std::move(data);
+      add(root, std::move(a));
+    }
+    return root;
+  }
+
+  void add(module_graph& g, module_attribute a) {
+    if (g.find_attribute(a.path)) throw layout_error(where_ + ": path '" + a.path + "' twice");
+    g.add_attribute(std::move(a));
+  }
+
+  std::string where_;
+  std::map<std::string, module_graph> graphs_;
+};
+
+/// Checks the layout of a case and reads its graphs. `shared` are the graphs that a file gives once, by name.
+inline test_case read_case(schema const& s, std::string const& area, std::string const& file, json body,
+                           json const& shared) {
+  auto const name =
+      body.is_object() && body.contains("name") ? body["name"].dump() : body.dump().substr(0, 60);
+  auto const where = file + ", case " + name;
+  if (auto fault = s.find_fault(body, area + "_case")) throw layout_error(where + *fault);
+  auto const part = area + "_result";
+  if (s.defines(part) && body.contains("expect") && body["expect"].is_object() && area == "pipe")
+    if (auto fault = s.find_fault(body["expect"], part)) throw layout_error(where + ", expect" + *fault);
+  auto& input = body["input"];
+  if (input.contains("graph") && input["graph"].is_string()) {
+    auto const shared_name = input["graph"].get<std::string>();
+    if (!shared.contains(shared_name))
+      throw layout_error(where + ".input.graph: no graph '" + shared_name + "' in the file");
+    input["graph"] = shared[shared_name];
+  }
+  test_case c{
+      area, file, body["name"], body.value("category", ""), {}, graph_reader(where).read(area, input)};
+  c.body = std::move(body);
+  return c;
+}
+
+/// The cases of one area below `folder`, files in the order of their names.
+inline std::vector<test_case> read_area(std::filesystem::path const& folder, std::string const& area) {
+  schema const s(layouts);
+  if (!s.defines(area + "_case"))
+    throw layout_error((folder / area).string() + ": no area of that name is known");
+  std::vector<std::filesystem::path> files;
+  std::error_code broken;
+  for (auto const& entry : std::filesystem::directory_iterator(folder / area, broken))
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  if (broken) throw layout_error((folder / area).string() + ": " + broken.message());
+  std::ranges::sort(files);
+
+  std::vector<test_case> cases;
+  for (auto const& file : files) {
+    json top = read_json(file);
+    auto const where = area + "/" + file.filename().string();
+    if (!top.is_object() || !top.contains("cases") || !top["cases"].is_array())
+      throw layout_error(where + ": no list 'cases'");
+    for (auto const& [key, value] : top.items())
+      if (key != "format" && key != "recorded_with" && key != "note" && key != "graphs" && key != "cases")
+        throw layout_error(where + ": unknown key '" + key + "'");
+    if (top.value("format", json()) != 1) throw layout_error(where + ": format is not 1");
+    json const shared = top.value("graphs", json::object());
+    for (auto const& [name, g] : shared.items())
+      if (auto fault = s.find_fault(g, area + "_graph"))
+        throw layout_error(where + ", graph '" + name + "'" + *fault);
+    for (auto& c : top["cases"]) cases.push_back(read_case(s, area, where, std::move(c), shared));
+  }
+  return cases;
+}
+
+/// The areas below `folder`: its folders, in the order of their names.
+inline std::vector<std::string> areas_below(std::filesystem::path const& folder) {
+  std::vector<std::string> areas;
+  std::error_code broken;
+  for (auto const& entry : std::filesystem::directory_iterator(folder, broken))
+    if (entry.is_directory()) areas.push_back(entry.path().filename().string());
+  if (broken) throw layout_error(folder.string() + ": " + broken.message());
+  std::ranges::sort(areas);
+  return areas;
+}
+
+}  // namespace cleave::conformance

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/graph/interpreter.hpp"
+#include "conformance_runner/read_case.hpp"
+#include "conformance_runner/write_case.hpp"
+#include "support/integer_interpretation.hpp"
+
+using namespace cleave;
+using namespace cleave::conformance;
+
+namespace {
+
+std::filesystem::path const recordings = std::filesystem::path(CLEAVE_TEST_DATA) / "conformance";
+
+/// How many cases an area has by the table of the folder's README.
+std::map<std::string, std::size_t> promised_counts() {
+  std::ifstream in(recordings / "README.md");
+  std::map<std::string, std::size_t> counts;
+  for (std::string line; std::getline(in, line);) {
+    auto const bar = line.find(" | ");
+    if (!line.starts_with("| ") || bar == line.npos ||
+        !std::isdigit(static_cast<unsigned char>(line[bar + 3])))
+      continue;
+    counts[line.substr(2, bar - 2)] = std::stoul(line.substr(bar + 3));
+  }
+  return counts;
+}
+
+std::string hex(std::uint64_t x) {
+  static constexpr char digit[] = "0123456789abcdef";
+  std::string s(16, '0');
+  for (std::size_t i = 16; i-- > 0; x >>= 4) s[i] = digit[x & 15];
+  return s;
+}
+
+/// A value in the form of the recordings.
+json write_value(testing::integer_value const& v) {
+  if (v.what == testing::integer_value::kind::computed) return json{{"u64", hex(v.bits)}};
+  if (v.what == testing::integer_value::kind::constant) return write_constant(v.text);
+  bool const dict = v.shape.what == container::kind::dict;
+  json elements = json::array();
+  for (std::size_t i = 0; i < v.items->size(); ++i) {
+    json element = write_value((*v.items)[i]);
+    if (dict) element = json::array({std::move(element), write_value((*v.items)[++i])});
+    elements.push_back(std::move(element));
+  }
+  for (auto const& [name, kind] : containers)
+    if (kind == v.shape.what) return json{{std::string(name), std::move(elements)}};
+  return nullptr;
+}
+
+std::string reading_fault(json const& body, std::string const& area = "split_module") {
+  schema const s(layouts);
+  try {
+    read_case(s, area, "file.json", body, json::object());
+  } catch (layout_error const& e) {
+    return e.what();
+  }
+  return "";
+}
+
+json chain() {
+  return parse_json(R"({"name": "a case", "input": {"attributes": {}, "assign": {"f": 0}, "graph": {"nodes": [
+      {"name": "x", "op": "placeholder", "target": "x"},
+      {"name": "f", "op": "call_function", "target": "f", "args": [{"node": "x"}], "kwargs": {"b": 1, "a": 2}},
+      {"name": "output", "op": "output", "args": [{"node": "f"}]}]}}})",
+                    "chain");
+}
+
+}  // namespace
+
+TEST_CASE("conformance: every recorded case is read, and its graphs are written back as they were") {
+  auto const promised = promised_counts();
+  REQUIRE(promised.size() == 7);
+  std::size_t total = 0;
+  for (auto const& [area, count] : promised) {
+    auto const cases = read_area(recordings, area);
+    CHECK_MESSAGE(cases.size() == count, area);
+    total += cases.size();
+    for (auto const& c : cases) {
+      auto const read = write_graphs(c).dump(), given = given_graphs(c).dump();
+      if (read != given) FAIL_CHECK(c.file, ", ", c.name, ": read ", read, "\ngiven ", given);
+    }
+  }
+  CHECK(total == 11076);
+}
+
+TEST_CASE("conformance: the integer interpretation gives each recorded value") {
+  std::map<std::string, std::size_t> evaluated;
+  for (auto const* area : {"split_module", "split_by_tags", "capability"})
+    for (auto const& c : read_area(recordings, area)) {
+      if (!c.has("eval")) continue;
+      std::vector<testing::integer_value> inputs;
+      for (auto const& x : c["eval"]["inputs"])
+        inputs.push_back(testing::integer_value::computed(std::stoull(x.get<std::string>(), nullptr, 16)));
+      testing::integer_interpretation meaning;
+      auto const result = evaluate(c.graph(), inputs, meaning);
+      CHECK_MESSAGE(write_value(result).dump() == c["eval"]["result"].dump(), c.name);
+      ++evaluated[area];
+    }
+  CHECK(evaluated["split_module"] == 198);
+  CHECK(evaluated["split_by_tags"] == 66);
+  CHECK(evaluated["capability"] == 156);
+}
+
+TEST_CASE("conformance: a malformed case is refused with file, case and key") {
+  CHECK(reading_fault(chain()) == "");
+  auto const says = [](json const& body, std::string const& text) {
+    auto const message = reading_fault(body);
+    CHECK_MESSAGE(message.find(text) != message.npos, message);
+    CHECK_MESSAGE(message.find("file.json, case \"a case\"") != message.npos, message);
+  };
+  auto c = chain();
+  c["input"]["surprise"] = 1;
+  says(c, ".input: unknown key 'surprise'");
+  c = chain();
+  c["expect"]["partitions"] = 1;
+  says(c, ".expect.partitions: expected a list");
+  c = chain();
+  c["input"].erase("graph");
+  says(c, ".input: no key 'graph'");
+  c = chain();
+  c["input"]["graph"]["nodes"][1]["args"][0]["node"] = "y";
+  says(c, "node 'f': 'y' is no node before this one");
+  c = chain();
+  c["input"]["graph"]["nodes"][1]["op"] = "call";
+  says(c, ".input.graph.nodes[1].op: expected");
+  c = chain();
+  c["input"]["graph"]["nodes"][1]["name"] = "x";
+  says(c, "node 'x': a second node of that name");
+  c = chain();
+  c["input"]["graph"]["nodes"][1]["args"][0] = {{"node", "x"}, {"list", 1}};
+  says(c, "args[0]: unknown key 'list'");
+  c = chain();
+  c["input"]["graph"]["nodes"][1]["args"][0] = 9223372036854775808u;
+  says(c, "does not fit 64 bits");
+  CHECK_THROWS_WITH_AS(parse_json(R"({"a": 1, "a": 2})", "f.json"), "f.json: key 'a' twice in one object",
+                       layout_error);
+  CHECK_THROWS_AS(parse_json("{", "f.json"), layout_error);
+  CHECK_THROWS_AS(parse_json(std::string(200, '[') + std::string(200, ']'), "f.json"), layout_error);
+  CHECK_THROWS_AS(read_area(recordings, "nowhere"), layout_error);
+}
+
+TEST_CASE("conformance: the written order of keyword arguments is kept") {
+  schema const s(layouts);
+  auto const c = read_case(s, "split_module", "file.json", chain(), json::object());
+  auto const& f = c.graph()[1];
+  CHECK(f.kwargs[0].key == "b");
+  CHECK(f.kwargs[1].key == "a");
+}
