@@ -19,19 +19,19 @@ constexpr stage_id s0{0}, s1{1}, s2{2}, s3{3};
 /// Stage 0 feeds 1 and 3, 1 feeds 2, 2 feeds 3; the caller gets results of 1 and 3.
 transport sound() {
   return {.stages = 4,
-          .edges = {{caller, 0, s0, 0},
+          .edges = {{the_caller, 0, s0, 0},
                     {s0, 0, s1, 0},
                     {s0, 1, s3, 1},
                     {s1, 0, s2, 0},
-                    {s1, 0, caller, 1},
+                    {s1, 0, the_caller, 1},
                     {s2, 0, s3, 0},
-                    {s3, 0, caller, 0}}};
+                    {s3, 0, the_caller, 0}}};
 }
 
 /// Whether stage `from` reaches `to` by at least one edge, by trying every path.
 bool reaches(transport const& t, stage_id from, stage_id to, std::uint32_t steps) {
   return steps > 0 && std::ranges::any_of(t.edges, [&](transport::edge const& e) {
-           return e.from == from && e.to != caller && (e.to == to || reaches(t, e.to, to, steps - 1));
+           return e.from == from && e.to != the_caller && (e.to == to || reaches(t, e.to, to, steps - 1));
          });
 }
 
@@ -41,7 +41,7 @@ TEST_CASE("transport: skips, several readers and results of inner stages are no 
   CHECK_FALSE(find_transport_fault(sound()));
   CHECK_FALSE(find_transport_fault({}));
   CHECK_FALSE(find_transport_fault({.stages = 3, .edges = {}}));
-  CHECK_FALSE(find_transport_fault({.stages = 0, .edges = {{caller, 0, caller, 0}}}));
+  CHECK_FALSE(find_transport_fault({.stages = 0, .edges = {{the_caller, 0, the_caller, 0}}}));
 }
 
 TEST_CASE("transport: inputs of the caller may go unread") {
@@ -67,7 +67,7 @@ TEST_CASE("transport: an input that two edges bring is named, with the second ed
   CHECK(find_transport_fault(t) == transport_fault{filled_twice, s3, 1, 5});
   t = sound();
   t.edges[4].input = 0;
-  CHECK(find_transport_fault(t) == transport_fault{filled_twice, caller, 0, 6});
+  CHECK(find_transport_fault(t) == transport_fault{filled_twice, the_caller, 0, 6});
 }
 
 TEST_CASE("transport: a gap in the numbers of inputs or results is named, however large the numbers") {
@@ -76,7 +76,7 @@ TEST_CASE("transport: a gap in the numbers of inputs or results is named, howeve
   CHECK(find_transport_fault(t) == transport_fault{nothing_arrives, s3, 1});
   t = sound();
   t.edges[6].input = 2;
-  CHECK(find_transport_fault(t) == transport_fault{nothing_arrives, caller, 0});
+  CHECK(find_transport_fault(t) == transport_fault{nothing_arrives, the_caller, 0});
   CHECK(describe(*find_transport_fault(t)).starts_with("nothing brings input #0 of the caller"));
   t = sound();
   t.edges[1].output = 4'294'967'295;

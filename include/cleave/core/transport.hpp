@@ -14,16 +14,16 @@
 namespace cleave {
 
 /// Whoever runs the stages: the end of an edge that is no stage.
-inline constexpr stage_id caller{0xffffffff};
+inline constexpr stage_id the_caller{0xffffffff};
 
 /// What moves between stages for each microbatch: where the graph's side of the library and the side that
 /// runs stages meet. Plain data.
 struct transport {
   /// One value on its way to one reader. A value with several readers has an edge for each.
   struct edge {
-    stage_id from;            ///< the stage that makes it, or `caller`
+    stage_id from;            ///< the stage that makes it, or `the_caller`
     std::uint32_t output;     ///< which of the results of `from`, or of the caller's inputs
-    stage_id to;              ///< the stage that reads it, or `caller`
+    stage_id to;              ///< the stage that reads it, or `the_caller`
     std::uint32_t input;      ///< which of the inputs of `to`, or of the results that the caller gets
     std::uint64_t value = 0;  ///< its number in the graph, for people
     std::uint64_t bytes = 0;  ///< of one microbatch; 0 where nobody knows
@@ -47,7 +47,7 @@ struct transport_fault {
     cycle,            ///< each stage of `path` waits for the one before it, the first for the last
   };
   kind what;
-  stage_id stage = caller;
+  stage_id stage = the_caller;
   std::uint32_t position = 0;
   std::size_t edge = 0;
   std::vector<stage_id> path = {};
@@ -57,7 +57,7 @@ struct transport_fault {
 
 /// `stage 3`, or `the caller`.
 inline std::string describe(stage_id s) {
-  return s == caller ? "the caller" : "stage " + std::to_string(index(s));
+  return s == the_caller ? "the caller" : "stage " + std::to_string(index(s));
 }
 
 /// What, where and how to mend it.
@@ -90,18 +90,18 @@ class transport_error : public witness_error<transport_fault> {
   explicit transport_error(transport_fault f) : witness_error("transport: " + describe(f), f) {}
 };
 
-/// Stages that wait for each other, each followed by one that reads from it; shortest only by accident.
-/// Precondition: every edge names stages that there are. O(stages + edges).
+/// Stages that wait for each other, each followed by one that reads from it; not always the shortest such
+/// cycle. Precondition: every edge names stages that there are. O(stages + edges).
 inline std::optional<std::vector<stage_id>> find_stage_cycle(transport const& t) {
   // Edges between stages, sorted by sender through counting.
   std::vector<std::uint32_t> missing(t.stages);
   std::vector<std::size_t> first(std::size_t{t.stages} + 2);
   for (auto const& e : t.edges)
-    if (e.from != caller && e.to != caller) ++missing[index(e.to)], ++first[index(e.from) + 2];
+    if (e.from != the_caller && e.to != the_caller) ++missing[index(e.to)], ++first[index(e.from) + 2];
   for (std::size_t s = 2; s < first.size(); ++s) first[s] += first[s - 1];
   std::vector<std::uint32_t> readers(first.back());
   for (auto const& e : t.edges)
-    if (e.from != caller && e.to != caller) readers[first[index(e.from) + 1]++] = index(e.to);
+    if (e.from != the_caller && e.to != the_caller) readers[first[index(e.from) + 1]++] = index(e.to);
 
   std::vector<std::uint32_t> ready;
   for (std::uint32_t s = 0; s < t.stages; ++s)
@@ -114,7 +114,7 @@ inline std::optional<std::vector<stage_id>> find_stage_cycle(transport const& t)
   // Whoever is left has a sender that is left: going back from any of them ends in a cycle.
   std::vector<std::uint32_t> sender(t.stages, t.stages);
   for (auto const& e : t.edges)
-    if (e.from != caller && e.to != caller && missing[index(e.from)] > 0 && missing[index(e.to)] > 0)
+    if (e.from != the_caller && e.to != the_caller && missing[index(e.from)] > 0 && missing[index(e.to)] > 0)
       sender[index(e.to)] = index(e.from);
   auto const left = std::ranges::find_if(missing, [](std::uint32_t n) { return n > 0; });
   auto at = static_cast<std::uint32_t>(left - missing.begin());
@@ -153,7 +153,7 @@ class named_positions {
   }
 
  private:
-  std::size_t place(stage_id s) const { return s == caller ? caller_ : index(s); }
+  std::size_t place(stage_id s) const { return s == the_caller ? caller_ : index(s); }
 
   std::size_t caller_;
   std::vector<std::size_t> first_;
@@ -167,7 +167,7 @@ inline std::optional<transport_fault> find_transport_fault(transport const& t) {
   using enum transport_fault::kind;
   for (std::size_t i = 0; i < t.edges.size(); ++i)
     for (stage_id const s : {t.edges[i].from, t.edges[i].to})
-      if (s != caller && index(s) >= t.stages) return transport_fault{unknown_stage, s, 0, i};
+      if (s != the_caller && index(s) >= t.stages) return transport_fault{unknown_stage, s, 0, i};
 
   named_positions inputs(t.stages), outputs(t.stages);
   for (auto const& e : t.edges) inputs.count(e.to), outputs.count(e.from);
@@ -182,7 +182,7 @@ inline std::optional<transport_fault> find_transport_fault(transport const& t) {
     if (auto const p = inputs.find_gap(stage_id{s})) return transport_fault{nothing_arrives, stage_id{s}, *p};
     if (auto const p = outputs.find_gap(stage_id{s})) return transport_fault{nobody_reads, stage_id{s}, *p};
   }
-  if (auto const p = inputs.find_gap(caller)) return transport_fault{nothing_arrives, caller, *p};
+  if (auto const p = inputs.find_gap(the_caller)) return transport_fault{nothing_arrives, the_caller, *p};
 
   if (auto c = find_stage_cycle(t)) return transport_fault{cycle, c->front(), 0, 0, *c};
   return std::nullopt;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/failure.hpp"
+
+#include <doctest/doctest.h>
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+using namespace cleave;
+
+namespace {
+
+constexpr stage_call at{stage_id{2}, microbatch_id{5}};
+
+template <class Thrown>
+failure failure_of(Thrown const& thrown) {
+  try {
+    throw thrown;
+  } catch (...) {
+    return current_failure(at);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("failure: an exception in flight becomes the place and its words") {
+  auto const f = failure_of(std::out_of_range("no such row"));
+  CHECK(f.code == failure_code::stage);
+  CHECK(f.at == at);
+  CHECK(describe(f) == "stage 2, microbatch 5: no such row");
+  CHECK_THROWS_AS(std::rethrow_exception(f.cause), std::out_of_range);
+}
+
+TEST_CASE("failure: what is no std::exception is kept too") {
+  auto const f = failure_of(42);
+  CHECK(describe(f) == "stage 2, microbatch 5: an exception that is no std::exception");
+  try {
+    raise(f);
+    FAIL("raise returned");
+  } catch (stage_failure const& e) {
+    CHECK(e.stage == stage_id{2});
+    CHECK(e.microbatch == microbatch_id{5});
+    CHECK_THROWS_AS(e.rethrow_nested(), int);
+  }
+}
+
+TEST_CASE("failure: a failure of a stage is raised with the original nested in it") {
+  auto const f = failure_of(std::out_of_range("no such row"));
+  try {
+    raise(f);
+    FAIL("raise returned");
+  } catch (error const& e) {
+    CHECK(std::string(e.what()) == "stage 2, microbatch 5: no such row");
+    CHECK_THROWS_AS(std::rethrow_if_nested(e), std::out_of_range);
+  }
+}
+
+TEST_CASE("failure: where no stage is to blame a plain run_error is raised") {
+  failure const stopped{.code = failure_code::cancelled, .detail = "stopped by the caller"};
+  CHECK(describe(stopped) == "stopped by the caller");
+  try {
+    raise(stopped);
+    FAIL("raise returned");
+  } catch (stage_failure const&) {
+    FAIL("no stage failed");
+  } catch (run_error const& e) {
+    CHECK(e.info.code == failure_code::cancelled);
+    CHECK_FALSE(e.info.at);
+  }
+  failure const differs{.code = failure_code::mismatch, .at = at, .detail = "stage 1 sent microbatch 4"};
+  CHECK(describe(differs) == "stage 2, microbatch 5: operation mismatch: stage 1 sent microbatch 4");
+  CHECK_THROWS_AS(raise(differs), run_error);
+}
