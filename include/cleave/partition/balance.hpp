@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/concepts.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot.hpp"
+#include "cleave/partition/balance_options.hpp"
+#include "cleave/partition/lower_bound.hpp"
+#include "cleave/partition/metrics.hpp"
+#include "cleave/partition/mirrored.hpp"
+#include "cleave/partition/slicing.hpp"
+#include "cleave/partition/topological_orders.hpp"
+#include "cleave/partition/transfer_pairs.hpp"
+#include "cleave/partition/unit_costs.hpp"
+#include "cleave/partition/unit_memory.hpp"
+#include "cleave/partition/units.hpp"
+
+namespace cleave {
+
+/// Balances one graph step by step; `balance` is its one use.
+template <std::unsigned_integral Index>
+class balancer {
+ public:
+  balancer(basic_dense<Index> const& g, std::uint32_t k, balance_options const& o)
+      : g_(g), o_(o), units_(units_of(g, {.together = o.together, .backward = o.backward})) {
+    auto const most = o.empty == empty_parts::allowed ? k : std::min<std::size_t>(k, units_.size());
+    stages_ = static_cast<std::uint32_t>(units_.size() == 0 ? 0 : most);
+  }
+
+  balanced_partition run() {
+    balanced_partition result;
+    result.of.assign(g_.nodes(), no_part);
+    if (stages_ == 0) return result;
+    costs_ = costs_of(g_, units_, stages_, {o_.cost_per_byte, o_.speed});
+    if (!o_.memory.empty()) memory_ = memory_of<Index>(g_, units_, o_.node_memory);
+    rank_units();
+    place_pins();
+
+    auto const bound = load_bound(costs_);
+    slices<Index> best;
+    std::vector<Index> best_order;
+    std::vector<std::vector<Index>> tried;
+    edges_ = window_.earliest.empty() && !o_.backward.empty()
+                 ? mirrored_edges<Index>(g_, units_, o_.backward)
+                 : unit_edges<Index>{units_.needs, units_.needed_by};
+    for (auto const how : o_.orders) {
+      if (best.load <= bound) break;
+      auto order = ordered_units<Index>(edges_.needs, edges_.needed_by, how, rank_, window_, stages_);
+      if (std::ranges::find(tried, order) != tried.end()) continue;
+      if (auto better = best_slices(task_for(order), bound, best.load)) {
+        best = std::move(*better);
+        best_order = order;
+        result.order = how;
+      }
+      tried.push_back(std::move(order));
+    }
+    if (best.at.empty()) refuse(tried.front());
+    report(result, best, best_order, bound);
+    return result;
+  }
+
+ private:
+  Index node_of(Index unit) const { return units_.members[unit].front(); }
+
+  void rank_units() {
+    rank_.resize(units_.size());
+    std::iota(rank_.begin(), rank_.end(), Index{});
+    if (o_.rank.empty()) return;
+    std::vector<std::size_t> least(units_.size());
+    for (Index u = 0; u < units_.size(); ++u) {
+      auto const members = units_.members[u];
+      least[u] = o_.rank[*std::ranges::min_element(members, {}, [&](Index n) { return o_.rank[n]; })];
+    }
+    auto by_rank = rank_;
+    std::ranges::stable_sort(by_rank, {}, [&](Index u) { return least[u]; });
+    for (Index i = 0; i < by_rank.size(); ++i) rank_[by_rank[i]] = i;
+  }
+
+  void place_pins() {
+    pinned_.assign(units_.size(), no_part);
+    bool any = false;
+    for (std::size_t n = 0; n < o_.pinned.size(); ++n) {
+      if (o_.pinned[n] == no_part || units_.of[n] == none<Index>) continue;
+      any = true;
+      auto& pin = pinned_[units_.of[n]];
+      if (pin != no_part && pin != o_.pinned[n])
+        throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.pinned[n]) +
+                               ", but must share the part of node " + g_.label(node_of(units_.of[n])) +
+                               ", where a node is pinned to " + text(pin));
+      if (index(o_.pinned[n]) >= stages_)
+        throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.pinned[n]) +
+                               ", but what cannot be parted makes only " + std::to_string(stages_) +
+                               " parts: allow empty parts or ask for fewer");
+      pin = o_.pinned[n];
+    }
+    if (!any) return;
+    auto const order = ordered_units<Index>(units_.needs, units_.needed_by, unit_order::breadth_first, rank_);
+    auto reach = reach_of_pins<Index>(units_.needs, order, pinned_, stages_);
+    if (reach.conflict)
+      throw infeasible_error("node " + g_.label(node_of(reach.conflict->second)) + " is pinned to " +
+                             text(pinned_[reach.conflict->second]) + " and needs node " +
+                             g_.label(node_of(reach.conflict->first)) + ", which is pinned to " +
+                             text(pinned_[reach.conflict->first]));
+    window_ = std::move(reach.window);
+  }
+
+  slicing_task<Index> task_for(std::vector<Index> const& order) const {
+    slicing_task<Index> t{pairs_of<Index>(costs_, order),  costs_.speed_of, {}, {}, {}, {}, {},
+                          o_.empty == empty_parts::allowed};
+    for (auto const& weight : costs_.weight) {
+      auto& before = t.before.emplace_back(1);
+      for (Index const u : order) before.push_back(before.back() + weight[u]);
+    }
+    std::vector<std::size_t> limits;
+    for (std::uint32_t s = 0; s < stages_ && !o_.memory.empty(); ++s) {
+      auto const known = std::ranges::find(limits, o_.memory[s]);
+      t.limit_of.push_back(static_cast<std::uint32_t>(known - limits.begin()));
+      if (known != limits.end()) continue;
+      limits.push_back(o_.memory[s]);
+      t.fitting.push_back(first_fitting<Index>(memory_, order, o_.memory[s]));
+    }
+    limit_boundaries(t, order);
+    return t;
+  }
+
+  void limit_boundaries(slicing_task<Index>& t, std::vector<Index> const& order) const {
+    auto const n = static_cast<Index>(order.size());
+    t.low.assign(stages_ + std::size_t{1}, 0);
+    t.high.assign(stages_ + std::size_t{1}, n);
+    if (o_.empty == empty_parts::forbidden)
+      for (std::uint32_t s = 0; s <= stages_; ++s) {
+        t.low[s] = static_cast<Index>(s);
+        t.high[s] = static_cast<Index>(n - (stages_ - s));
+      }
+    t.high.front() = 0;
+    t.low.back() = n;
+    for (Index i = 0; i < n; ++i)
+      if (auto const pin = pinned_[order[i]]; pin != no_part) {
+        t.high[index(pin)] = std::min(t.high[index(pin)], i);
+        t.low[index(pin) + 1] = std::max(t.low[index(pin) + 1], static_cast<Index>(i + 1));
+      }
+    for (std::uint32_t s = 0; s < stages_; ++s) t.low[s + 1] = std::max(t.low[s + 1], t.low[s]);
+    for (std::uint32_t s = stages_; s-- > 0;) t.high[s] = std::min(t.high[s], t.high[s + 1]);
+  }
+
+  static std::string text(part_id p) { return "part " + std::to_string(index(p)); }
+
+  [[noreturn]] void refuse(std::vector<Index> const& order) const {
+    auto const bytes = [](std::size_t n) { return std::to_string(n) + " bytes"; };
+    std::size_t most = 0;
+    for (std::uint32_t s = 0; s < stages_ && !o_.memory.empty(); ++s) most = std::max(most, o_.memory[s]);
+    for (Index u = 0; u < units_.size() && !o_.memory.empty(); ++u) {
+      auto const need = memory_.of(std::span<Index const>(&u, 1));
+      auto const pin = pinned_[u];
+      auto const who = "node " + g_.label(node_of(u)) +
+                       (units_.members[u].size() > 1 ? " and what must share its part need " : " needs ") +
+                       bytes(need);
+      if (need > most) throw infeasible_error(who + ", and no stage has more than " + bytes(most));
+      if (pin != no_part && need > o_.memory[index(pin)])
+        throw infeasible_error(who + ", and " + text(pin) + ", to which it is pinned, has " +
+                               bytes(o_.memory[index(pin)]));
+    }
+    auto const task = task_for(order);
+    std::size_t end = 0;
+    for (std::uint32_t s = 0; s < stages_ && !o_.memory.empty(); ++s) {
+      auto reach = end;
+      while (reach < task.high[s + 1] && task.fits_from(s, reach + 1) <= end) ++reach;
+      if (reach < task.low[s + 1] || (s + 1 == stages_ && reach < order.size()))
+        throw infeasible_error(
+            "stage " + std::to_string(s) + " cannot hold node " + g_.label(node_of(order[reach])) +
+            " beside what stands before it in the order: its limit is " + bytes(o_.memory[s]) +
+            ", and all nodes together need " + bytes(memory_.of(order)));
+      end = reach;
+    }
+    throw infeasible_error("in no order tried can all pinned nodes be in their parts" +
+                           std::string(o_.memory.empty() ? "" : " within the memory limits") +
+                           (o_.empty == empty_parts::forbidden
+                                ? " while no part is empty: allow empty parts or free a node"
+                                : ": free a node"));
+  }
+
+  void report(balanced_partition& r, slices<Index> const& best, std::vector<Index> const& order,
+              std::int64_t bound) const {
+    auto const task = task_for(order);
+    slicer<Index> const s(task);
+    for (std::uint32_t i = 0; i < stages_; ++i) {
+      r.loads.push_back(costs_.scale.value(s.load(i, best.at[i], best.at[i + 1])));
+      for (Index at = best.at[i]; at < best.at[i + 1]; ++at)
+        for (Index const n : units_.members[order[at]]) r.of[n] = part_id{i};
+      if (best.at[i] < best.at[i + 1]) r.parts = i + 1;
+    }
+    r.loads.resize(r.parts);
+    r.bottleneck = costs_.scale.value(best.load);
+    r.bound = costs_.scale.value(std::min(bound, best.load));
+    r.unsized = unsized_cut_values(g_, r);
+  }
+
+  basic_dense<Index> const& g_;
+  balance_options const& o_;
+  unit_graph<Index> units_;
+  std::uint32_t stages_;
+  unit_costs<Index> costs_;
+  unit_memory<Index> memory_;
+  std::vector<Index> rank_;  // of a unit
+  std::vector<part_id> pinned_;
+  part_window window_;
+  unit_edges<Index> edges_;
+};
+
+/// Cuts `g` into min(k, units) stages so that the largest load is least: of all slices of each tried
+/// topological order the best, exactly.
+///
+/// A stage's load is the weight of its nodes over its speed plus `cost_per_byte` for each byte that enters or
+/// leaves it (`load_model`). Nodes that must share a part are one unit: groups of the graph, `together`, and
+/// what lies on a cycle through those. Parts are numbered in the order of the pipeline: apart from backward
+/// nodes no edge leads to a part of smaller number. Replicable nodes have no part. A graph without other
+/// nodes has 0 parts.
+///
+/// O(V + E) for what surrounds it, O(k (V + E) log V) for each probe in the worst case, usually O(V + E);
+/// some 10 to 40 probes.
+///
+/// \throws error            where weights, options or sums make no sense, naming the node,
+/// \throws infeasible_error where memory or pins cannot be met, naming the first node or stage that does not
+/// fit.
+template <std::unsigned_integral Index>
+balanced_partition balance(basic_dense<Index> const& g, std::uint32_t k,
+                           balance_options const& options = {}) {
+  if (auto const fault = fault_of(options, g, k); !fault.empty()) throw error("balance: " + fault);
+  return balancer<Index>(g, k, options).run();
+}
+
+template <weighted_graph Graph>
+  requires sized_graph<Graph>
+balanced_partition balance(Graph const& g, std::uint32_t k, balance_options const& options = {}) {
+  return with_snapshot(g, [&](auto const& s) { return balance(s, k, options); });
+}
+
+}  // namespace cleave

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/metrics.hpp"
+#include "cleave/partition/partition.hpp"
+#include "cleave/partition/per_stage.hpp"
+#include "cleave/partition/topological_orders.hpp"
+#include "cleave/partition/unit_costs.hpp"
+
+namespace cleave {
+
+/// Whether all parts must have nodes.
+enum class empty_parts : std::uint8_t {
+  forbidden,  ///< exactly min(k, units) parts, each with nodes
+  allowed,    ///< up to k parts: fewer where more transfers would cost more than they spread
+};
+
+/// What `balance` must respect. Nodes are positions in `nodes()`; arrays by node are empty where nothing is
+/// said.
+struct balance_options {
+  double cost_per_byte = 1;         ///< of moving one byte, in the unit of the weights
+  per_stage<std::size_t> memory{};  ///< bytes a stage can hold of state and constants (and `node_memory`)
+  per_stage<double> speed{};        ///< weight that a stage does in a unit of time
+  std::vector<std::vector<std::size_t>> together{};  ///< sets of nodes that must share a part
+  std::vector<char> backward{};   ///< of a node: its edges cost transfers but do not restrict the order
+  std::vector<part_id> pinned{};  ///< of a node: its part, or no_part
+  std::vector<std::size_t>
+      node_memory{};  ///< of a node: bytes that its stage holds for it, beside the state it needs
+  std::vector<std::size_t>
+      rank{};  ///< of a node: `unit_order::given` takes the smallest first; else its position
+  std::vector<unit_order> orders{unit_order::given, unit_order::breadth_first, unit_order::depth_first,
+                                 unit_order::on_demand};
+  empty_parts empty = empty_parts::forbidden;
+};
+
+/// Parts and how good they are.
+struct balanced_partition : partition {
+  std::vector<double> loads{};  ///< of a part
+  double bottleneck = 0;        ///< the largest of them
+  double bound = 0;  ///< below this no assignment of the nodes to k stages can get, contiguous or not
+  unit_order order = unit_order::given;  ///< the first of the tried orders that has these slices
+  std::size_t unsized = 0;  ///< values that cross although nobody knows their bytes: they were taken for free
+
+  /// How far above the best the bottleneck can be at most, as a share of the bound.
+  double gap() const {
+    if (bottleneck <= bound) return 0;
+    return bound > 0 ? bottleneck / bound - 1 : std::numeric_limits<double>::infinity();
+  }
+};
+
+/// The first thing in options that makes no sense for `g` and `k`, as a sentence; empty if all does. O(V).
+template <std::unsigned_integral Index>
+std::string fault_of(balance_options const& o, basic_dense<Index> const& g, std::uint32_t k) {
+  auto const count = [](std::size_t n) { return std::to_string(n); };
+  if (k == 0) return "0 parts are asked for: at least one is needed";
+  if (o.orders.empty()) return "no order is to be tried: name at least one in `orders`";
+  if (g.weight.size() != g.nodes())
+    return "the graph has no weights: give its adapter weight(n), or fill the array `weight` of its snapshot";
+  if (auto const n = find_bad_weight(g))
+    return "the weight of node " + g.label(*n) + " is " + std::to_string(g.weight[*n]) +
+           ": weights are finite, not negative";
+  if (!(o.cost_per_byte >= 0) || std::isinf(o.cost_per_byte))
+    return "cost_per_byte is " + std::to_string(o.cost_per_byte) + ": it must be finite, not negative";
+  if (!o.speed.covers(k)) return count(o.speed.size()) + " speeds are given for " + count(k) + " stages";
+  for (std::size_t s = 0; s < o.speed.size(); ++s)
+    if (!(o.speed[s] > 0) || std::isinf(o.speed[s]))
+      return "the speed of stage " + count(s) + " is " + std::to_string(o.speed[s]) +
+             ": it must be finite and above 0";
+  if (!o.memory.covers(k))
+    return count(o.memory.size()) + " memory limits are given for " + count(k) + " stages";
+  auto const wrong_size = [&](std::size_t size) { return size != 0 && size != g.nodes(); };
+  auto const size_fault = [&](char const* what, std::size_t size) {
+    return std::string(what) + " has " + count(size) + " entries, the graph " + count(g.nodes()) + " nodes";
+  };
+  if (wrong_size(o.backward.size())) return size_fault("backward", o.backward.size());
+  if (wrong_size(o.pinned.size())) return size_fault("pinned", o.pinned.size());
+  if (wrong_size(o.node_memory.size())) return size_fault("node_memory", o.node_memory.size());
+  if (wrong_size(o.rank.size())) return size_fault("rank", o.rank.size());
+  for (std::size_t n = 0; n < o.pinned.size(); ++n)
+    if (o.pinned[n] != no_part && index(o.pinned[n]) >= k)
+      return "node " + g.label(n) + " is pinned to part " + count(index(o.pinned[n])) + ", and there are " +
+             count(k) + " parts";
+  for (auto const& set : o.together)
+    for (auto const n : set)
+      if (n >= g.nodes())
+        return "`together` names node #" + count(n) + ", and the graph has " + count(g.nodes()) + " nodes";
+  return {};
+}
+
+}  // namespace cleave

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "cleave/graph/csr.hpp"
+
+namespace cleave {
+
+/// Whether the rows of `needs` can be ordered so that each follows those it lists. O(rows + items).
+template <std::unsigned_integral Index>
+bool is_acyclic(csr<Index> const& needs) {
+  std::vector<Index> users(needs.rows()), ready;  // peeled from the users' end
+  for (Index const m : needs.item) ++users[m];
+  for (std::size_t n = 0; n < users.size(); ++n)
+    if (users[n] == 0) ready.push_back(static_cast<Index>(n));
+  for (std::size_t i = 0; i < ready.size(); ++i)
+    for (Index const m : needs[ready[i]])
+      if (--users[m] == 0) ready.push_back(m);
+  return ready.size() == needs.rows();
+}
+
+/// Of each row the number of its strongly connected component; empty if each would be its own. O(rows +
+/// items), without recursion. Tarjan, SIAM J. Comput. 1(2), 1972.
+template <std::unsigned_integral Index>
+std::vector<Index> components_of(csr<Index> const& needs) {
+  if (is_acyclic(needs)) return {};
+  auto const n = needs.rows();
+  struct visit {
+    Index row, next;  // the item to look at next
+  };
+  std::vector<Index> met(n, none<Index>), low(n), component(n, none<Index>), open;
+  std::vector<visit> path;
+  Index count = 0, found = 0;
+  auto const enter = [&](Index row) {
+    met[row] = low[row] = count++;
+    open.push_back(row);
+    path.push_back({row, needs.first[row]});
+  };
+  for (std::size_t root = 0; root < n; ++root) {
+    if (met[root] != none<Index>) continue;
+    enter(static_cast<Index>(root));
+    while (!path.empty()) {
+      auto const [row, at] = path.back();
+      if (at < needs.first[row + std::size_t{1}]) {
+        ++path.back().next;
+        Index const to = needs.item[at];
+        if (met[to] == none<Index>)
+          enter(to);
+        else if (component[to] == none<Index>)
+          low[row] = std::min(low[row], met[to]);
+        continue;
+      }
+      path.pop_back();
+      if (!path.empty()) low[path.back().row] = std::min(low[path.back().row], low[row]);
+      if (low[row] != met[row]) continue;
+      for (Index last = none<Index>; last != row; open.pop_back()) component[last = open.back()] = found;
+      ++found;
+    }
+  }
+  return component;
+}
+
+}  // namespace cleave

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/bytes.hpp"  // 16_GiB
+
+namespace cleave {
+
+/// A number that holds for every stage, or one for each; empty where nothing was said. `{.memory = 16_GiB}`
+/// and
+/// `{.memory = {16_GiB, 8_GiB}}` both read well.
+template <class T>
+class per_stage {
+ public:
+  per_stage() = default;
+  per_stage(T all) : values_{all}, shared_(true) {}
+  per_stage(std::initializer_list<T> each) : values_(each) {}
+  per_stage(std::vector<T> each) : values_(std::move(each)) {}
+
+  bool empty() const { return values_.empty(); }
+  bool shared() const { return shared_; }  ///< one number for all
+  std::size_t size() const { return values_.size(); }
+  T const& operator[](std::size_t stage) const { return values_[shared_ ? 0 : stage]; }
+
+  /// Whether there is a number for each of `stages` stages, or nothing was said.
+  bool covers(std::size_t stages) const { return empty() || shared_ || size() == stages; }
+
+ private:
+  std::vector<T> values_;
+  bool shared_ = false;
+};
+
+}  // namespace cleave

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/part_memory.hpp"
+#include "cleave/partition/units.hpp"
+
+namespace cleave {
+
+/// What units make their stage hold. What several units need is held once.
+template <std::unsigned_integral Index>
+struct unit_memory {
+  std::vector<std::size_t> own;     ///< of a unit: bytes that it alone needs
+  std::vector<std::size_t> shared;  ///< bytes of what several units need
+  csr<Index> needs;                 ///< of a unit: which of those it needs, each once
+
+  /// Of a set of units that lie in one stage.
+  template <class Units>
+  std::size_t of(Units const& units) const {
+    std::vector<char> held(shared.size());
+    std::size_t bytes = 0;
+    for (Index const u : units) {
+      bytes += own[u];
+      for (Index const s : needs[u]) bytes += std::exchange(held[s], 1) ? 0 : shared[s];
+    }
+    return bytes;
+  }
+};
+
+/// Counts as `part_memory` does. O(V + E), and what `for_each_held` takes.
+/// \throws error if all bytes together overflow, naming the node.
+template <std::unsigned_integral Index>
+unit_memory<Index> memory_of(basic_dense<Index> const& g, unit_graph<Index> const& u,
+                             std::span<std::size_t const> node_memory = {}) {
+  unit_memory<Index> m;
+  m.own.resize(u.size());
+  std::size_t total = 0;
+  for (std::size_t n = 0; n < node_memory.size(); ++n)
+    if (u.of[n] != none<Index>) {
+      add_bytes(total, node_memory[n], g, n);
+      m.own[u.of[n]] += node_memory[n];
+    }
+  std::vector<std::pair<Index, Index>> pairs;
+  std::vector<Index> seen(u.size(), none<Index>);
+  for_each_held(g, [&](Index v, std::span<Index const> holders) {
+    auto const before = pairs.size();
+    for (Index const n : holders)
+      if (std::exchange(seen[u.of[n]], v) != v)
+        pairs.emplace_back(u.of[n], static_cast<Index>(m.shared.size()));
+    add_bytes(total, g.bytes[v], g, holders.front());
+    if (pairs.size() - before == 1) {
+      m.own[pairs.back().first] += g.bytes[v];
+      pairs.pop_back();
+    } else {
+      m.shared.push_back(g.bytes[v]);
+    }
+  });
+  m.needs.first.assign(u.size() + 1, 0);
+  for (auto const& [unit, s] : pairs) ++m.needs.first[unit + std::size_t{1}];
+  for (std::size_t i = 0; i < u.size(); ++i) m.needs.first[i + 1] += m.needs.first[i];
+  m.needs.item.resize(pairs.size());
+  auto next = m.needs.first;
+  for (auto const& [unit, s] : pairs) m.needs.item[next[unit]++] = s;
+  return m;
+}
+
+/// For each end j of a slice of `order` the first begin i from which units i … j-1 fit into `limit`; j where
+/// not even the last does. It never falls. O(units + needs): two pointers.
+template <std::unsigned_integral Index>
+std::vector<Index> first_fitting(unit_memory<Index> const& m, std::span<Index const> order,
+                                 std::size_t limit) {
+  std::vector<Index> first{0}, count(m.shared.size());
+  std::size_t bytes = 0, begin = 0;
+  for (std::size_t j = 0; j < order.size(); ++j) {
+    bytes += m.own[order[j]];
+    for (Index const s : m.needs[order[j]])
+      if (count[s]++ == 0) bytes += m.shared[s];
+    for (; bytes > limit; ++begin) {
+      bytes -= m.own[order[begin]];
+      for (Index const s : m.needs[order[begin]])
+        if (--count[s] == 0) bytes -= m.shared[s];
+    }
+    first.push_back(static_cast<Index>(begin));
+  }
+  return first;
+}
+
+}  // namespace cleave

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/components.hpp"
+#include "cleave/partition/part_memory.hpp"
+
+namespace cleave {
+
+/// Nodes that must share a part, contracted. Units are numbered by their first node; replicable nodes are in
+/// none.
+template <std::unsigned_integral Index>
+struct unit_graph {
+  std::vector<Index> of;  ///< of a node: its unit, or none
+  csr<Index> members;     ///< of a unit: its nodes, ascending
+  csr<Index> needs;       ///< of a unit: units that come before it, each once
+  csr<Index> needed_by;   ///< the same edges from their other end, ascending
+
+  std::size_t size() const { return members.rows(); }
+};
+
+/// What units are made of, besides the groups that the graph itself has.
+struct unit_rules {
+  std::span<std::vector<std::size_t> const> together{};  ///< sets of nodes that must share a part
+  std::span<char const> backward{};                      ///< of a node: its edges do not restrict the order
+};
+
+/// Sets that are joined; the smallest member stands for its set (Tarjan, JACM 22(2), 1975; path halving).
+template <std::unsigned_integral Index>
+class joined_sets {
+ public:
+  explicit joined_sets(std::size_t count) : up_(count) { std::iota(up_.begin(), up_.end(), Index{}); }
+  Index operator[](std::size_t i) {
+    while (up_[i] != i) i = up_[i] = up_[up_[i]];
+    return static_cast<Index>(i);
+  }
+  void join(std::size_t a, std::size_t b) {
+    auto const [low, high] = std::minmax({(*this)[a], (*this)[b]});
+    up_[high] = low;
+  }
+
+ private:
+  std::vector<Index> up_;
+};
+
+/// Calls `f(m, n)` for each node `m` that node `n` needs, neither of them replicable. O(V + E).
+template <std::unsigned_integral Index, class F>
+void for_each_need(basic_dense<Index> const& g, F f) {
+  for (std::size_t n = 0; n < g.nodes(); ++n) {
+    if (is_replicable(g, n)) continue;
+    auto const need = [&](Index m) {
+      if (m != none<Index> && !is_replicable(g, m)) f(m, static_cast<Index>(n));
+    };
+    for (Index const v : g.operands[n]) need(g.producer[v]);
+    for (Index const m : g.after[n]) need(m);
+  }
+}
+
+/// Rows of pairs (row, item): each item once a row, ascending. O(rows + pairs), by two counting passes.
+template <std::unsigned_integral Index>
+csr<Index> rows_of(std::size_t rows, std::vector<std::pair<Index, Index>> const& pairs) {
+  csr<Index> transposed, table;
+  std::vector<Index> last(rows, none<Index>);
+  auto const count = [&](auto& t, auto each) {
+    t.first.assign(rows + 1, 0);
+    each([&](Index row, Index) { ++t.first[row + std::size_t{1}]; });
+    std::partial_sum(t.first.begin(), t.first.end(), t.first.begin());
+    t.item.resize(t.first.back());
+    each([&, next = t.first](Index row, Index item) mutable { t.item[next[row]++] = item; });
+  };
+  narrow<Index>(pairs.size());
+  count(transposed, [&](auto f) {
+    for (auto const& [row, item] : pairs) f(item, row);
+  });
+  count(table, [&](auto f) {
+    last.assign(rows, none<Index>);
+    for (std::size_t item = 0; item < rows; ++item)
+      for (Index const row : transposed[item])
+        if (std::exchange(last[row], static_cast<Index>(item)) != item) f(row, static_cast<Index>(item));
+  });
+  return table;
+}
+
+/// Numbers the sets of nodes that are not replicable by their first node and links them.
+template <std::unsigned_integral Index>
+unit_graph<Index> linked_units(basic_dense<Index> const& g, joined_sets<Index>& sets,
+                               std::span<char const> backward) {
+  unit_graph<Index> u;
+  u.of.assign(g.nodes(), none<Index>);
+  std::vector<Index> unit_of_set(g.nodes(), none<Index>);
+  std::size_t count = 0;
+  std::vector<std::pair<Index, Index>> pairs;
+  for (std::size_t n = 0; n < g.nodes(); ++n) {
+    if (is_replicable(g, n)) continue;
+    auto& unit = unit_of_set[sets[n]];
+    if (unit == none<Index>) unit = static_cast<Index>(count++);
+    u.of[n] = unit;
+    pairs.emplace_back(unit, static_cast<Index>(n));
+  }
+  u.members.first.assign(count + 1, 0);
+  for (auto const& [unit, n] : pairs) ++u.members.first[unit + std::size_t{1}];
+  std::partial_sum(u.members.first.begin(), u.members.first.end(), u.members.first.begin());
+  u.members.item.resize(pairs.size());
+  for (auto next = u.members.first; auto const& [unit, n] : pairs) u.members.item[next[unit]++] = n;
+
+  pairs.clear();
+  auto const is_backward = [&](Index n) { return n < backward.size() && backward[n] != 0; };
+  for_each_need(g, [&](Index m, Index n) {
+    if (u.of[m] != u.of[n] && !is_backward(m) && !is_backward(n)) pairs.emplace_back(u.of[n], u.of[m]);
+  });
+  u.needs = rows_of(count, pairs);
+  for (auto& [user, producer] : pairs) std::swap(user, producer);
+  u.needed_by = rows_of(count, pairs);
+  return u;
+}
+
+/// Contracts what must share a part: the graph's groups, the sets of `rules.together`, and then whatever lies
+/// on a cycle of units, since no order could part it. O(V + E).
+template <std::unsigned_integral Index>
+unit_graph<Index> units_of(basic_dense<Index> const& g, unit_rules const& rules = {}) {
+  joined_sets<Index> sets(g.nodes());
+  for (std::size_t n = 0; n < g.group.size(); ++n) sets.join(n, g.group[n]);
+  for (auto const& set : rules.together)
+    for (auto const n : set) sets.join(set.front(), n);
+  auto u = linked_units(g, sets, rules.backward);
+  auto const component = components_of(u.needs);
+  if (component.empty()) return u;
+  std::vector<Index> first(u.size(), none<Index>);  // of a component: a node of it
+  for (std::size_t n = 0; n < g.nodes(); ++n) {
+    if (u.of[n] == none<Index>) continue;
+    auto& one = first[component[u.of[n]]];
+    if (one == none<Index>) one = static_cast<Index>(n);
+    sets.join(one, n);
+  }
+  return linked_units(g, sets, rules.backward);
+}
+
+}  // namespace cleave

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/balance.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "cleave/partition/validity.hpp"
+#include "support/brute_force.hpp"
+#include "support/dense_builder.hpp"
+#include "support/random_graph.hpp"
+#include "support/rng.hpp"
+
+namespace {
+
+using cleave::balance;
+using cleave::balance_options;
+using cleave::no_part;
+using cleave::part_id;
+using cleave::testing::dense_builder;
+using cleave::testing::small_graph;
+
+std::vector<small_graph::set> unit_sets(cleave::unit_graph<std::uint32_t> const& u) {
+  std::vector<small_graph::set> sets(u.size());
+  for (std::size_t unit = 0; unit < u.size(); ++unit)
+    for (auto const n : u.members[unit]) sets[unit] |= small_graph::set{1} << n;
+  return sets;
+}
+
+/// The orders that `balance` tries, as sets of nodes; those with pins it makes otherwise.
+std::vector<std::vector<small_graph::set>> orders_of(cleave::dense const& g, balance_options const& o) {
+  auto const u = cleave::units_of(g, {.together = o.together, .backward = o.backward});
+  auto const edges = cleave::mirrored_edges<std::uint32_t>(g, u, o.backward);
+  auto const units = unit_sets(u);
+  std::vector<std::uint32_t> rank(u.size());
+  for (std::uint32_t i = 0; i < rank.size(); ++i) rank[i] = i;
+  std::vector<std::vector<small_graph::set>> orders;
+  for (auto const how : o.orders) {
+    auto& sets = orders.emplace_back();
+    for (auto const unit : cleave::ordered_units<std::uint32_t>(
+             o.backward.empty() ? u.needs : edges.needs, o.backward.empty() ? u.needed_by : edges.needed_by,
+             how, rank)) {
+      sets.push_back(units[unit]);
+    }
+  }
+  return orders;
+}
+
+/// The partition is what it says of itself.
+void check_consistent(cleave::dense const& g, std::uint32_t k, balance_options const& o,
+                      cleave::balanced_partition const& p) {
+  auto const units = cleave::units_of(g, {.together = o.together, .backward = o.backward}).size();
+  if (o.empty == cleave::empty_parts::forbidden) {
+    REQUIRE(p.parts == std::min<std::size_t>(k, units));
+    REQUIRE(!cleave::find_empty_part(p));
+  }
+  REQUIRE(!cleave::find_unassigned_node(g, p));
+  REQUIRE(!cleave::find_split_group(g, p));
+  REQUIRE(!cleave::find_overfull_part(g, p, p.parts == k ? o.memory : cleave::per_stage<std::size_t>{},
+                                      o.node_memory));
+  if (o.backward.empty()) REQUIRE(!cleave::find_backward_edge(g, p));
+  for (std::size_t n = 0; n < o.pinned.size(); ++n)
+    if (o.pinned[n] != no_part && !g.replicable[n]) REQUIRE(p.of[n] == o.pinned[n]);
+  std::vector<double> speed;
+  for (std::uint32_t i = 0; i < p.parts; ++i) speed.push_back(o.speed.empty() ? 1 : o.speed[i]);
+  auto const loads = cleave::part_loads(g, p, {o.cost_per_byte, speed});
+  REQUIRE(loads.size() == p.loads.size());
+  for (std::size_t i = 0; i < loads.size(); ++i)
+    REQUIRE(std::abs(loads[i] - p.loads[i]) <= 1e-9 * (1 + loads[i]));
+  REQUIRE(p.bottleneck == (p.parts == 0 ? 0 : *std::max_element(p.loads.begin(), p.loads.end())));
+  REQUIRE(p.unsized == cleave::unsized_cut_values(g, p));
+}
+
+/// bound <= every assignment of units <= those without backward edges <= slices, and the slices are the best
+/// of each order tried.
+void check_against_brute_force(cleave::dense const& g, std::uint32_t k, balance_options const& o,
+                               bool exact_orders = true) {
+  small_graph const all(g, o);
+  auto const units = cleave::units_of(g, {.together = o.together, .backward = o.backward});
+  auto const stages = o.empty == cleave::empty_parts::allowed ? k : std::min<std::size_t>(k, units.size());
+  double least = small_graph::impossible;
+  if (exact_orders)
+    for (auto const& order : orders_of(g, o)) least = std::min(least, all.best_slices(stages, order));
+  try {
+    auto const p = balance(g, k, o);
+    check_consistent(g, k, o, p);
+    if (exact_orders) REQUIRE(p.bottleneck == doctest::Approx(least).epsilon(1e-9));
+    double const ascending = all.best_ascending(stages);
+    REQUIRE(ascending <= p.bottleneck * (1 + 1e-9));
+    REQUIRE(p.bound <= all.best_of_any(stages, unit_sets(units)) * (1 + 1e-9));
+    REQUIRE(p.gap() >= 0);
+  } catch (cleave::infeasible_error const& e) {
+    INFO(e.what());
+    REQUIRE(least == small_graph::impossible);
+    if (!exact_orders && o.memory.empty() && o.empty == cleave::empty_parts::allowed)
+      REQUIRE(all.best_ascending(stages) == small_graph::impossible);
+  }
+}
+
+cleave::dense graph_of_bits(std::size_t nodes, std::uint32_t bits, std::vector<double> const& weight,
+                            std::vector<std::size_t> const& bytes) {
+  dense_builder b;
+  std::vector<std::uint32_t> made;
+  for (std::size_t n = 0; n < nodes; ++n) {
+    std::vector<std::uint32_t> operands;
+    for (std::size_t m = 0; m < n; ++m, bits >>= 1)
+      if (bits & 1) operands.push_back(made[m]);
+    made.push_back(b.node(weight[n], operands, bytes[n]));
+  }
+  return b.build();
+}
+
+cleave::dense chain(std::size_t nodes, double weight, std::size_t bytes) {
+  dense_builder b;
+  std::vector<std::uint32_t> last;
+  for (std::size_t n = 0; n < nodes; ++n) last = {b.node(weight, last, bytes)};
+  return b.build();
+}
+
+std::string message_of(auto f) {
+  try {
+    f();
+  } catch (cleave::error const& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE(
+    "balance: on every graph of up to five nodes the bound is below and the slices above the brute force, "
+    "and the best of their orders") {
+  struct costs {
+    std::vector<double> weight;
+    std::vector<std::size_t> bytes;
+  };
+  for (auto const& c : {costs{{1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}}, costs{{5, 0, 3, 8, 2}, {2, 7, 0, 1, 4}},
+                        costs{{0.5, 0.25, 4, 0.125, 1}, {9, 1, 30, 2, 5}}})
+    for (std::size_t nodes = 0; nodes <= 5; ++nodes)
+      for (std::uint32_t bits = 0; bits < 1u << nodes * (nodes - (nodes > 0)) / 2; ++bits) {
+        auto const g = graph_of_bits(nodes, bits, c.weight, c.bytes);
+        for (std::uint32_t k = 1; k <= 3; ++k) check_against_brute_force(g, k, {});
+      }
+}
+
+TEST_CASE(
+    "balance: the same on random graphs with groups, order edges, shared values, replicable nodes and free "
+    "values") {
+  cleave::testing::rng r(1);
+  for (int i = 0; i < 150; ++i) {
+    auto const g =
+        random_graph(r, {.nodes = 1 + r.below(10), .states = 2, .replicable = 6, .tied = 6, .ordered = 6});
+    balance_options o;
+    o.cost_per_byte = r.one_in(3) ? 0.25 : 1;
+    if (r.one_in(3)) o.empty = cleave::empty_parts::allowed;
+    if (r.one_in(3)) o.together.push_back({r.below(g.nodes()), r.below(g.nodes())});
+    std::erase_if(o.together, [&](auto const& set) { return g.replicable[set[0]] || g.replicable[set[1]]; });
+    check_against_brute_force(g, static_cast<std::uint32_t>(1 + r.below(5)), o);
+  }
+}
+
+TEST_CASE("balance: the same with memory limits, alike or not, and unequal speeds") {
+  cleave::testing::rng r(2);
+  for (int i = 0; i < 200; ++i) {
+    auto const g = random_graph(r, {.nodes = 1 + r.below(9), .states = 6, .replicable = 5});
+    auto const k = 1 + r.below(4);
+    balance_options o;
+    if (r.one_in(3)) o.empty = cleave::empty_parts::allowed;
+    if (r.one_in(2)) {
+      std::vector<double> speed;
+      for (std::size_t s = 0; s < k; ++s) speed.push_back(static_cast<double>(std::size_t{1} << r.below(3)));
+      o.speed = speed;
+    }
+    if (r.one_in(2)) {
+      o.memory = 5 + r.below(30);
+    } else {
+      std::vector<std::size_t> memory;
+      for (std::size_t s = 0; s < k; ++s) memory.push_back(r.below(40));
+      o.memory = memory;
+    }
+    if (r.one_in(2))
+      for (std::size_t n = 0; n < g.nodes(); ++n) o.node_memory.push_back(r.below(5));
+    check_against_brute_force(g, static_cast<std::uint32_t>(k), o);
+  }
+}
+
+TEST_CASE("balance: the same with backward nodes, tied to forward ones or free") {
+  cleave::testing::rng r(3);
+  for (int i = 0; i < 150; ++i) {
+    auto const g = random_graph(r, {.nodes = 2 + r.below(9)});
+    balance_options o;
+    o.backward.assign(g.nodes(), 0);
+    for (std::size_t n = 1; n < g.nodes(); ++n) {
+      if (!r.one_in(2)) continue;
+      o.backward[n] = 1;
+      if (r.one_in(2)) o.together.push_back({r.below(n), n});
+    }
+    check_against_brute_force(g, static_cast<std::uint32_t>(1 + r.below(4)), o);
+  }
+}
+
+TEST_CASE("balance: pinned nodes are in their parts, and no order's best slices beat the brute force") {
+  cleave::testing::rng r(4);
+  int met = 0;
+  for (int i = 0; i < 200; ++i) {
+    auto const g = random_graph(r, {.nodes = 2 + r.below(8), .replicable = 8, .tied = 8});
+    auto const k = static_cast<std::uint32_t>(1 + r.below(4));
+    balance_options o;
+    o.empty = r.one_in(2) ? cleave::empty_parts::allowed : cleave::empty_parts::forbidden;
+    o.pinned.assign(g.nodes(), no_part);
+    for (auto& pin : o.pinned)
+      if (r.one_in(4)) pin = part_id{static_cast<std::uint32_t>(r.below(k))};
+    check_against_brute_force(g, k, o, false);
+    met += message_of([&] { balance(g, k, o); }).empty();
+  }
+  CHECK(met > 50);
+}
+
+TEST_CASE("balance: a node that a pin would close out waits for the parts before it") {
+  dense_builder b;
+  for (int i = 0; i < 3; ++i) b.node(1);
+  balance_options o;
+  o.pinned = {part_id{2}, part_id{0}, part_id{1}};
+  for (auto const how : {cleave::unit_order::given, cleave::unit_order::breadth_first,
+                         cleave::unit_order::depth_first, cleave::unit_order::on_demand}) {
+    o.orders = {how};
+    CHECK(balance(b.build(), 3, o).of == o.pinned);
+  }
+}
+
+TEST_CASE("balance: more nodes than the brute force can take: slices agree with the quadratic recurrence") {
+  cleave::testing::rng r(5);
+  for (int i = 0; i < 12; ++i) {
+    auto const g = random_graph(
+        r,
+        {.nodes = 60 + r.below(60), .reach = r.one_in(2) ? 10u : 0u, .most_weight = 99, .most_bytes = 300});
+    auto const k = static_cast<std::uint32_t>(2 + r.below(9));
+    balance_options const o{.orders = {cleave::unit_order::given}};
+    auto const n = g.nodes();
+    // cost[i][j]: of nodes i … j-1, by adding nodes one at a time
+    std::vector<std::vector<double>> cost(n + 1, std::vector<double>(n + 1));
+    for (std::size_t begin = 0; begin < n; ++begin)
+      for (std::size_t end = begin + 1; end <= n; ++end) {
+        cleave::partition p{std::vector<part_id>(n, part_id{1}), 2};
+        for (std::size_t m = begin; m < end; ++m) p.of[m] = part_id{0};
+        double sum = 0;
+        for (std::size_t m = begin; m < end; ++m) sum += g.weight[m];
+        for (std::size_t v = 0; v < g.values(); ++v) {
+          if (g.producer[v] == cleave::none<std::uint32_t>) continue;
+          bool in = false, out = false;
+          auto const look = [&](std::size_t m) { (m >= begin && m < end ? in : out) = true; };
+          look(g.producer[v]);
+          for (auto const m : g.users[v]) look(m);
+          sum += in && out ? static_cast<double>(g.bytes[v]) : 0;
+        }
+        cost[begin][end] = sum;
+      }
+    std::vector<double> least(n + 1, small_graph::impossible);
+    least[0] = 0;
+    for (std::uint32_t s = 0; s < k; ++s) {
+      std::vector<double> next(n + 1, small_graph::impossible);
+      for (std::size_t begin = 0; begin < n; ++begin)
+        for (std::size_t end = begin + 1; end <= n; ++end)
+          next[end] = std::min(next[end], std::max(least[begin], cost[begin][end]));
+      least = next;
+    }
+    auto const p = balance(g, k, o);
+    check_consistent(g, k, o, p);
+    CHECK(p.bottleneck == least[n]);
+  }
+}
+
+TEST_CASE("balance: equal nodes of a chain spread evenly") {
+  auto const p = balance(chain(12, 2, 0), 4);
+  CHECK(p.loads == std::vector<double>{6, 6, 6, 6});
+  CHECK(p.gap() == 0);
+  CHECK(p.unsized == 3);
+}
+
+TEST_CASE("balance: a value that two later stages read costs its own stage once and each of them once") {
+  dense_builder b;
+  auto const x = b.node(10, {}, 3);
+  auto const y = b.node(10, {x}, 1);
+  b.node(10, {x, y});
+  b.node(0, {x});
+  auto const p = balance(b.build(), 3);
+  CHECK(p.loads == std::vector<double>{13, 14, 14});
+}
+
+TEST_CASE("balance: up to k parts where fewer are cheaper") {
+  auto const g = chain(8, 1, 100);
+  CHECK(balance(g, 4).bottleneck > 100);
+  auto const p = balance(g, 4, {.empty = cleave::empty_parts::allowed});
+  CHECK(p.parts == 1);
+  CHECK(p.loads == std::vector<double>{8});
+  auto const fast = balance(g, 2, {.speed = {1, 4}, .empty = cleave::empty_parts::allowed});
+  CHECK(fast.parts == 2);
+  CHECK(fast.loads == std::vector<double>{0, 2});
+}
+
+TEST_CASE("balance: the certificate knows that a node's stage pays its transfers or its neighbours") {
+  dense_builder b;  // a light node between two heavy ones, bound to them by large values
+  auto const x = b.node(50, {}, 1000);
+  auto const y = b.node(1, {x}, 1000);
+  b.node(50, {y});
+  for (int i = 0; i < 5; ++i) b.node(1);
+  auto const p = balance(b.build(), 6);
+  CHECK(p.bottleneck == 101);
+  CHECK(p.bound == 101);
+  CHECK(p.gap() == 0);
+}
+
+TEST_CASE("balance: nothing to divide") {
+  auto const empty = balance(dense_builder{}.build(), 3);
+  CHECK(empty.parts == 0);
+  CHECK(empty.bottleneck == 0);
+  CHECK(empty.gap() == 0);
+  auto const one = balance(chain(1, 7, 5), 3);
+  CHECK(one.parts == 1);
+  CHECK(one.bottleneck == 7);
+  auto const weightless = balance(chain(5, 0, 0), 3);
+  CHECK(weightless.parts == 3);
+  CHECK(weightless.bottleneck == 0);
+  dense_builder copied;
+  copied.node(1);
+  copied.replicable();
+  CHECK(balance(copied.build(), 2).parts == 0);
+}
+
+TEST_CASE("balance: what lies on a cycle through nodes that stay together is one unit") {
+  dense_builder b;
+  auto const x = b.node(1, {}, 1);
+  auto const y = b.node(1, {x}, 1);
+  auto const z = b.node(1, {y}, 1);
+  b.node(1, {z});
+  b.together(0, 2);
+  auto const p = balance(b.build(), 4);
+  CHECK(p.parts == 2);
+  CHECK(p.of == std::vector{part_id{0}, part_id{0}, part_id{0}, part_id{1}});
+}
+
+TEST_CASE("balance: refuses numbers that make no sense and names the node") {
+  dense_builder b;
+  b.node(1);
+  b.name("conv1");
+  auto g = b.build();
+  CHECK(message_of([&] { balance(g, 0); }) == "balance: 0 parts are asked for: at least one is needed");
+  auto const with_weight = [&](double w) {
+    g.weight[0] = w;
+    return message_of([&] { balance(g, 1); });
+  };
+  CHECK(with_weight(-1).find("weight of node conv1 (#0) is -1") != std::string::npos);
+  CHECK(with_weight(std::nan("")).find("conv1 (#0)") != std::string::npos);
+  CHECK(with_weight(std::numeric_limits<double>::infinity()).find("conv1 (#0)") != std::string::npos);
+  CHECK(with_weight(1).empty());
+  g.weight.clear();
+  CHECK(message_of([&] { balance(g, 1); }).find("no weights") != std::string::npos);
+  auto const heavy = chain(3, std::numeric_limits<double>::max(), 1);
+  CHECK(message_of([&] { balance(heavy, 2); }).find("summed up to node #1") != std::string::npos);
+  auto const pair = chain(2, 1, 1);
+  for (double const speed : {0.0, -1.0, std::nan("")})
+    CHECK(message_of([&] { balance(pair, 1, {.speed = speed}); }).find("speed of stage 0") !=
+          std::string::npos);
+  CHECK(message_of([&] { balance(pair, 2, {.speed = {1, 1, 1}}); }).find("3 speeds are given for 2 stages") !=
+        std::string::npos);
+  CHECK(message_of([&] { balance(pair, 2, {.cost_per_byte = -1}); }).find("cost_per_byte") !=
+        std::string::npos);
+  CHECK(message_of([&] { balance(pair, 2, {.pinned = {part_id{2}, no_part}}); }).find("pinned to part 2") !=
+        std::string::npos);
+  CHECK(message_of([&] { balance(pair, 2, {.together = {{0, 2}}}); }).find("#2") != std::string::npos);
+  CHECK(message_of([&] { balance(pair, 2, {.orders = {}}); }).find("order") != std::string::npos);
+  balance_options huge{.memory = 1};
+  huge.node_memory.assign(2, std::numeric_limits<std::size_t>::max());
+  CHECK(message_of([&] { balance(pair, 2, huge); }).find("bytes summed up to node #1") != std::string::npos);
+}
+
+TEST_CASE("balance: says which node does not fit, and into what") {
+  dense_builder b;
+  auto const w = b.state(300);
+  auto const x = b.node(1, {b.state(100)});
+  auto const y = b.node(1, {x, b.state(100)});
+  b.node(1, {y, w});
+  b.name("head");
+  auto const g = b.build();
+  auto const refusal = [&](std::uint32_t k, balance_options const& o) {
+    CHECK_THROWS_AS(balance(g, k, o), cleave::infeasible_error);
+    return message_of([&] { balance(g, k, o); });
+  };
+  CHECK(refusal(2, {.memory = 250})
+            .find("node head (#2) needs 300 bytes, and no stage has more than 250 bytes") !=
+        std::string::npos);
+  CHECK(refusal(2, {.memory = {300, 200}}).find("stage 0 cannot hold node head (#2)") == std::string::npos);
+  CHECK(refusal(1, {.memory = 450}).find("stage 0 cannot hold node head (#2)") != std::string::npos);
+  CHECK(refusal(2, {.memory = {300, 200}, .pinned = {no_part, no_part, part_id{1}}})
+            .find("part 1, to which it is pinned, has 200 bytes") != std::string::npos);
+  CHECK(refusal(2, {.pinned = {part_id{1}, part_id{0}, no_part}})
+            .find("node #1 is pinned to part 0 and needs node #0, which is pinned to part 1") !=
+        std::string::npos);
+  CHECK(refusal(2, {.together = {{0, 1}}, .pinned = {part_id{1}, part_id{0}, no_part}})
+            .find("must share the part of node #0") != std::string::npos);
+  CHECK(refusal(4, {.together = {{0, 1}}, .pinned = {no_part, no_part, part_id{3}}})
+            .find("makes only 2 parts") != std::string::npos);
+  CHECK(balance(g, 2, {.memory = {200, 300}}).of == std::vector{part_id{0}, part_id{0}, part_id{1}});
+}
+
+TEST_CASE("balance: costs beyond 2^60 and below 1 keep their order") {
+  dense_builder b;
+  std::vector<std::uint32_t> last;
+  for (double const w : {3e200, 1e200, 1e200, 1e200}) last = {b.node(w, last, 1)};
+  CHECK(balance(b.build(), 2).loads == std::vector<double>{3e200, 1e200 * 3});
+  auto const tiny = balance(chain(6, 1e-30, 0), 3);
+  CHECK(tiny.loads[0] == doctest::Approx(2e-30));
+}
+
+TEST_CASE("balance: one order rules another out only if it is no better") {
+  cleave::testing::rng r(6);
+  for (int i = 0; i < 20; ++i) {
+    auto const g = random_graph(r, {.nodes = 40, .reach = 12, .most_weight = 50, .most_bytes = 60});
+    auto const together = balance(g, 4);
+    double best = std::numeric_limits<double>::infinity();
+    for (auto const how : balance_options{}.orders)
+      best = std::min(best, balance(g, 4, {.orders = {how}}).bottleneck);
+    CHECK(together.bottleneck == best);
+  }
+}
+
+TEST_CASE("balance: takes a user's graph by way of a snapshot") {
+  struct squares {
+    std::vector<int> all{0, 1, 2, 3, 4, 5};
+    std::vector<int> const& nodes() const { return all; }
+    static std::vector<int> operands(int n) { return n == 0 ? std::vector<int>{} : std::vector<int>{n - 1}; }
+    static double weight(int n) { return n * n; }
+    static std::size_t bytes(int) { return 1; }
+  };
+  auto const p = balance(squares{}, 2);
+  CHECK(p.loads == std::vector<double>{31, 26});
+  CHECK(p.of[4] == part_id{0});
+}
