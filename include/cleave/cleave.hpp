@@ -50,6 +50,18 @@
 #include "cleave/split/plan.hpp"
 #include "cleave/split/split.hpp"
 
+#include "cleave/run/bounded_queue.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/failure.hpp"
+#include "cleave/run/forward.hpp"
+#include "cleave/run/forward_loop.hpp"
+#include "cleave/run/forward_run.hpp"
+#include "cleave/run/host_board.hpp"
+#include "cleave/run/host_communicator.hpp"
+#include "cleave/run/host_device.hpp"
+#include "cleave/run/ports.hpp"
+#include "cleave/run/timeline.hpp"
+
 #include "cleave/io/dot.hpp"
 #include "cleave/io/escape.hpp"
 #include "cleave/io/json_writer.hpp"

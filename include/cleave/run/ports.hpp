@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,7 +18,7 @@ struct stage_ports {
   struct departure {
     std::uint32_t output, edge;
 
-    bool operator==(departure const&) const = default;
+    auto operator<=>(departure const&) const = default;
   };
   std::vector<std::uint32_t> arriving;  ///< the edge that brings each input
   std::vector<departure> departing;     ///< the edges on which results leave, by result
@@ -42,7 +43,7 @@ inline std::vector<stage_ports> ports(transport const& t) {
       from.outputs = std::max(from.outputs, e.output + 1);
     }
   }
-  for (auto& p : all) std::ranges::stable_sort(p.departing, {}, &stage_ports::departure::output);
+  for (auto& p : all) std::ranges::sort(p.departing);
   return all;
 }
 
