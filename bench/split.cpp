@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
 // How long it takes to read a graph, plan its cut into 8 parts and emit the stages, and how much memory that
 // adds.
-//   bench_split [--markdown]
+//   bench_split [FILE]     FILE has lines "KIND NODES SECONDS" of another program in the same run
+//   (tests/support/torch_split.py)
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
+#include <map>
 #include <optional>
 #include <ranges>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cleave/split/split.hpp"
@@ -94,11 +98,22 @@ struct row {
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
+  std::map<std::pair<std::string, std::uint32_t>, double> beside;
+  if (count > 1) {
+    std::ifstream file(arguments[1]);
+    std::string kind;
+    double seconds = 0;
+    for (std::uint32_t nodes = 0; file >> kind >> nodes >> seconds;) {
+      std::ranges::replace(kind, '_', ' ');
+      beside[{kind, nodes}] = seconds;
+    }
+    if (beside.empty()) return std::fprintf(stderr, "%s: no lines \"KIND NODES SECONDS\"\n", arguments[1]), 2;
+  }
   std::printf(
       "| graph | nodes | parts | seconds, median (least to most) | ns/node | added peak bytes/node | "
-      "torch.fx recorded, s | times faster |\n"
-      "|---|---|---|---|---|---|---|---|\n");
+      "torch.fx 2.15 recorded, s | times faster | torch.fx in this run, s | times faster |\n"
+      "|---|---|---|---|---|---|---|---|---|---|\n");
   for (row const r : {row{"chain", 1'000, 0.08},
                       {"chain", 3'000, 0.21},
                       {"chain", 10'000, 1.2},
@@ -119,12 +134,12 @@ int main() {
     auto const t = bench::repeat(r.nodes > 200'000 ? 3 : 9,
                                  [&] { return bench::seconds([&] { emitted += cut(g, p); }); });
     if (emitted % r.nodes != 0) return std::puts("the stages do not have the graph's nodes"), 1;
-    std::printf("| %s | %u | 8 | %.4f (%.4f to %.4f) | %.0f | %.0f | ", r.kind, r.nodes, t.median, t.least,
+    std::printf("| %s | %u | 8 | %.4f (%.4f to %.4f) | %.0f | %.0f |", r.kind, r.nodes, t.median, t.least,
                 t.most, 1e9 * t.median / r.nodes, bytes / r.nodes);
-    if (r.recorded)
-      std::printf("%.2f | %.0f |\n", *r.recorded, *r.recorded / t.median);
-    else
-      std::printf("– | – |\n");
+    auto const known = beside.find({r.kind, r.nodes});
+    for (auto const other : {r.recorded, known == beside.end() ? std::nullopt : std::optional(known->second)})
+      other ? std::printf(" %.2f | %.0f |", *other, *other / t.median) : std::printf(" – | – |");
+    std::printf("\n");
     std::fflush(stdout);
   }
 }
