@@ -30,10 +30,10 @@ struct byte_sum {
   bool operator==(byte_sum const&) const = default;
 };
 
-/// `3 MiB`, `≥ 3 MiB` where sizes are missing, `? B` where all are.
+/// `3 MiB`, `≥3 MiB` where sizes are missing, `? B` where all are.
 inline std::string bytes_text(byte_sum const& sum) {
   if (sum.unknown == 0) return bytes_text(sum.known);
-  return sum.known == 0 ? "?\u00a0B" : "≥\u00a0" + bytes_text(sum.known);
+  return sum.known == 0 ? "?\u00a0B" : "≥" + bytes_text(sum.known);
 }
 
 /// A stage as one box.

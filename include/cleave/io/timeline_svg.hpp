@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/io/markup_writer.hpp"
+#include "cleave/io/units.hpp"
+#include "cleave/run/timeline.hpp"
+
+namespace cleave {
+
+/// The last moment of a timeline, in nanoseconds since the run began.
+inline std::int64_t end_of(std::span<interval const> timeline) {
+  std::int64_t end = 0;
+  for (auto const& bar : timeline) end = std::max(end, bar.end);
+  return end;
+}
+
+/// The share of all stages' time until the end in which they did not compute. O(intervals).
+inline double idle_share(std::span<interval const> timeline, std::size_t stages) {
+  double busy = 0;
+  for (auto const& t : stage_times(timeline, stages)) busy += static_cast<double>(t.forward);
+  double const all = static_cast<double>(end_of(timeline)) * static_cast<double>(stages);
+  return all > 0 ? 1 - busy / all : 0;
+}
+
+/// The distance between the marks of an axis: 1, 2 or 5 times a power of ten, so that at most `marks` fit in
+/// `length`.
+inline double tick_step(double length, std::size_t marks) {
+  if (!(length > 0)) return 1;
+  double const least = length / static_cast<double>(marks);
+  double const power = std::pow(10.0, std::floor(std::log10(least)));
+  for (double const step : {1.0, 2.0, 5.0})
+    if (step * power >= least) return step * power;
+  return 10 * power;
+}
+
+/// Draws a measured run into a page; `write_timeline` is its one use.
+class timeline_writer {
+ public:
+  timeline_writer(markup_writer& to, std::span<interval const> timeline, std::size_t stages)
+      : to_(to), timeline_(timeline), stages_(stages) {
+    row_height_ = stages <= 12 ? 26 : stages <= 40 ? 18 : 12;
+    scale_ = chart_width / static_cast<double>(std::max<std::int64_t>(1, end_of(timeline)));
+  }
+
+  void write() {
+    double const height = bottom() + 34;
+    to_.open("svg", {{"class", "timeline"},
+                     {"role", "img"},
+                     {"aria-labelledby", "timeline-title timeline-desc"},
+                     {"viewBox", "0 0 1072 " + decimal_text(height, 2)},
+                     {"width", 1072},
+                     {"height", height}});
+    to_.element("title", {{"id", "timeline-title"}}, "Measured timeline of the pipeline");
+    to_.element("desc", {{"id", "timeline-desc"}}, description());
+    axis();
+    for (std::size_t s = 0; s < stages_; ++s) track(s);
+    for (auto const& bar : timeline_)
+      if (index(bar.stage) < stages_ && bar.what != activity::forward) wait(bar);
+    for (auto const& bar : timeline_)
+      if (index(bar.stage) < stages_ && bar.what == activity::forward) work(bar);
+    to_.close("svg");
+  }
+
+ private:
+  static constexpr double chart_left = 70, chart_width = 920, top = 6;
+
+  double row(std::size_t s) const { return top + static_cast<double>(s) * (row_height_ + 5); }
+  double bottom() const { return row(stages_); }
+  double x(std::int64_t ns) const { return chart_left + scale_ * static_cast<double>(ns); }
+  double idle(stage_time const& t) const { return 1 - scale_ * static_cast<double>(t.forward) / chart_width; }
+
+  std::string description() const {
+    std::string out = "The run took " + milliseconds_text(static_cast<double>(end_of(timeline_))) + ".";
+    auto const times = stage_times(timeline_, stages_);
+    for (std::size_t s = 0; s < stages_; ++s)
+      out += " Stage " + std::to_string(s) + " computed for " +
+             milliseconds_text(static_cast<double>(times[s].forward)) + " and was idle for " +
+             percent_text(idle(times[s])) + " of it.";
+    return out;
+  }
+
+  void text(std::string_view kind, double at_x, double at_y, std::string_view anchor,
+            std::string_view content) {
+    to_.element("text", {{"class", kind}, {"x", at_x}, {"y", at_y}, {"text-anchor", anchor}}, content);
+  }
+
+  void axis() {
+    double const length = static_cast<double>(end_of(timeline_)) / 1e6;
+    double const step = tick_step(length, 9);
+    for (std::size_t i = 0; static_cast<double>(i) * step <= length; ++i) {
+      double const ms = static_cast<double>(i) * step, at = chart_left + ms * 1e6 * scale_;
+      to_.empty("line", {{"class", "grid"}, {"x1", at}, {"x2", at}, {"y1", 2}, {"y2", bottom() + 3}});
+      text("tick", at, bottom() + 17, "middle", decimal_text(ms, 6));
+      if (length <= 0) break;
+    }
+    text("tick", chart_left + chart_width + 82, bottom() + 17, "end", "ms");
+  }
+
+  void track(std::size_t s) {
+    double const y = row(s), middle = y + row_height_ / 2 + 4;
+    to_.empty(
+        "rect",
+        {{"class", "track"}, {"x", chart_left}, {"y", y}, {"width", chart_width}, {"height", row_height_}});
+    text("name", chart_left - 10, middle, "end", "stage\u00a0" + std::to_string(s));
+    auto const times = stage_times(timeline_, stages_);
+    text("detail", chart_left + chart_width + 82, middle, "end", percent_text(idle(times[s])) + " idle");
+  }
+
+  static std::string moments(interval const& bar) {
+    return milliseconds_text(static_cast<double>(bar.end - bar.begin)) + ", from " +
+           milliseconds_text(static_cast<double>(bar.begin)) + " to " +
+           milliseconds_text(static_cast<double>(bar.end));
+  }
+  static std::string place(interval const& bar) {
+    return "stage " + std::to_string(index(bar.stage)) + ", microbatch " +
+           std::to_string(index(bar.microbatch));
+  }
+
+  void wait(interval const& bar) {
+    double const width = x(bar.end) - x(bar.begin);
+    if (width < 0.25) return;  // less than a screen shows
+    bool const sends = bar.what == activity::send;
+    to_.open("rect", {{"class", sends ? "wait send" : "wait receive"},
+                      {"x", x(bar.begin)},
+                      {"y", row(index(bar.stage))},
+                      {"width", width},
+                      {"height", row_height_}});
+    to_.element("title",
+                place(bar) + (sends ? ", waits for room to send: " : ", waits for inputs: ") + moments(bar));
+    to_.close("rect");
+  }
+
+  void work(interval const& bar) {
+    double const width = x(bar.end) - x(bar.begin), y = row(index(bar.stage));
+    auto const number = std::to_string(index(bar.microbatch));
+    to_.open("g", {{"class", "work"}});
+    to_.element("title", place(bar) + ": " + moments(bar));
+    to_.empty("rect", {{"class", "bar hue" + std::to_string(index(bar.microbatch) % 8)},
+                       {"data-stage", index(bar.stage)},
+                       {"data-microbatch", index(bar.microbatch)},
+                       {"x", x(bar.begin)},
+                       {"y", y},
+                       {"width", width},
+                       {"height", row_height_}});
+    if (width > 6 + 7 * static_cast<double>(number.size()))
+      text("number", x(bar.begin) + width / 2, y + row_height_ / 2 + 4, "middle", number);
+    to_.close("g");
+  }
+
+  markup_writer& to_;
+  std::span<interval const> timeline_;
+  std::size_t stages_;
+  double row_height_, scale_;
+};
+
+/// A measured run as an SVG picture inside a page: a row a stage, a bar for each microbatch it computed,
+/// waiting and idle time beneath, milliseconds along the bottom.
+inline void write_timeline(markup_writer& to, std::span<interval const> timeline, std::size_t stages) {
+  timeline_writer(to, timeline, stages).write();
+}
+
+}  // namespace cleave

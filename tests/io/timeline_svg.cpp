@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/io/timeline_svg.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/io/trace.hpp"
+#include "support/markup.hpp"
+#include "support/rng.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// A run as threads make one: each stage receives, computes and sends microbatch after microbatch.
+std::vector<interval> random_run(testing::rng& random, std::uint32_t stages, std::uint32_t microbatches) {
+  std::vector<interval> timeline;
+  std::vector<std::int64_t> ready(microbatches);
+  for (std::uint32_t s = 0; s < stages; ++s) {
+    std::int64_t now = 0;
+    for (std::uint32_t m = 0; m < microbatches; ++m) {
+      auto const add = [&](activity what, std::int64_t until) {
+        timeline.push_back({stage_id{s}, microbatch_id{m}, what, now, until});
+        now = until;
+      };
+      add(activity::receive, std::max(now, ready[m]));
+      add(activity::forward, now + 1 + static_cast<std::int64_t>(random.below(20'000'000)));
+      add(activity::send, now + static_cast<std::int64_t>(random.below(3'000'000)));
+      ready[m] = now;
+    }
+  }
+  random.shuffle(timeline);
+  return timeline;
+}
+
+}  // namespace
+
+TEST_CASE("timeline: each microbatch has one bar in each stage, as long as it took and where it began") {
+  testing::rng random(31);
+  for (auto const& [stages, microbatches] :
+       std::vector<std::pair<std::uint32_t, std::uint32_t>>{{1, 1}, {4, 8}, {8, 30}, {45, 3}}) {
+    auto const timeline = random_run(random, stages, microbatches);
+    markup_writer to;
+    write_timeline(to, timeline, stages);
+    auto const elements = testing::read_markup(to.str());
+
+    std::vector<testing::element> tracks;
+    std::map<std::pair<std::string, std::string>, testing::element> bars;
+    for (auto const& e : elements) {
+      if (e.is("track")) tracks.push_back(e);
+      if (e.is("bar")) CHECK(bars.emplace(std::pair(e.at("data-stage"), e.at("data-microbatch")), e).second);
+    }
+    REQUIRE(tracks.size() == stages);
+    CHECK(bars.size() == std::size_t{stages} * microbatches);
+    double const scale = tracks[0].number("width") / static_cast<double>(end_of(timeline));
+    for (auto const& i : timeline) {
+      if (i.what != activity::forward) continue;
+      auto const& bar = bars.at({std::to_string(index(i.stage)), std::to_string(index(i.microbatch))});
+      CHECK(std::abs(bar.number("width") - scale * static_cast<double>(i.end - i.begin)) < 0.011);
+      CHECK(std::abs(bar.number("x") - tracks[0].number("x") - scale * static_cast<double>(i.begin)) < 0.006);
+      CHECK(bar.at("y") == tracks[index(i.stage)].at("y"));
+    }
+  }
+}
+
+TEST_CASE("timeline: a stage that takes longer has bars that are longer by as much, and no other has") {
+  std::vector<interval> const before = {
+      {stage_id{0}, microbatch_id{0}, activity::forward, 0, 10'000'000},
+      {stage_id{1}, microbatch_id{0}, activity::forward, 10'000'000, 20'000'000},
+      {stage_id{2}, microbatch_id{0}, activity::forward, 90'000'000, 100'000'000}};
+  auto after = before;
+  after[1].end += 50'000'000;
+  auto const widths = [](std::vector<interval> const& timeline) {
+    markup_writer to;
+    write_timeline(to, timeline, 3);
+    std::vector<double> out;
+    for (auto const& e : testing::read_markup(to.str()))
+      if (e.is("bar")) out.push_back(e.number("width"));
+    return out;
+  };
+  auto const a = widths(before), b = widths(after);
+  CHECK(a[0] == b[0]);
+  CHECK(a[2] == b[2]);
+  CHECK(b[1] == doctest::Approx(6 * a[1]));
+}
+
+TEST_CASE("timeline: marks are at round numbers, at most as many as asked for") {
+  for (double const length : {0.0007, 0.3, 1.0, 7.0, 12.5, 99.0, 100.0, 12345.0}) {
+    double const step = tick_step(length, 9);
+    CHECK(length / step <= 9.0001);
+    CHECK(length / step >= 9 / 2.5 - 0.0001);
+    double mantissa = step;
+    while (mantissa < 0.9999) mantissa *= 10;
+    while (mantissa > 9.9999) mantissa /= 10;
+    CHECK(
+        (mantissa == doctest::Approx(1) || mantissa == doctest::Approx(2) || mantissa == doctest::Approx(5)));
+  }
+  CHECK(tick_step(0, 9) == 1);
+}
+
+TEST_CASE("timeline: idle is what stages did not compute, of the whole run") {
+  std::vector<interval> const timeline = {{stage_id{0}, microbatch_id{0}, activity::forward, 0, 60},
+                                          {stage_id{1}, microbatch_id{0}, activity::receive, 0, 60},
+                                          {stage_id{1}, microbatch_id{0}, activity::forward, 60, 100}};
+  CHECK(idle_share(timeline, 2) == doctest::Approx(0.5));
+  CHECK(idle_share({}, 2) == 0);
+  markup_writer to;
+  write_timeline(to, {}, 0);
+  CHECK(testing::read_markup(to.str()).size() > 2);
+}
+
+TEST_CASE("trace: has a track a stage and each interval once, none over another") {
+  testing::rng random(32);
+  auto const timeline = random_run(random, 3, 5);
+  auto const trace = nlohmann::json::parse(write_trace(timeline));
+  std::size_t tracks = 0;
+  std::map<int, std::vector<std::pair<double, double>>> spans;
+  for (auto const& e : trace.at("traceEvents")) {
+    if (e.at("ph") == "M") {
+      CHECK(e.at("args").at("name") == "stage " + std::to_string(e.at("tid").get<int>()));
+      ++tracks;
+    } else {
+      spans[e.at("tid")].emplace_back(e.at("ts"), e.at("ts").get<double>() + e.at("dur").get<double>());
+    }
+  }
+  CHECK(tracks == 3);
+  std::size_t count = 0;
+  for (auto& [stage, list] : spans) {
+    std::sort(list.begin(), list.end());
+    count += list.size();
+    for (std::size_t i = 1; i < list.size(); ++i) CHECK(list[i].first >= list[i - 1].second - 1e-6);
+  }
+  CHECK(count == timeline.size());
+  CHECK(nlohmann::json::parse(write_trace({})).at("traceEvents").empty());
+}
