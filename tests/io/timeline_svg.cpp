@@ -3,51 +3,24 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cleave/io/trace.hpp"
 #include "support/markup.hpp"
+#include "support/random_run.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
-
-namespace {
-
-/// A run as threads make one: each stage receives, computes and sends microbatch after microbatch.
-std::vector<interval> random_run(testing::rng& random, std::uint32_t stages, std::uint32_t microbatches) {
-  std::vector<interval> timeline;
-  std::vector<std::int64_t> ready(microbatches);
-  for (std::uint32_t s = 0; s < stages; ++s) {
-    std::int64_t now = 0;
-    for (std::uint32_t m = 0; m < microbatches; ++m) {
-      auto const add = [&](activity what, std::int64_t until) {
-        timeline.push_back({stage_id{s}, microbatch_id{m}, what, now, until});
-        now = until;
-      };
-      add(activity::receive, std::max(now, ready[m]));
-      add(activity::forward, now + 1 + static_cast<std::int64_t>(random.below(20'000'000)));
-      add(activity::send, now + static_cast<std::int64_t>(random.below(3'000'000)));
-      ready[m] = now;
-    }
-  }
-  random.shuffle(timeline);
-  return timeline;
-}
-
-}  // namespace
 
 TEST_CASE("timeline: each microbatch has one bar in each stage, as long as it took and where it began") {
   testing::rng random(31);
   for (auto const& [stages, microbatches] :
        std::vector<std::pair<std::uint32_t, std::uint32_t>>{{1, 1}, {4, 8}, {8, 30}, {45, 3}}) {
-    auto const timeline = random_run(random, stages, microbatches);
+    auto const timeline = testing::random_run(random, stages, microbatches);
     markup_writer to;
     write_timeline(to, timeline, stages);
     auto const elements = testing::read_markup(to.str());
@@ -115,29 +88,4 @@ TEST_CASE("timeline: idle is what stages did not compute, of the whole run") {
   markup_writer to;
   write_timeline(to, {}, 0);
   CHECK(testing::read_markup(to.str()).size() > 2);
-}
-
-TEST_CASE("trace: has a track a stage and each interval once, none over another") {
-  testing::rng random(32);
-  auto const timeline = random_run(random, 3, 5);
-  auto const trace = nlohmann::json::parse(write_trace(timeline));
-  std::size_t tracks = 0;
-  std::map<int, std::vector<std::pair<double, double>>> spans;
-  for (auto const& e : trace.at("traceEvents")) {
-    if (e.at("ph") == "M") {
-      CHECK(e.at("args").at("name") == "stage " + std::to_string(e.at("tid").get<int>()));
-      ++tracks;
-    } else {
-      spans[e.at("tid")].emplace_back(e.at("ts"), e.at("ts").get<double>() + e.at("dur").get<double>());
-    }
-  }
-  CHECK(tracks == 3);
-  std::size_t count = 0;
-  for (auto& [stage, list] : spans) {
-    std::sort(list.begin(), list.end());
-    count += list.size();
-    for (std::size_t i = 1; i < list.size(); ++i) CHECK(list[i].first >= list[i - 1].second - 1e-6);
-  }
-  CHECK(count == timeline.size());
-  CHECK(nlohmann::json::parse(write_trace({})).at("traceEvents").empty());
 }

@@ -20,11 +20,13 @@ inline constexpr std::string_view report_style = R"(
 }
 * { box-sizing: border-box; }
 body {
-  margin: 0 auto; padding: 2.5rem 1.5rem 3rem; max-width: 1120px; background: var(--page); color: var(--ink);
+  margin: 0 auto; padding: 2.5rem 1.5rem 3rem; max-width: 1120px; background: var(--page);
+  color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
   font-variant-numeric: tabular-nums; -webkit-text-size-adjust: 100%; text-size-adjust: 100%;
 }
-h1 { margin: 0; font-size: 1.9rem; line-height: 1.2; font-weight: 650; letter-spacing: -0.015em; overflow-wrap: anywhere; }
+h1 { margin: 0; font-size: 1.9rem; line-height: 1.2; font-weight: 650; letter-spacing: -0.015em;
+  overflow-wrap: anywhere; }
 h2 { margin: 2.75rem 0 0.35rem; font-size: 1.2rem; font-weight: 650; letter-spacing: -0.005em; }
 p { margin: 0.35rem 0 1rem; max-width: 46rem; }
 .lead { margin-top: 0.5rem; font-size: 1.05rem; color: var(--soft); }
@@ -43,12 +45,15 @@ th, td { padding: 0.5rem 0.75rem; text-align: right; border-bottom: 1px solid va
 th:first-child, td:first-child { text-align: left; }
 tr > :first-child { padding-left: 0; position: sticky; left: 0; background: var(--page); }
 tr > :last-child { padding-right: 0; }
-thead th { color: var(--soft); font-weight: 500; font-size: 0.8rem; vertical-align: bottom; border-bottom-color: var(--frame); }
+thead th { color: var(--soft); font-weight: 500; font-size: 0.8rem; vertical-align: bottom;
+  border-bottom-color: var(--frame); }
 tbody th { font-weight: 600; }
 tfoot th, tfoot td { border-bottom: 0; color: var(--soft); font-weight: 500; }
-.share { display: inline-block; position: relative; width: 5.5rem; height: 0.5rem; background: var(--panel); border-radius: 2px; }
+.share { display: inline-block; position: relative; width: 5.5rem; height: 0.5rem;
+  background: var(--panel); border-radius: 2px; }
 .share span { display: block; height: 100%; background: var(--accent); border-radius: 2px; }
-.share::after { content: ""; position: absolute; left: 50%; top: -3px; bottom: -3px; border-left: 1px solid var(--ink); }
+.share::after { content: ""; position: absolute; left: 50%; top: -3px; bottom: -3px;
+  border-left: 1px solid var(--ink); }
 .share-of-even { display: inline-block; min-width: 4.6rem; }
 figure { margin: 1rem 0 0; }
 figcaption { margin-top: 0.6rem; max-width: 46rem; }
@@ -64,7 +69,8 @@ svg text { fill: var(--ink); }
 .graph .halo { stroke: var(--page); }
 .graph .arrow { fill: var(--link); }
 .graph .unknown .line { stroke-dasharray: 4 3; }
-.graph .size { fill: var(--soft); font-size: 11px; paint-order: stroke; stroke: var(--page); stroke-width: 3px; }
+.graph .size { fill: var(--soft); font-size: 11px; paint-order: stroke; stroke: var(--page);
+  stroke-width: 3px; }
 .graph .link:hover .line { stroke: var(--accent); }
 .graph .link:hover .arrow { fill: var(--accent); }
 .timeline .track { fill: var(--panel); }

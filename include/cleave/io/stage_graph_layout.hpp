@@ -47,7 +47,7 @@ class stage_graph_placer {
     out_.boxes.resize(stages());
     double y = 4;
     for (std::size_t row = 0; row < rows_; ++row) y = place_row(row, y);
-    std::ranges::stable_sort(out_.pieces, {}, [](auto const& p) { return std::pair(p.link, p.box_y); });
+    std::ranges::sort(out_.pieces, {}, [](auto const& p) { return std::pair(p.link, p.box_y); });
     out_.height = y;
     return std::move(out_);
   }
@@ -159,7 +159,7 @@ class stage_graph_placer {
   /// Gives each run the lowest lane that is free over its length, short runs first. Returns each lane's
   /// height above the lowest point of the lanes.
   static std::vector<double> share_lanes(std::vector<run>& runs) {
-    std::ranges::stable_sort(runs, {}, [](run const& r) { return r.right - r.left; });
+    std::ranges::sort(runs, {}, [](run const& r) { return std::pair(r.right - r.left, r.from); });
     std::vector<double> width;
     for (std::size_t i = 0; i < runs.size(); ++i) {
       std::vector<char> taken(runs.size());
