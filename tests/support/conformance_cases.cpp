@@ -11,6 +11,7 @@
 #include "cleave/graph/interpreter.hpp"
 #include "conformance_runner/read_case.hpp"
 #include "conformance_runner/write_case.hpp"
+#include "conformance_runner/write_value.hpp"
 #include "support/integer_interpretation.hpp"
 
 using namespace cleave;
@@ -32,29 +33,6 @@ std::map<std::string, std::size_t> promised_counts() {
     counts[line.substr(2, bar - 2)] = std::stoul(line.substr(bar + 3));
   }
   return counts;
-}
-
-std::string hex(std::uint64_t x) {
-  static constexpr char digit[] = "0123456789abcdef";
-  std::string s(16, '0');
-  for (std::size_t i = 16; i-- > 0; x >>= 4) s[i] = digit[x & 15];
-  return s;
-}
-
-/// A value in the form of the recordings.
-json write_value(testing::integer_value const& v) {
-  if (v.what == testing::integer_value::kind::computed) return json{{"u64", hex(v.bits)}};
-  if (v.what == testing::integer_value::kind::constant) return write_constant(v.text);
-  bool const dict = v.shape.what == container::kind::dict;
-  json elements = json::array();
-  for (std::size_t i = 0; i < v.items->size(); ++i) {
-    json element = write_value((*v.items)[i]);
-    if (dict) element = json::array({std::move(element), write_value((*v.items)[++i])});
-    elements.push_back(std::move(element));
-  }
-  for (auto const& [name, kind] : containers)
-    if (kind == v.shape.what) return json{{std::string(name), std::move(elements)}};
-  return nullptr;
 }
 
 std::string reading_fault(json const& body, std::string const& area = "split_module") {
@@ -98,11 +76,8 @@ TEST_CASE("conformance: the integer interpretation gives each recorded value") {
   for (auto const* area : {"split_module", "split_by_tags", "capability"})
     for (auto const& c : read_area(recordings, area)) {
       if (!c.has("eval")) continue;
-      std::vector<testing::integer_value> inputs;
-      for (auto const& x : c["eval"]["inputs"])
-        inputs.push_back(testing::integer_value::computed(std::stoull(x.get<std::string>(), nullptr, 16)));
       testing::integer_interpretation meaning;
-      auto const result = evaluate(c.graph(), inputs, meaning);
+      auto const result = evaluate(c.graph(), read_inputs(c["eval"]), meaning);
       CHECK_MESSAGE(write_value(result).dump() == c["eval"]["result"].dump(), c.name);
       ++evaluated[area];
     }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/graph/argument.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/graph/module_graph.hpp"
+#include "cleave/split/module_names.hpp"
+
+namespace cleave {
+
+/// How a copied node is called: after its target, or as in the original where the name is still free.
+enum class node_naming : std::uint8_t { from_target, original };
+/// How the placeholders of a piece are called: as the values they stand for, or `arg_0`, `arg_1`, …
+enum class input_naming : std::uint8_t { original, numbered };
+/// How a piece returns its results: several as a tuple, one alone as it is; or always a tuple. None is the
+/// empty tuple.
+enum class result_form : std::uint8_t { bare_if_single, tuple };
+
+struct module_builder_options {
+  node_naming nodes = node_naming::from_target;
+  input_naming inputs = input_naming::original;
+  result_form results = result_form::bare_if_single;
+};
+
+/// A call or an attribute names a path that its graph has not registered. The witness: the node.
+class missing_target_error : public witness_error<module_graph::position> {
+ public:
+  missing_target_error(module_graph const& g, module_graph::position n)
+      : witness_error(
+            "node '" + g[n].name + "': nothing is registered under its target '" + g[n].target + "'", n) {}
+};
+
+/// The first node of `g` whose target should name a module or an attribute and does not, or nothing. O(V).
+inline std::optional<module_graph::position> find_missing_target(module_graph const& g) {
+  for (module_graph::position n = 0; n < g.list().size(); ++n)
+    if ((g[n].kind == node_kind::get_attr || g[n].kind == node_kind::call_module) &&
+        !g.find_attribute(g[n].target))
+      return n;
+  return std::nullopt;
+}
+
+/// A builder (`stage_builder`) that writes one piece of a module_graph as a module_graph. What the piece is
+/// given are placeholders; module attributes are get_attr nodes after them, under their own path; a called
+/// module's path has its dots replaced by `_`, and a number after it where two paths would become one. Nodes
+/// keep `from`, their metadata and their symbols.
+class module_builder {
+ public:
+  using position = module_graph::position;
+
+  module_builder(module_graph const& whole, module_builder_options const& options)
+      : whole_(&whole), options_(options) {}
+
+  position argument(position v, source from) {
+    module_node const& given = (*whole_)[v];
+    module_node n = copy(v);
+    n.args.clear();
+    n.kwargs.clear();
+    n.default_value.reset();
+    if (from == source::state) {
+      n.kind = node_kind::get_attr;
+      n.target = attribute(given.target, given.target);
+      n.name = names_.take(name_candidate(n.kind, n.target));
+    } else {
+      n.kind = node_kind::placeholder;
+      n.target = options_.inputs == input_naming::original ? given.name : "arg_" + std::to_string(inputs_++);
+      n.name = names_.take(name_candidate(n.kind, n.target));
+    }
+    return made_[v] = piece_.add(std::move(n));
+  }
+
+  template <class Lookup>
+  std::vector<position> clone(position v, Lookup lookup) {
+    module_node n = copy(v);
+    for (auto& a : n.args) a = with_nodes(std::move(a), lookup);
+    for (auto& k : n.kwargs) k.value = with_nodes(std::move(k.value), lookup);
+    std::string const path = n.target;
+    if (n.kind == node_kind::call_module) n.target = attribute(path, flat(path));
+    n.name = names_.take(options_.nodes == node_naming::original ? n.name : name_candidate(n.kind, path));
+    return {made_[v] = piece_.add(std::move(n))};
+  }
+
+  void result(position, position made) { results_.push_back(made); }
+
+  /// The piece, complete: what it returns is its output.
+  module_graph finish() && {
+    module_node output;
+    output.kind = node_kind::output;
+    output.target = "output";
+    output.name = names_.take("output");
+    bool const bare = results_.size() == 1 && options_.results == result_form::bare_if_single;
+    output.args = {bare ? node_argument(results_.front()) : tuple_argument(results_)};
+    piece_.add(std::move(output));
+    return std::move(piece_);
+  }
+
+ private:
+  module_node copy(position v) const {
+    module_node n = (*whole_)[v];
+    n.from = v;
+    std::vector<position> follows;  // what is in another piece is its order's business
+    for (auto const m : n.after)
+      if (auto const here = made_.find(m); here != made_.end()) follows.push_back(here->second);
+    n.after = std::move(follows);
+    return n;
+  }
+
+  static std::string flat(std::string path) {
+    for (char& c : path)
+      if (c == '.') c = '_';
+    return path;
+  }
+
+  /// Registers what the original calls `path` under `wanted`, or beside it where that names something else.
+  std::string attribute(std::string const& path, std::string const& wanted) {
+    auto const* registered = whole_->find_attribute(path);
+    module_attribute a = registered ? *registered : module_attribute{};
+    if (a.original.empty()) a.original = path;
+    std::string at = wanted;
+    for (std::size_t i = 1;; at = wanted + "_" + std::to_string(i++)) {
+      auto const* there = piece_.find_attribute(at);
+      if (there && there->original == a.original) return at;
+      if (!there) break;
+    }
+    a.path = at;
+    piece_.add_attribute(std::move(a));
+    return at;
+  }
+
+  module_graph const* whole_;
+  module_builder_options options_;
+  module_graph piece_;
+  module_names names_;
+  std::unordered_map<position, position> made_;  // of a node of the whole: its copy
+  std::vector<position> results_;
+  std::size_t inputs_ = 0;
+};
+
+}  // namespace cleave

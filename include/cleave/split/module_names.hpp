@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "cleave/graph/module_graph.hpp"
+
+/// How torch.fx names the nodes of a graph that it writes: from their targets, as Python identifiers, each
+/// once.
+namespace cleave {
+
+/// Whether Python gives `word` a meaning: its keywords and builtins, and the names that generated code
+/// imports. O(log words).
+constexpr bool reserved_in_python(std::string_view word) {
+  // clang-format off
+  constexpr std::string_view words[] = {
+      "ArithmeticError", "AssertionError", "AttributeError", "BaseException", "BaseExceptionGroup",
+      "BlockingIOError", "BrokenPipeError", "BufferError", "BytesWarning", "ChildProcessError",
+      "ConnectionAbortedError", "ConnectionError", "ConnectionRefusedError", "ConnectionResetError",
+      "DeprecationWarning", "EOFError", "Ellipsis", "EncodingWarning", "EnvironmentError", "Exception",
+      "ExceptionGroup", "False", "FileExistsError", "FileNotFoundError", "FloatingPointError",
+      "FutureWarning", "GeneratorExit", "IOError", "ImportError", "ImportWarning", "IndentationError",
+      "IndexError", "InterruptedError", "IsADirectoryError", "KeyError", "KeyboardInterrupt", "LookupError",
+      "MemoryError", "ModuleNotFoundError", "NameError", "None", "NoneType", "NotADirectoryError",
+      "NotImplemented", "NotImplementedError", "OSError", "OverflowError", "PendingDeprecationWarning",
+      "PermissionError", "ProcessLookupError", "RecursionError", "ReferenceError", "ResourceWarning",
+      "RuntimeError", "RuntimeWarning", "StopAsyncIteration", "StopIteration", "SyntaxError",
+      "SyntaxWarning", "SystemError", "SystemExit", "TabError", "TimeoutError", "True", "TypeError",
+      "UnboundLocalError", "UnicodeDecodeError", "UnicodeEncodeError", "UnicodeError",
+      "UnicodeTranslateError", "UnicodeWarning", "UserWarning", "ValueError", "Warning",
+      "ZeroDivisionError", "__build_class__", "__debug__", "__doc__", "__import__", "__loader__",
+      "__name__", "__package__", "__spec__", "abs", "aiter", "all", "and", "anext", "any", "as", "ascii",
+      "assert", "async", "await", "bin", "bool", "break", "breakpoint", "bytearray", "bytes", "callable",
+      "chr", "class", "classmethod", "compile", "complex", "continue", "copyright", "credits", "def", "del",
+      "delattr", "device", "dict", "dir", "divmod", "elif", "else", "enumerate", "eval", "except", "exec",
+      "exit", "filter", "finally", "float", "for", "format", "from", "frozenset", "getattr", "global",
+      "globals", "hasattr", "hash", "help", "hex", "id", "if", "import", "in", "inf", "input", "int", "is",
+      "isinstance", "issubclass", "iter", "lambda", "len", "license", "list", "locals", "map", "max",
+      "memoryview", "min", "nan", "next", "nonlocal", "not", "object", "oct", "open", "or", "ord", "pass",
+      "pow", "print", "property", "quit", "raise", "range", "repr", "return", "reversed", "round", "set",
+      "setattr", "slice", "sorted", "staticmethod", "str", "sum", "super", "torch", "try", "tuple", "type",
+      "vars", "while", "with", "yield", "zip",
+  };
+  // clang-format on
+  return std::ranges::binary_search(words, word);
+}
+
+/// The name that a node asks for: its target with `_` between a lower-case and an upper-case letter, in lower
+/// case. Targets that are text (all but functions) lose the underscores of `__x__`. O(size).
+inline std::string name_candidate(node_kind kind, std::string_view target) {
+  if (kind != node_kind::call_function && target.size() > 4 && target.starts_with("__") &&
+      target.ends_with("__"))
+    target = target.substr(2, target.size() - 4);
+  std::string name;
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    char const c = target[i];
+    bool const upper = c >= 'A' && c <= 'Z';
+    if (upper && i > 0 && target[i - 1] >= 'a' && target[i - 1] <= 'z') name += '_';
+    name += upper ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return name;
+}
+
+/// The names of one graph. Expected O(size) a name.
+class module_names {
+ public:
+  /// `candidate` as an identifier that no node of the graph has yet: with `_<number>` after its stem where it
+  /// is taken or reserved.
+  std::string take(std::string_view candidate) {
+    std::string name = identifier(candidate);
+    auto const [stem_size, number] = suffix(name);
+    std::string const stem = name.substr(0, stem_size);
+    bool const numbered = stem_size < name.size();
+    bool taken = used_.contains(name);
+    std::uint64_t& counter = counter_[stem];
+    if (numbered && !taken) {
+      counter = number;
+    } else if (reserved_in_python(name)) {
+      taken = true;
+    }
+    for (; taken; taken = used_.contains(name)) name = stem + "_" + std::to_string(++counter);
+    used_.insert(name);
+    return name;
+  }
+
+ private:
+  static std::string identifier(std::string_view candidate) {
+    std::string name;
+    bool replaced = false;  // the character before was no part of an identifier
+    for (char const c : candidate) {
+      bool const kept =
+          (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+      if (kept || !replaced) name += kept ? c : '_';
+      replaced = !kept;
+    }
+    if (name.empty()) return "_unnamed";
+    return name[0] >= '0' && name[0] <= '9' ? "_" + name : name;
+  }
+
+  /// The size of the stem before `_<number>`, and the number; the whole size if there is none, or one of more
+  /// than 18 digits.
+  static std::pair<std::size_t, std::uint64_t> suffix(std::string const& name) {
+    std::size_t digits = name.size();
+    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+    std::size_t const count = name.size() - digits;
+    if (count == 0 || count > 18 || digits == 0 || name[digits - 1] != '_') return {name.size(), 0};
+    return {digits - 1, std::stoull(name.substr(digits))};
+  }
+
+  std::unordered_set<std::string> used_;
+  std::unordered_map<std::string, std::uint64_t> counter_;  // of a stem: the last number that was tried
+};
+
+}  // namespace cleave

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "conformance_runner/json.hpp"
+#include "conformance_runner/read_case.hpp"
+#include "support/integer_interpretation.hpp"
+
+/// A recording with one expected leaf altered: a comparison that does not notice is no comparison.
+namespace cleave::conformance {
+
+using pointer = json::json_pointer;
+
+/// The leaves below `j`; an empty list or object is one.
+inline void list_leaves(json const& j, pointer const& at, std::vector<pointer>& to) {
+  if ((j.is_array() || j.is_object()) && !j.empty()) {
+    if (j.is_array())
+      for (std::size_t i = 0; i < j.size(); ++i) list_leaves(j[i], at / i, to);
+    else
+      for (auto const& [key, value] : j.items()) list_leaves(value, at / key, to);
+  } else {
+    to.push_back(at);
+  }
+}
+
+/// Another value of the same kind.
+inline json altered(json const& leaf) {
+  if (leaf.is_boolean()) return !leaf.get<bool>();
+  if (leaf.is_number_integer()) return leaf.get<std::int64_t>() + 1;
+  if (leaf.is_number()) return leaf.get<double>() + 1.0;
+  if (leaf.is_string()) return leaf.get<std::string>() + "~";
+  if (leaf.is_array()) return json::array({"~"});
+  if (leaf.is_object()) return json{{"~", "~"}};
+  return "~";
+}
+
+/// The leaves that a right result must meet exactly, as the areas' READMEs say: of a defect what `better`
+/// gives, of an error its kind, else all of `expect` and the value.
+inline std::vector<pointer> exact_leaves(json const& body) {
+  std::vector<pointer> leaves;
+  if (body.contains("defect")) {
+    if (body.contains("better") && body["better"].is_object())
+      for (auto const& [key, value] : body["better"].items())
+        if (key != "backward_edges" && key != "wrong_state" && key != "final_grad" && key != "order_edges")
+          list_leaves(value, pointer() / "better" / key, leaves);
+  } else if (body.contains("error")) {
+    leaves.push_back(pointer() / "error" / "type");
+  } else if (body.contains("expect")) {
+    list_leaves(body["expect"], pointer() / "expect", leaves);
+    if (body.contains("eval")) list_leaves(body["eval"]["result"], pointer() / "eval" / "result", leaves);
+  }
+  return leaves;
+}
+
+/// `c` with one exact leaf altered, chosen by the hash of its name; `at` receives the place. Unchanged where
+/// there is none.
+inline json mutated(test_case const& c, std::string& at) {
+  json body = c.body;
+  auto const leaves = exact_leaves(body);
+  if (leaves.empty()) return body;
+  auto const& chosen = leaves[testing::fnv(c.name) % leaves.size()];
+  at = chosen.to_string();
+  body[chosen] = altered(body[chosen]);
+  return body;
+}
+
+}  // namespace cleave::conformance
