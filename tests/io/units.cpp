@@ -20,6 +20,10 @@ TEST_CASE("units: amounts have three digits and the largest prefix that fits") {
   CHECK(amount_text(99.96e6, "FLOP") == "100\u00a0MFLOP");
   CHECK(amount_text(0.01234, "") == "0.0123");
   CHECK(amount_text(12, "") == "12");
+  CHECK(amount_text(0.000523, "s") == "523\u00a0µs");
+  CHECK(amount_text(0.00199951, "s") == "2.00\u00a0ms");
+  CHECK(amount_text(1e-30, "s") == "0.00\u00a0ps");
+  CHECK(amount_text(0, "s") == "0\u00a0s");
 }
 
 TEST_CASE("units: counts are grouped, shares have one digit, times are in milliseconds") {

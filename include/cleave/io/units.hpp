@@ -56,13 +56,20 @@ inline std::string bytes_text(std::uint64_t n) {
   return out.replace(out.find(' '), 1, "\u00a0");
 }
 
-/// `3.14 GFLOP`: an amount of anything with a decimal prefix, three digits and a no-break space.
+/// `3.14 GFLOP`, `523 µs`: an amount of anything with a decimal prefix, three digits and a no-break space.
+/// Without a unit there are no prefixes for small amounts.
 inline std::string amount_text(double x, std::string_view unit) {
-  static constexpr std::string_view prefix[] = {"", "k", "M", "G", "T", "P", "E"};
-  std::size_t i = 0;
+  static constexpr std::string_view prefix[] = {"p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E"};
+  static constexpr std::size_t one = 4;
+  std::size_t i = one;
   // 999.5 would be written 1000: that is 1 of the next prefix.
-  for (; i < 6 && std::isfinite(x) && std::fabs(x) >= 999.5; ++i) x /= 1000;
-  auto out = i == 0 ? short_text(x) : fixed_text(x, std::fabs(x) < 9.995 ? 2 : std::fabs(x) < 99.95 ? 1 : 0);
+  for (; i < 10 && std::isfinite(x) && std::fabs(x) >= 999.5; ++i) x /= 1000;
+  if (!unit.empty())
+    for (; i > 0 && i <= one && std::fabs(x) < 0.9995 && x != 0; --i) x *= 1000;
+  auto out = i == one ? short_text(x)
+                      : fixed_text(x, std::fabs(x) < 9.995   ? 2
+                                      : std::fabs(x) < 99.95 ? 1
+                                                             : 0);
   auto const tail = std::string(prefix[i]) + std::string(unit);
   return tail.empty() ? out : out + "\u00a0" + tail;
 }
