@@ -127,7 +127,8 @@ class snapshot_builder {
         s_.after.add(before);
       }
     if constexpr (named_graph<Graph>) {
-      std::string_view const name = g_.name(n);
+      auto const& text = g_.name(n);  // may be a string by value
+      std::string_view const name = text;
       s_.name.item.insert(s_.name.item.end(), name.begin(), name.end());
       s_.name.close();
     }
