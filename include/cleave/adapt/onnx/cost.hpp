@@ -18,11 +18,12 @@
 namespace cleave {
 
 /// What a machine does in a second. The defaults are one core of a plain server; stages are balanced by
-/// ratios, so only operations a byte and operations a node matter.
+/// ratios.
 struct onnx_rates {
   double flops = 5e10;
   double bytes = 1e10;
   double nodes = 5e5;  ///< operators an engine starts
+  double link = 1e10;  ///< bytes from stage to stage
 
   /// Seconds: the slower of computing and moving (the roofline model, Williams et al., CACM 2009), and the
   /// start.

@@ -20,15 +20,15 @@ namespace cleave {
 /// A shape that the user gives.
 struct onnx_shape {
   int element = 0;  ///< `onnx::TensorProto::DataType`; 0: as inferred, float32 where nothing is
-  std::vector<std::int64_t> dims;  ///< -1: unknown
+  std::vector<std::int64_t> dims{};  ///< -1: unknown
 
   bool operator==(onnx_shape const&) const = default;
 };
 
 /// What the user knows and the file does not say.
 struct onnx_type_options {
-  std::map<std::string, std::int64_t> dims;  ///< a symbolic dimension's size
-  std::map<std::string, onnx_shape> shapes;  ///< a value's shape
+  std::map<std::string, std::int64_t> dims{};  ///< a symbolic dimension's size
+  std::map<std::string, onnx_shape> shapes{};  ///< a value's shape
 };
 
 struct onnx_element {

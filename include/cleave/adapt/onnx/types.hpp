@@ -222,9 +222,9 @@ class onnx_types {
     return text;
   }
 
+  std::string complaint_;  // before what is made by inferring
   std::shared_ptr<onnx::ModelProto> declared_, priced_;
   names by_name_, priced_by_name_;
-  std::string complaint_;
 };
 
 }  // namespace cleave
