@@ -59,7 +59,8 @@ inline token read_constant(json const& j, std::string const& where) {
 }
 
 /// Appends an operand: `{"node": n}`, a container, an opaque constant, or a constant.
-inline void append_operand(argument& to, json const& j, node_names const& names, std::string const& where) {
+inline void append_operand(module_argument& to, json const& j, node_names const& names,
+                           std::string const& where) {
   if (!j.is_object()) {
     to.push_back(read_constant(j, where));
     return;
@@ -85,14 +86,14 @@ inline void append_operand(argument& to, json const& j, node_names const& names,
   }
 }
 
-inline argument read_operand(json const& j, node_names const& names, std::string const& where) {
-  argument a;
+inline module_argument read_operand(json const& j, node_names const& names, std::string const& where) {
+  module_argument a;
   append_operand(a, j, names, where);
   return a;
 }
 
 /// Appends plain data: a JSON list as a list, an object as a dict.
-inline void append_data(argument& to, json const& j, std::string const& where) {
+inline void append_data(module_argument& to, json const& j, std::string const& where) {
   if (j.is_object()) {
     to.push_back(container{container::kind::dict, static_cast<std::uint32_t>(j.size())});
     for (auto const& [key, value] : j.items()) {
@@ -126,7 +127,7 @@ inline json write_constant(token const& t) {
 }
 
 /// The subtree of `a` at `at`, which moves past it: as an operand, or as plain data.
-inline json write_subtree(module_graph const& g, argument const& a, std::size_t& at, bool operand) {
+inline json write_subtree(module_graph const& g, module_argument const& a, std::size_t& at, bool operand) {
   token const& t = a[at++];
   if (auto const* ref = std::get_if<node_ref>(&t)) return json{{"node", g[ref->node].name}};
   auto const* c = std::get_if<container>(&t);
@@ -152,7 +153,7 @@ inline json write_subtree(module_graph const& g, argument const& a, std::size_t&
   return nullptr;
 }
 
-inline json write_argument(module_graph const& g, argument const& a, bool operand = true) {
+inline json write_argument(module_graph const& g, module_argument const& a, bool operand = true) {
   std::size_t at = 0;
   return write_subtree(g, a, at, operand);
 }

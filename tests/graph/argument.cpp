@@ -13,7 +13,7 @@ using enum container::kind;
 namespace {
 
 /// [%3, {"k": (%1, %3)}, "text"]
-argument nested() {
+module_argument nested() {
   return {container{list, 3},  node_ref{3}, container{dict, 1}, std::string("k"),
           container{tuple, 2}, node_ref{1}, node_ref{3},        std::string("text")};
 }
@@ -50,11 +50,11 @@ TEST_CASE("argument: nodes are replaced one by one, all else stays") {
   CHECK(moved[1] == token(node_ref{13}));
   CHECK(moved[5] == token(node_ref{11}));
   CHECK(with_nodes(moved, [](std::uint32_t n) { return n - 10; }) == nested());
-  CHECK(tuple_argument({4, 5}) == argument{container{tuple, 2}, node_ref{4}, node_ref{5}});
+  CHECK(tuple_argument({4, 5}) == module_argument{container{tuple, 2}, node_ref{4}, node_ref{5}});
 }
 
 TEST_CASE("argument: a million levels of nesting are one scan") {
-  argument deep(1'000'000, container{list, 1});
+  module_argument deep(1'000'000, container{list, 1});
   deep.push_back(node_ref{7});
   CHECK(complete(deep));
   CHECK(subtree_end(deep, 0) == deep.size());

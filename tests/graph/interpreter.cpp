@@ -17,7 +17,7 @@ using namespace cleave;
 
 namespace {
 
-module_node node(node_kind kind, std::string const& name, std::vector<argument> args = {}) {
+module_node node(node_kind kind, std::string const& name, std::vector<module_argument> args = {}) {
   module_node n;
   n.kind = kind;
   n.name = n.target = name;
@@ -56,7 +56,7 @@ std::shared_ptr<module_graph const> body() {
   module_graph g;
   auto const a = g.add(node(node_kind::placeholder, "a"));
   auto b = node(node_kind::placeholder, "b");
-  b.default_value = argument{std::int64_t{7}};
+  b.default_value = module_argument{std::int64_t{7}};
   auto const at = g.add(b);
   auto const f = g.add(node(node_kind::call_function, "f", {node_argument(a), node_argument(at)}));
   g.add(node(node_kind::output, "output", {node_argument(f)}));
@@ -69,12 +69,12 @@ TEST_CASE("evaluate: constants, containers, attributes and calls in the order wr
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));
   auto const w = g.add(node(node_kind::get_attr, "w"));
-  argument nested{container{container::kind::list, 3},
-                  node_ref{w},
-                  container{container::kind::dict, 1},
-                  std::int64_t{1},
-                  node_ref{x},
-                  token()};
+  module_argument nested{container{container::kind::list, 3},
+                         node_ref{w},
+                         container{container::kind::dict, 1},
+                         std::int64_t{1},
+                         node_ref{x},
+                         token()};
   auto f = node(node_kind::call_function, "f", {nested});
   f.kwargs = {{"k", node_argument(x)}, {"a", {std::int64_t{2}}}};
   auto const at = g.add(f);
@@ -129,7 +129,7 @@ TEST_CASE("evaluate: neither a long chain nor deep bodies nor deep arguments use
   auto last = chain.add(node(node_kind::placeholder, "x"));
   for (int i = 0; i < 100'000; ++i)
     last = chain.add(node(node_kind::call_function, "f", {node_argument(last)}));
-  argument deep(100'000, container{container::kind::list, 1});
+  module_argument deep(100'000, container{container::kind::list, 1});
   deep.push_back(node_ref{last});
   chain.add(node(node_kind::output, "output", {deep}));
   testing::integer_interpretation meaning;

@@ -21,7 +21,7 @@ static_assert(!aliasing_graph<module_graph> && !weighted_graph<module_graph>);
 
 namespace {
 
-module_node node(node_kind kind, std::string const& name, std::vector<argument> args = {}) {
+module_node node(node_kind kind, std::string const& name, std::vector<module_argument> args = {}) {
   module_node n;
   n.kind = kind;
   n.name = n.target = name;

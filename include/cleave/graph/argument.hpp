@@ -38,19 +38,19 @@ using token =
 /// An argument of a call: a constant, a node's value, or any nesting of these in lists, tuples, dicts and
 /// slices. It is stored flat, in prefix order: the nodes it reads are found, depth first and left to right,
 /// by one scan, and no nesting is too deep.
-using argument = std::vector<token>;
+using module_argument = std::vector<token>;
 
 /// An argument under its keyword.
 struct keyword_argument {
   std::string key;
-  argument value;
+  module_argument value;
 
   bool operator==(keyword_argument const&) const = default;
 };
 
 /// Calls `f` with the position of each node that `a` reads, in order, repeats included.
 template <class F>
-void each_node(argument const& a, F f) {
+void each_node(module_argument const& a, F f) {
   for (auto const& t : a)
     if (auto const* ref = std::get_if<node_ref>(&t)) f(ref->node);
 }
@@ -61,7 +61,7 @@ inline std::size_t elements_of(container const& c) {
 }
 
 /// One past the end of the subtree of `a` that begins at `at`.
-inline std::size_t subtree_end(argument const& a, std::size_t at) {
+inline std::size_t subtree_end(module_argument const& a, std::size_t at) {
   for (std::size_t missing = 1; missing > 0; ++at) {
     --missing;
     if (auto const* c = std::get_if<container>(&a[at])) missing += elements_of(*c);
@@ -70,7 +70,7 @@ inline std::size_t subtree_end(argument const& a, std::size_t at) {
 }
 
 /// Whether `a` is exactly one subtree: a constant, a node, or a container with all its elements.
-inline bool complete(argument const& a) {
+inline bool complete(module_argument const& a) {
   std::size_t missing = 1;
   for (auto const& t : a) {
     if (missing == 0) return false;
@@ -83,18 +83,18 @@ inline bool complete(argument const& a) {
 /// `a` with each node that it reads replaced by what `f` gives for the node's position: a position of another
 /// graph.
 template <class F>
-argument with_nodes(argument a, F f) {
+module_argument with_nodes(module_argument a, F f) {
   for (auto& t : a)
     if (auto* ref = std::get_if<node_ref>(&t)) ref->node = f(ref->node);
   return a;
 }
 
 /// The value of one node.
-inline argument node_argument(std::uint32_t node) { return {node_ref{node}}; }
+inline module_argument node_argument(std::uint32_t node) { return {node_ref{node}}; }
 
 /// The values of several nodes as a tuple.
-inline argument tuple_argument(std::vector<std::uint32_t> const& nodes) {
-  argument a{container{container::kind::tuple, static_cast<std::uint32_t>(nodes.size())}};
+inline module_argument tuple_argument(std::vector<std::uint32_t> const& nodes) {
+  module_argument a{container{container::kind::tuple, static_cast<std::uint32_t>(nodes.size())}};
   for (auto const n : nodes) a.push_back(node_ref{n});
   return a;
 }

@@ -151,14 +151,14 @@ class interpreter {
     return f.keywords[static_cast<std::size_t>(key - f.keys.begin())];
   }
 
-  std::vector<Value> values_of(frame const& f, std::vector<argument> const& list) {
+  std::vector<Value> values_of(frame const& f, std::vector<module_argument> const& list) {
     std::vector<Value> values;
     for (auto const& a : list) values.push_back(value_of(f, a));
     return values;
   }
 
   /// From the last token to the first, so that the elements of a container lie on the stack when it is met.
-  Value value_of(frame const& f, argument const& a) {
+  Value value_of(frame const& f, module_argument const& a) {
     std::vector<Value> stack, elements;
     for (auto t = a.rbegin(); t != a.rend(); ++t) {
       if (auto const* ref = std::get_if<node_ref>(&*t)) {

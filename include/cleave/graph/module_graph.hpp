@@ -34,11 +34,11 @@ struct module_node {
   std::string name;  ///< what messages call it; whoever adds nodes keeps it unique
   std::string
       target;  ///< the function, method, module path, attribute path, or a placeholder's parameter name
-  std::vector<argument> args;
-  std::vector<keyword_argument> kwargs;   ///< in written order
-  std::optional<argument> default_value;  ///< of a placeholder
-  std::string binds;                      ///< the symbol that this scalar is, or empty
-  std::vector<std::string> symbols;       ///< the symbols free in its shape or expression, sorted as text
+  std::vector<module_argument> args;
+  std::vector<keyword_argument> kwargs;          ///< in written order
+  std::optional<module_argument> default_value;  ///< of a placeholder
+  std::string binds;                             ///< the symbol that this scalar is, or empty
+  std::vector<std::string> symbols;  ///< the symbols free in its shape or expression, sorted as text
   std::vector<std::uint32_t> after;  ///< calls that it must follow although it reads none of their values
   std::vector<keyword_argument> metadata;  ///< whatever else is known of it; travels with it
   std::uint32_t from = 0xffffffff;         ///< in a split graph: the node of the original that it stands for
@@ -71,7 +71,7 @@ class module_graph {
   position add(module_node n) {
     auto const at = static_cast<position>(list_.size());
     auto const known = [&](position operand) { expects(operand < at, "an operand that is in the graph"); };
-    auto const check = [&](argument const& a) {
+    auto const check = [&](module_argument const& a) {
       expects(complete(a), "an argument with all its elements");
       each_node(a, known);
     };

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/split/split_module.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/graph/interpreter.hpp"
+#include "cleave/split/inline_stages.hpp"
+#include "cleave/split/split.hpp"
+#include "support/integer_interpretation.hpp"
+#include "support/random_module_graph.hpp"
+#include "support/rng.hpp"
+
+using namespace cleave;
+using position = module_graph::position;
+using strings = std::vector<std::string>;
+
+namespace {
+
+static_assert(stateful_graph<module_call_graph> && effectful_graph<module_call_graph> &&
+              named_graph<module_call_graph>);
+static_assert(stage_builder<module_builder, module_call_graph>);
+
+module_node node(node_kind kind, std::string const& name, std::vector<module_argument> args = {}) {
+  module_node n;
+  n.kind = kind;
+  n.name = n.target = name;
+  n.args = std::move(args);
+  return n;
+}
+
+/// x -> f -> g -> h, all returned.
+module_graph chain() {
+  module_graph g;
+  auto at = g.add(node(node_kind::placeholder, "x"));
+  std::vector<position> made;
+  for (auto const* name : {"f", "g", "h"})
+    made.push_back(at = g.add(node(node_kind::call_function, name, {node_argument(at)})));
+  g.add(node(node_kind::output, "output", {tuple_argument(made)}));
+  return g;
+}
+
+auto by_name(std::map<std::string, std::string> parts) {
+  return [parts](module_node const& n) -> std::optional<std::string> {
+    auto const found = parts.find(n.name);
+    return found == parts.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+testing::integer_value value_of(module_graph const& g, std::size_t inputs) {
+  std::vector<testing::integer_value> given;
+  for (std::size_t i = 0; i < inputs; ++i)
+    given.push_back(testing::integer_value::computed(testing::mix(i + 1)));
+  testing::integer_interpretation meaning;
+  return evaluate(g, given, meaning);
+}
+
+split_module_options random_options(testing::rng& random) {
+  split_module_options o;
+  o.stages = std::vector{order::program, order::fifo, order::upstream}[random.below(3)];
+  o.attributes = random.one_in(2) ? attribute_place::front : attribute_place::first_use;
+  o.pieces.nodes = random.one_in(2) ? node_naming::original : node_naming::from_target;
+  o.pieces.inputs = random.one_in(2) ? input_naming::original : input_naming::numbered;
+  o.pieces.results = random.one_in(2) ? result_form::tuple : result_form::bare_if_single;
+  if (random.one_in(3)) o.affix = "pp";
+  return o;
+}
+
+/// Joins pieces into one module_graph again.
+struct joiner {
+  module_graph const& whole;
+  snapshot<module_call_graph, std::uint32_t> const& s;
+  std::vector<module_graph> const& pieces;
+  module_graph made{};
+  std::vector<module_argument> results{};
+
+  position argument(std::uint32_t v, source) { return made.add(whole[s.value[v]]); }
+  std::vector<position> clone(std::size_t piece, position n, auto lookup) {
+    auto copy = pieces[piece][n];
+    for (auto& a : copy.args) a = with_nodes(std::move(a), lookup);
+    for (auto& k : copy.kwargs) k.value = with_nodes(std::move(k.value), lookup);
+    copy.target = whole[copy.from].target;  // called modules were renamed
+    copy.after.clear();
+    return {made.add(std::move(copy))};
+  }
+  void result(std::uint32_t, position at) { results.push_back(node_argument(at)); }
+};
+
+}  // namespace
+
+TEST_CASE("split_module: pieces by first appearance, their interfaces, names and the outer graph") {
+  auto const g = chain();
+  auto const r = split_module(g, by_name({{"f", "b"}, {"g", "a"}, {"h", "a"}}), {.affix = "pp"});
+  REQUIRE(r.submodules.size() == 2);
+  auto const& [first, second] = std::pair(r.submodules[0], r.submodules[1]);
+  CHECK(first.label == "pp_b");
+  CHECK(first.path == "submod_pp_b");
+  CHECK(first.nodes == std::vector<position>{1});
+  CHECK(first.outputs == std::vector<position>{1});
+  CHECK(first.dependents == std::vector<std::uint32_t>{1});
+  CHECK(second.inputs == std::vector<position>{1});
+  CHECK(second.outputs == std::vector<position>{2, 3});
+  strings names;
+  for (auto const& n : r.outer.list()) names.push_back(n.name);
+  CHECK(names == strings{"x", "submod_pp_b", "submod_pp_a", "getitem", "getitem_1", "output"});
+  CHECK(r.outer.find_attribute("submod_pp_a")->body == second.graph);
+}
+
+TEST_CASE("split_module: labels may be text or optional text, and each call is asked for once, in order") {
+  auto const g = chain();
+  strings asked;
+  auto const r = split_module(g, [&](module_node const& n) {
+    asked.push_back(n.name);
+    return n.name;
+  });
+  CHECK(asked == strings{"f", "g", "h"});
+  CHECK(r.submodules.size() == 3);
+}
+
+TEST_CASE("split_module: what cannot be cut is a named error with its witness") {
+  auto const g = chain();
+  CHECK_THROWS_WITH_AS(split_module(g, by_name({{"f", "0"}, {"h", "0"}})),
+                       "no part was given for node 'g' (g)", unassigned_node_error);
+  try {
+    split_module(g, by_name({{"f", "0"}, {"g", "1"}, {"h", "0"}}));
+    FAIL("a cycle between parts");
+  } catch (partition_error const& e) {
+    CHECK(e.witness == std::vector<std::size_t>{0, 1, 1, 2});
+  }
+
+  module_graph late;  // b, which appears second, must run before a
+  auto const x = late.add(node(node_kind::placeholder, "x"));
+  late.add(node(node_kind::call_function, "a1", {node_argument(x)}));
+  auto const b = late.add(node(node_kind::call_function, "b", {node_argument(x)}));
+  late.add(node(node_kind::call_function, "a2", {node_argument(b)}));
+  auto const parts = by_name({{"a1", "a"}, {"b", "b"}, {"a2", "a"}});
+  CHECK(split_module(late, parts).order == std::vector<std::uint32_t>{1, 0});
+  try {
+    split_module(late, parts, {.first = appearance::required});
+    FAIL("no order of first appearance");
+  } catch (stage_order_error const& e) {
+    CHECK(e.witness == std::pair(b, position{3}));
+  }
+
+  module_graph dangling;
+  dangling.add(node(node_kind::get_attr, "w"));
+  CHECK(find_missing_target(dangling) == 0u);
+  CHECK_THROWS_AS(split_module(dangling, by_name({})), missing_target_error);
+}
+
+TEST_CASE("split_module: an effect that no value shows keeps its order under every policy") {
+  module_graph g;
+  auto const x = g.add(node(node_kind::placeholder, "x"));
+  auto const write = g.add(node(node_kind::call_function, "write", {node_argument(x)}));
+  auto read = node(node_kind::call_function, "read", {node_argument(x)});
+  auto const without =
+      split_module(g, [](module_node const& n) { return n.name; }, {.stages = order::upstream});
+  read.after = {write};
+  g.add(read);
+  for (auto const policy : {order::program, order::fifo, order::upstream}) {
+    auto const r = split_module(g, [](module_node const& n) { return n.name; }, {.stages = policy});
+    CHECK(r.order == std::vector<std::uint32_t>{0, 1});
+    CHECK(r.submodules[0].dependents == std::vector<std::uint32_t>{1});
+  }
+}
+
+TEST_CASE(
+    "split_module: paths that differ only in dots keep their own modules, and a user's submod_0 its own") {
+  module_graph g;
+  for (auto const* path : {"a.b", "a_b", "submod_0"})
+    g.add_attribute({path, module_attribute::kind::module, {}, nullptr, {}, {}});
+  auto const x = g.add(node(node_kind::placeholder, "x"));
+  auto const body = g.add(node(node_kind::get_attr, "submod_0"));
+  auto const one = g.add(node(node_kind::call_module, "a.b", {node_argument(x)}));
+  auto const two = g.add(node(node_kind::call_module, "a_b", {node_argument(one)}));
+  g.add(node(node_kind::output, "output", {tuple_argument({two, body})}));
+  auto const r = split_module(g, [](module_node const&) { return "0"; });
+  CHECK(value_of(g, 1) == value_of(r.outer, 1));
+  REQUIRE(r.submodules.size() == 1);
+  CHECK(r.submodules[0].path == "submod_0_");
+  CHECK(r.submodules[0].graph->find_attribute("a_b")->original == "a.b");
+  CHECK(r.submodules[0].graph->find_attribute("a_b_1")->original == "a_b");
+  CHECK(r.qualified_names.size() == 2);
+}
+
+TEST_CASE("split_module: whole and pieces give the same, and the user's graph stays as it was") {
+  testing::rng random(3);
+  std::size_t cuts = 0, cycles = 0;
+  for (int round = 0; round < 3000; ++round) {
+    auto const g = testing::random_module_graph(random, random.below(15));
+    auto const before = std::vector(g.list().begin(), g.list().end());
+    auto const parts = 1 + random.below(5);
+    bool const slices = round % 3 != 0;
+    std::size_t asked = 0;
+    auto const part_of = [&](module_node const&) {
+      auto const slice = asked++ * parts / std::max<std::size_t>(g.nodes().size(), 1);
+      return std::to_string(slices ? slice : random.below(parts));
+    };
+    auto const options = random_options(random);
+    try {
+      auto const r = split_module(g, part_of, options);
+      ++cuts;
+      CHECK(value_of(g, g.inputs().size()) == value_of(r.outer, g.inputs().size()));
+      strings names;
+      for (auto const& n : r.outer.list()) names.push_back(n.name);
+      std::ranges::sort(names);
+      CHECK(std::ranges::adjacent_find(names) == names.end());
+    } catch (partition_error const& e) {
+      ++cycles;
+      CHECK_FALSE(slices);
+      CHECK(e.witness.size() >= 4);
+    }
+    CHECK(asked == g.nodes().size());
+    CHECK(std::ranges::equal(g.list(), before));
+  }
+  CHECK(cuts > 2000);
+  CHECK(cycles > 100);
+}
+
+TEST_CASE("split_module: pieces joined again give what the original gives, with each of its calls once") {
+  testing::rng random(4);
+  for (int round = 0; round < 1000; ++round) {
+    auto const g = testing::random_module_graph(random, 1 + random.below(15));
+    module_call_graph const calls(g);
+    auto const count = calls.nodes().size(), parts = 1 + random.below(4);
+    partition p{{}, static_cast<std::uint32_t>(parts)};
+    for (std::size_t n = 0; n < count; ++n)
+      p.of.push_back(part_id{static_cast<std::uint32_t>(n * parts / count)});
+    auto const stages = split(calls, p, {.stages = order::upstream});
+
+    std::vector<module_graph> graphs;
+    for (std::uint32_t i = 0; i < parts; ++i) {
+      module_builder b(g, {.inputs = input_naming::numbered, .results = result_form::tuple});
+      emit(stages, stage_id{i}, b);
+      graphs.push_back(std::move(b).finish());
+    }
+    joiner join{g, stages.snapshot(), graphs};
+    inline_stages(stages.snapshot(), stages.plan(),
+                  std::vector<module_call_graph>(graphs.begin(), graphs.end()), join);
+
+    auto output = g[*g.output()];
+    std::size_t taken = 0;
+    for (auto& a : output.args)
+      a = with_nodes(std::move(a),
+                     [&](position) { return std::get<node_ref>(join.results[taken++].front()).node; });
+    join.made.add(output);
+    for (auto const& a : g.attributes()) join.made.add_attribute(a);
+    CHECK(taken == join.results.size());
+    std::vector<position> copied;
+    for (auto const n : join.made.nodes()) copied.push_back(join.made[n].from);
+    std::ranges::sort(copied);
+    CHECK(std::ranges::equal(copied, g.nodes()));
+
+    // Arguments come in the order in which the joined graph first needs them: give each placeholder its own
+    // value.
+    std::vector<testing::integer_value> inputs, joined;
+    for (auto const n : g.inputs())
+      inputs.push_back(testing::integer_value::computed(testing::fnv(g[n].name)));
+    for (auto const n : join.made.inputs())
+      joined.push_back(testing::integer_value::computed(testing::fnv(join.made[n].name)));
+    testing::integer_interpretation meaning;
+    CHECK(evaluate(join.made, joined, meaning) == evaluate(g, inputs, meaning));
+  }
+}
+
+TEST_CASE("split_module: a chain of a hundred thousand calls in a thousand pieces") {
+  module_graph g;
+  auto at = g.add(node(node_kind::placeholder, "x"));
+  for (int i = 0; i < 100'000; ++i) at = g.add(node(node_kind::call_function, "f", {node_argument(at)}));
+  g.add(node(node_kind::output, "output", {node_argument(at)}));
+  std::size_t asked = 0;
+  auto const r = split_module(g, [&](module_node const&) { return std::to_string(asked++ / 100); },
+                              {.stages = order::upstream});
+  CHECK(r.submodules.size() == 1000);
+  CHECK(value_of(g, 1) == value_of(r.outer, 1));
+}
