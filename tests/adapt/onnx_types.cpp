@@ -136,6 +136,17 @@ TEST_CASE("onnx types: an option that the model contradicts is refused by name")
   CHECK(!refused({.shapes = {{"h", parse_shape("float32:5x4")}}}, "h"));
 }
 
+TEST_CASE("onnx types: a wrong declaration spoils nothing else") {
+  onnx_types const types(onnx_text(R"(f (float[2, 3] x) => (float[6] y, float[2] z) {
+    h = Relu(x)
+    y = Tanh(h)
+    z = ReduceSum<keepdims = 0>(h)
+  })"));
+  CHECK(!types.complaint().empty());
+  CHECK(spelt(types, "h") == "float32 2x3");
+  CHECK(spelt(types, "y") == "float32 2x3");
+}
+
 TEST_CASE("onnx types: a size that does not fit is an error, not a small number") {
   onnx_types const types(
       onnx_text("f (float[4611686018427387904] x) => (float[4611686018427387904] y) { y = Relu(x) }"));

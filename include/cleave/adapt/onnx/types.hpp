@@ -94,23 +94,37 @@ class onnx_types {
     return by;
   }
 
-  /// An edited copy of `m`, inferred: with data propagation, else without, else not at all.
+  /// An edited copy of `m`, inferred. Inference stops where it contradicts what the file declares of an inner
+  /// value or an output; then it runs without those, and they fill in only what stays unknown.
   template <class Edit>
   std::shared_ptr<onnx::ModelProto> infer(onnx::ModelProto const& m, Edit edit) {
-    for (bool const propagate : {true, false}) {
-      auto copy = edited(m, edit);
-      auto why = onnx_infer(*copy, propagate);
-      if (why.empty()) return copy;
-      complaint_ = std::move(why);
-    }
-    return edited(m, edit);
+    std::shared_ptr<onnx::ModelProto> copy;
+    for (bool const declared : {true, false})
+      for (bool const propagate : {true, false}) {
+        copy = std::make_shared<onnx::ModelProto>(onnx_outline(m));
+        if (!declared) drop_declared(*copy->mutable_graph());
+        edit(*copy);
+        auto why = onnx_infer(*copy, propagate);
+        if (!declared) fill_declared(*copy->mutable_graph(), m.graph());
+        if (why.empty()) return copy;
+        complaint_ = std::move(why);
+      }
+    return copy;
   }
 
-  template <class Edit>
-  static std::shared_ptr<onnx::ModelProto> edited(onnx::ModelProto const& m, Edit edit) {
-    auto copy = std::make_shared<onnx::ModelProto>(onnx_outline(m));
-    edit(*copy);
-    return copy;
+  static void drop_declared(onnx::GraphProto& g) {
+    g.clear_value_info();
+    for (auto& v : *g.mutable_output()) v.clear_type();
+  }
+
+  static void fill_declared(onnx::GraphProto& g, onnx::GraphProto const& from) {
+    std::unordered_set<std::string> known;
+    for (auto const* list : {&g.value_info(), &g.output()})
+      for (auto const& v : *list)
+        if (v.has_type()) known.insert(v.name());
+    for (auto const* list : {&from.value_info(), &from.output()})
+      for (auto const& v : *list)
+        if (!known.contains(v.name())) *g.add_value_info() = v;
   }
 
   /// Inference names dimensions that it cannot tell; such names mean nothing in a file of their own.
