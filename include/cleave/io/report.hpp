@@ -193,11 +193,18 @@ class report_writer {
         "Each box is a stage with its cost and number of nodes, filled by its cost; the dashed line is an "
         "even "
         "share.";
-    byte_sum most;
-    for (auto const& l : r_.cut.links) most.known = std::max(most.known, l.bytes.known);
     if (r_.cut.links.empty()) return out;
-    return out + " Lines are values on their way, as wide as their bytes" +
-           (most.known > 0 ? "; the widest carries " + bytes_text(most) + "." : ".");
+    byte_sum most;
+    for (auto const& l : r_.cut.links) {
+      most.known = std::max(most.known, l.bytes.known);
+      most.unknown += l.bytes.unknown;
+    }
+    out += " Lines are values on their way, as wide as their bytes";
+    out += most.known > 0 ? "; the widest carries " + bytes_text(most.known) + "." : ".";
+    if (most.unknown > 0)
+      out += " Of " + count_text(most.unknown) + (most.unknown == 1 ? " value" : " values") +
+             " the size is unknown (≥, ?, and dashed lines where it is of all).";
+    return out;
   }
 
   void run(report_run const& run) {
