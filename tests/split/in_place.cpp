@@ -176,7 +176,7 @@ TEST_CASE("in place: stages with memory of their own give what the whole gives, 
       for (auto const i : p.order) {
         auto const& stage = p.stages[index(i)];
         runner r{g, board, stage.inputs, own[index(i)]};
-        emit(g, s, stage, r);
+        emit_stage(g, s, stage, r);
         for (std::size_t j = 0; j < r.given.size(); ++j) board[stage.outputs[j]] = r.given[j];
       }
       for (auto const& u : p.updates) {

@@ -19,7 +19,8 @@ namespace cleave {
 ///
 /// Values are looked up by version: an operand means what its memory holds at that point of the stage.
 template <dataflow_graph Graph, std::unsigned_integral Index, stage_builder<Graph> Builder>
-void emit(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Index> const& stage, Builder& b) {
+void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Index> const& stage,
+                Builder& b) {
   using made = made_t<Builder, Graph>;
   numbering<Index, Index> slots;  // those that the stage has met …
   std::vector<made> holds;        // … and what they hold now

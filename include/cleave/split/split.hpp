@@ -69,7 +69,7 @@ staged_graph<Graph, Index> split(Graph const& g, partition const& p, plan_option
 template <class Graph, std::unsigned_integral Index, stage_builder<Graph> Builder>
 void emit(staged_graph<Graph, Index> const& stages, stage_id i, Builder& b) {
   expects(index(i) < stages.size(), "a stage of this graph");
-  emit(stages.graph(), stages.snapshot(), stages.plan().stages[index(i)], b);
+  emit_stage(stages.graph(), stages.snapshot(), stages.plan().stages[index(i)], b);
 }
 
 }  // namespace cleave

@@ -44,7 +44,7 @@ class onnx_emission {
   std::unordered_map<std::string_view, onnx::ValueInfoProto const*> declared_;
 };
 
-/// Writes one stage as an ONNX model: `emit(g, s, stage, builder)`, then `finish()`.
+/// Writes one stage as an ONNX model: `emit(stages, i, builder)`, then `finish()`.
 ///
 /// Values keep their names, so bodies need no rewriting. Nodes are copied as messages, fields of later ONNX
 /// versions included; of several nodes with one name the first written keeps it. State becomes initializers;

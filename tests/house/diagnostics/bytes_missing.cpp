@@ -1,0 +1,13 @@
+// expect: no member named 'bytes'|g\.bytes\(v\)|sized_graph
+#include <vector>
+
+#include "cleave/partition/balance.hpp"
+
+struct ir {
+  std::vector<int> ops;
+  std::vector<int> const& nodes() const { return ops; }
+  std::vector<int> const& operands(int) const { return ops; }
+  double weight(int) const { return 1; }
+};
+
+auto mistake(ir const& g) { return cleave::balance(g, 2); }

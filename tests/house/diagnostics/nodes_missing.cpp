@@ -1,0 +1,11 @@
+// expect: no member named 'nodes'|has no member named .nodes|g\.nodes\(\)
+#include <vector>
+
+#include "cleave/split/split.hpp"
+
+struct ir {
+  std::vector<int> ops;
+  std::vector<int> const& operands(int) const { return ops; }
+};
+
+void mistake(ir const& g) { cleave::split(g, {}); }

@@ -1,0 +1,11 @@
+// expect: no member named 'operands'|g\.operands\(n\)
+#include <vector>
+
+#include "cleave/split/split.hpp"
+
+struct ir {
+  std::vector<int> ops;
+  std::vector<int> const& nodes() const { return ops; }
+};
+
+void mistake(ir const& g) { cleave::split(g, {}); }

@@ -1,0 +1,12 @@
+// expect: g\.operands\(n\).* is invalid|not marked const|discards qualifiers
+#include <vector>
+
+#include "cleave/split/split.hpp"
+
+struct ir {
+  std::vector<int> ops;
+  std::vector<int> const& nodes() const { return ops; }
+  std::vector<int> const& operands(int) { return ops; }
+};
+
+void mistake(ir const& g) { cleave::split(g, {}); }

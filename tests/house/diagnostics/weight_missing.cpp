@@ -1,0 +1,14 @@
+// expect: no member named 'weight'|g\.weight\(n\)|weighted_graph
+#include <cstddef>
+#include <vector>
+
+#include "cleave/partition/balance.hpp"
+
+struct ir {
+  std::vector<int> ops;
+  std::vector<int> const& nodes() const { return ops; }
+  std::vector<int> const& operands(int) const { return ops; }
+  std::size_t bytes(int) const { return 4; }
+};
+
+auto mistake(ir const& g) { return cleave::balance(g, 2); }

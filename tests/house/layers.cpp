@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/project_files.hpp"
+
+namespace {
+
+using names = std::set<std::string>;
+
+names const host_layers{"core", "graph", "partition", "split", "analysis", "schedule", "run"};
+
+/// Folder: the folders of the library that its headers may include, beside their own.
+std::map<std::string, names> const may_include{
+    {"core", {}},
+    {"graph", {"core"}},
+    {"partition", {"core", "graph"}},
+    {"split", {"core", "graph", "partition"}},
+    {"analysis", {"core", "graph", "split"}},
+    {"schedule", {"core"}},
+    {"run", {"core", "schedule"}},
+    {"mpi", {"core", "schedule", "run"}},
+    {"cuda", {"core", "schedule", "run"}},
+    {"adapt", {"core", "graph", "partition", "split"}},
+    {"io", host_layers},
+};
+
+names const threads{"atomic", "barrier",   "condition_variable", "future",     "latch",
+                    "mutex",  "semaphore", "shared_mutex",       "stop_token", "thread"};
+names const may_use_threads{"run", "mpi", "cuda", "io"};
+names const banned{"functional", "iostream", "random", "regex"};
+
+/// The library outside std that an angled include belongs to, or nothing.
+std::string outside_library(std::string const& header) {
+  static std::vector<std::pair<std::regex, std::string>> const known{
+      {std::regex("boost/.*"), "Boost"},
+      {std::regex("onnx/.*|google/protobuf/.*"), "ONNX"},
+      {std::regex("torch/.*|ATen/.*|c10/.*"), "Torch"},
+      {std::regex("mpi\\.h"), "MPI"},
+      {std::regex("cuda.*|nccl\\.h|cub/.*"), "CUDA"},
+      {std::regex("[a-z_0-9]+"), ""},
+  };
+  for (auto const& [pattern, library] : known)
+    if (std::regex_match(header, pattern)) return library;
+  return header;
+}
+
+names const allowed_outside(std::string const& folder) {
+  if (folder == "mpi") return {"MPI"};
+  if (folder == "cuda") return {"CUDA", "dlfcn.h"};
+  return {};
+}
+
+/// What is wrong with the includes of one header, as sentences.
+std::vector<std::string> faults(std::string const& file, std::string const& text) {
+  std::vector<std::string> found;
+  auto const say = [&](std::string const& what) { found.push_back(file + " " + what); };
+  static std::regex const path("include/cleave/(\\w+)/.*");
+  std::smatch m;
+  if (!std::regex_match(file, m, path)) return {file + " is in no layer"};
+  std::string const folder = m[1];
+  if (!may_include.contains(folder)) return {file + " is in a folder that the table of layers does not have"};
+
+  names libraries;
+  static std::regex const include("#\\s*include\\s*([<\"])([^>\"]+)[>\"].*");
+  for (auto const& line : project::lines_of(text)) {
+    if (!std::regex_match(line, m, include)) continue;
+    std::string const target = m[2];
+    if (m[1] == "\"" || target.starts_with("cleave/")) {
+      static std::regex const own("cleave/(\\w+)/.*");
+      std::smatch t;
+      if (m[1] != "\"" || !std::regex_match(target, t, own))
+        say("includes " + target + ": own headers are written \"cleave/FOLDER/NAME\"");
+      else if (t[1] != folder && !may_include.at(folder).contains(t[1]))
+        say("includes " + target + ": " + folder + " may not know " + t[1].str());
+    } else if (banned.contains(target)) {
+      say("includes <" + target + ">, which no public header may");
+    } else if (threads.contains(target) && !may_use_threads.contains(folder)) {
+      say("includes <" + target + ">, which " + folder + " may not");
+    } else if (auto const library = outside_library(target); !library.empty()) {
+      libraries.insert(library);
+    }
+  }
+  if (folder == "adapt" || folder == "io") {
+    if (libraries.size() > 1)
+      say("includes two libraries: " + *libraries.begin() + " and " + *libraries.rbegin());
+  } else {
+    for (auto const& library : libraries)
+      if (!allowed_outside(folder).contains(library))
+        say("includes " + library + ", which " + folder + " may not");
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("layers: every include points down the table") {
+  for (auto const& file : project::headers()) {
+    if (file == "include/cleave/cleave.hpp") continue;
+    for (auto const& fault : faults(file, project::text_of(project::root / file))) FAIL_CHECK(fault);
+  }
+}
+
+TEST_CASE("layers: an include that points up, an outside library and a banned header are found") {
+  auto const count = [](std::string const& file, std::string const& text) {
+    return faults(file, text).size();
+  };
+  CHECK(count("include/cleave/graph/a.hpp", "#include \"cleave/core/ids.hpp\"\n#include <vector>\n") == 0);
+  CHECK(count("include/cleave/graph/a.hpp", "#include \"cleave/split/plan.hpp\"\n") == 1);
+  CHECK(count("include/cleave/graph/a.hpp", "#include <cleave/core/ids.hpp>\n") == 1);
+  CHECK(count("include/cleave/graph/a.hpp", "#include \"csr.hpp\"\n") == 1);
+  CHECK(count("include/cleave/graph/a.hpp", "#include <boost/graph/graph_traits.hpp>\n") == 1);
+  CHECK(count("include/cleave/graph/a.hpp", "#include <functional>\n") == 1);
+  CHECK(count("include/cleave/graph/a.hpp", "#include <thread>\n") == 1);
+  CHECK(count("include/cleave/run/a.hpp", "#include <thread>\n") == 0);
+  CHECK(count("include/cleave/run/a.hpp", "#include \"cleave/graph/csr.hpp\"\n") == 1);
+  CHECK(count("include/cleave/adapt/a.hpp",
+              "#include <onnx/onnx_pb.h>\n#include <google/protobuf/message.h>\n") == 0);
+  CHECK(count("include/cleave/adapt/a.hpp", "#include <onnx/onnx_pb.h>\n#include <boost/config.hpp>\n") == 1);
+  CHECK(count("include/cleave/util/a.hpp", "") == 1);
+}
+
+TEST_CASE("layers: cleave.hpp includes every header of the host library, and only those") {
+  std::vector<std::string> expected, found;
+  for (auto const& file : project::headers())
+    if (host_layers.contains(file.substr(15, file.find('/', 15) - 15)) ||
+        file.starts_with("include/cleave/io/"))
+      expected.push_back("#include \"" + file.substr(8) + "\"");
+  for (auto const& line : project::lines_of(project::text_of(project::root / "include/cleave/cleave.hpp")))
+    if (line.starts_with("#include")) found.push_back(line);
+  std::ranges::sort(expected);
+  std::ranges::sort(found);
+  for (auto const& line : expected)
+    CHECK_MESSAGE(std::ranges::count(found, line) == 1, "cleave.hpp lacks ", line);
+  for (auto const& line : found)
+    CHECK_MESSAGE(std::ranges::count(expected, line) == 1, "cleave.hpp should not have ", line);
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "support/project_files.hpp"
+
+// In Markdown, C++ stands below a line that says where it comes from:
+//
+//     <!-- examples/1_split_a_chain.cpp [cut] -->
+//
+// and is what that file has between two lines `// [cut]`; without a name, it is the whole file below the
+// licence.
+
+namespace {
+
+using text = std::vector<std::string>;
+
+struct block {
+  std::string where;   // FILE:LINE of the fence
+  std::string source;  // what the line above it says, or nothing
+  text lines;
+};
+
+std::vector<block> cpp_blocks(std::string const& file) {
+  std::vector<block> found;
+  bool inside = false;
+  std::string above;
+  std::size_t number = 0;
+  for (auto const& line : project::lines_of(project::text_of(project::root / file))) {
+    ++number;
+    if (inside && line == "```")
+      inside = false;
+    else if (inside)
+      found.back().lines.push_back(line);
+    else if (line == "```cpp" || line == "```c++")
+      found.push_back({file + ":" + std::to_string(number), above, {}}), inside = true;
+    if (!line.empty()) above = line;
+  }
+  return found;
+}
+
+/// Without what all lines are indented by, and without empty lines at both ends.
+text flush_left(text lines) {
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  while (!lines.empty() && lines.front().empty()) lines.erase(lines.begin());
+  auto indent = std::string::npos;
+  for (auto const& line : lines)
+    if (!line.empty()) indent = std::min(indent, line.find_first_not_of(' '));
+  for (auto& line : lines)
+    if (!line.empty()) line.erase(0, indent);
+  return lines;
+}
+
+/// The part of a source between two marks of that name, if it has them; other marks are left out.
+std::optional<text> snippet(text const& source, std::string const& name) {
+  static std::regex const mark(" *// \\[([a-z_0-9 ]+)\\]");
+  text found;
+  int marks = name.empty() ? 1 : 0;
+  for (auto const& line : source) {
+    std::smatch m;
+    if (std::regex_match(line, m, mark))
+      marks += m[1] == name;
+    else if (marks % 2 == 1 && !line.starts_with("// SPDX"))
+      found.push_back(line);
+  }
+  if (marks != (name.empty() ? 1 : 2)) return std::nullopt;
+  return flush_left(found);
+}
+
+std::string joined(text const& lines) {
+  std::string all;
+  for (auto const& line : lines) all += line + '\n';
+  return all;
+}
+
+text markdown() {
+  text found = project::files("docs", {".md"});
+  for (auto const* file : {"README.md", "CONTRIBUTING.md"})
+    if (std::filesystem::exists(project::root / file)) found.push_back(file);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("snippets: the code in README and docs is the examples' code") {
+  static std::regex const origin("<!-- ([^ ]+)(?: \\[([a-z_0-9 ]+)\\])? -->");
+  for (auto const& file : markdown()) {
+    for (auto const& block : cpp_blocks(file)) {
+      std::smatch m;
+      if (!std::regex_match(block.source, m, origin)) {
+        FAIL_CHECK(block.where,
+                   ": C++ that no example holds; above it goes <!-- examples/FILE.cpp [name] -->");
+        continue;
+      }
+      auto const path = project::root / m[1].str();
+      auto const source = snippet(project::lines_of(project::text_of(path)), m[2]);
+      if (!source) {
+        FAIL_CHECK(block.where, ": ", m[1].str(), " does not have the mark // [", m[2].str(), "] twice");
+        continue;
+      }
+      CHECK_MESSAGE(joined(flush_left(block.lines)) == joined(*source), block.where);
+    }
+  }
+}
+
+TEST_CASE("snippets: a snippet is what stands between its marks, without the indent of all lines") {
+  text const source{"// SPDX-License-Identifier: MIT",
+                    "int main() {",
+                    "  // [a]",
+                    "  if (x)",
+                    "    // [b]",
+                    "    y();",
+                    "  // [a]",
+                    "}"};
+  CHECK(snippet(source, "a") == text{"if (x)", "  y();"});
+  CHECK(!snippet(source, "b"));
+  CHECK(!snippet(source, "c"));
+  CHECK(snippet(source, "") == text{"int main() {", "  if (x)", "    y();", "}"});
+}

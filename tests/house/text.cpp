@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "support/project_files.hpp"
+
+TEST_CASE("text: a header begins with the licence and #pragma once, and is short") {
+  for (auto const& file : project::headers()) {
+    auto const lines = project::lines_of(project::text_of(project::root / file));
+    REQUIRE_MESSAGE(lines.size() >= 2, file);
+    CHECK_MESSAGE(lines[0] == "// SPDX-License-Identifier: MIT", file);
+    CHECK_MESSAGE(lines[1] == "#pragma once", file);
+    CHECK_MESSAGE(lines.size() <= 450, file, " has ", lines.size(), " lines");
+  }
+}
+
+TEST_CASE("text: every source begins with the licence") {
+  for (auto const* folder : {"tests", "examples", "bench"})
+    for (auto const& file : project::files(folder, {".cpp", ".hpp", ".cu", ".cuh"}))
+      if (!file.starts_with("tests/house/diagnostics/"))
+        CHECK_MESSAGE(project::text_of(project::root / file).starts_with("// SPDX-License-Identifier: MIT\n"),
+                      file);
+}
+
+TEST_CASE("text: public headers define no macros, import no namespace and erase no types") {
+  for (auto const& file : project::headers()) {
+    auto const text = project::text_of(project::root / file);
+    CHECK_MESSAGE(text.find("#define") == std::string::npos, file, " defines a macro");
+    CHECK_MESSAGE(text.find("using namespace") == std::string::npos, file, " imports a namespace");
+    CHECK_MESSAGE(text.find("std::function<") == std::string::npos, file, " uses std::function");
+  }
+}
+
+TEST_CASE("text: the project is complete in itself and says nothing about where it was written") {
+  std::regex const foreign(std::string("\\.\\./sha") + "red|/wo" + "rk/(main|shared)|TO" + "DO|FIX" + "ME");
+  for (auto const& file : project::files(".", {})) {
+    if (file.ends_with(".onnx") || file.ends_with(".gz") || file.starts_with("tests/conformance/")) continue;
+    if (file.starts_with("bench/data/")) continue;
+    std::size_t number = 0;
+    for (auto const& line : project::lines_of(project::text_of(project::root / file))) {
+      ++number;
+      if (line.size() < 2000) CHECK_MESSAGE(!std::regex_search(line, foreign), file, ":", number, ": ", line);
+    }
+  }
+}
+
+TEST_CASE("text: the top level holds what the house has, and nothing else") {
+  std::set<std::string> const folders{"include", "tests", "examples", "bench", "docs", "build"};
+  std::set<std::string> const files{
+      "CMakeLists.txt", "CMakePresets.json", "CMakeUserPresets.json", "README.md",
+      "LICENSE",        "CHANGELOG.md",      "CONTRIBUTING.md",       "dev"};
+  for (auto const& entry : std::filesystem::directory_iterator(project::root)) {
+    auto const name = entry.path().filename().string();
+    if (name.starts_with(".")) continue;
+    CHECK_MESSAGE((entry.is_directory() ? folders : files).contains(name), name);
+  }
+}
