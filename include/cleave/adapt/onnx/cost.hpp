@@ -43,7 +43,10 @@ struct onnx_costs {
 class onnx_cost_walk {
  public:
   onnx_cost_walk(onnx_types const& types, onnx_costs& to)
-      : model_(types.priced_model()), functions_(onnx_functions(model_)), costs_(to) {
+      : model_(types.priced_model()),
+        functions_(onnx_functions(model_)),
+        inference_(types.inference()),
+        costs_(to) {
     auto const& g = model_.graph();
     scopes_.push_back({{}, nullptr});
     add_types(g, scopes_.back().types);
@@ -113,7 +116,7 @@ class onnx_cost_walk {
         v.set_name(f.input(i));
         *v.mutable_type() = *type;
       }
-    onnx_infer(m, true);
+    onnx_infer(m, true, inference_);
     auto& s = scopes_.emplace_back(scope{{}, nullptr});  // a function sees nothing outside
     add_types(m.graph(), s.types);
     for (auto const& n : m.graph().node()) open_.push_back({&n, &s});
@@ -121,6 +124,7 @@ class onnx_cost_walk {
 
   onnx::ModelProto const& model_;
   onnx_function_table functions_;
+  onnx_inference inference_;
   onnx_costs& costs_;
   std::size_t item_ = 0;  // the graph's node that is being priced
   std::vector<std::pair<onnx::NodeProto const*, scope const*>> open_;

@@ -81,8 +81,8 @@ struct onnx_limits {
   std::size_t max_inlined_nodes = 1'000'000;  ///< that all calls of functions stand for, written out
 };
 
-/// A name for a message: in quotes, fit for a terminal. An object, because a function would lose to `std::quoted` where
-/// <iomanip> is included.
+/// A name for a message: in quotes, fit for a terminal. An object, because a function would lose to
+/// `std::quoted` where <iomanip> is included.
 inline constexpr auto quoted = [](std::string_view name) { return "'" + printable(name) + "'"; };
 
 }  // namespace cleave

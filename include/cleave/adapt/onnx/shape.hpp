@@ -25,10 +25,18 @@ struct onnx_shape {
   bool operator==(onnx_shape const&) const = default;
 };
 
+/// Where libonnx's shape inference runs. It crashes on some models that break an operator's rules (a
+/// ConvTranspose whose weight has rank 1, a Split without results) and does not end on others.
+enum class onnx_inference : std::uint8_t {
+  own_process,   ///< in a copy of the process (fork), which is all that a crash takes down
+  same_process,  ///< for models that are trusted, or where nothing may fork
+};
+
 /// What the user knows and the file does not say.
 struct onnx_type_options {
   std::map<std::string, std::int64_t> dims{};  ///< a symbolic dimension's size
   std::map<std::string, onnx_shape> shapes{};  ///< a value's shape
+  onnx_inference inference = onnx_inference::own_process;
 };
 
 struct onnx_element {

@@ -31,7 +31,7 @@ class onnx_types {
   /// \throws onnx_error if an option names a dimension or a value that the model lacks, or contradicts what
   /// is known.
   explicit onnx_types(onnx::ModelProto const& m, onnx_type_options const& options = {})
-      : declared_(infer(m, [](auto&) {})) {
+      : inference_(options.inference), declared_(infer(m, [](auto&) {})) {
     by_name_ = table(*declared_);
     forget_made_up_symbols(m);
     if (options.dims.empty() && options.shapes.empty()) {
@@ -63,6 +63,9 @@ class onnx_types {
   /// The size of a value, or 0 where a dimension or the element type is unknown.
   /// \throws onnx_error if it does not fit.
   std::size_t bytes(std::string_view value) const { return onnx_bytes(priced(value), value); }
+
+  /// Where inference ran.
+  onnx_inference inference() const { return inference_; }
 
   /// Why inference gave less than it might, or empty.
   std::string const& complaint() const { return complaint_; }
@@ -104,7 +107,7 @@ class onnx_types {
         copy = std::make_shared<onnx::ModelProto>(onnx_outline(m));
         if (!declared) drop_declared(*copy->mutable_graph());
         edit(*copy);
-        auto why = onnx_infer(*copy, propagate);
+        auto why = onnx_infer(*copy, propagate, inference_);
         if (!declared) fill_declared(*copy->mutable_graph(), m.graph());
         if (why.empty()) return copy;
         complaint_ = std::move(why);
@@ -236,6 +239,7 @@ class onnx_types {
     return text;
   }
 
+  onnx_inference inference_;
   std::string complaint_;  // before what is made by inferring
   std::shared_ptr<onnx::ModelProto> declared_, priced_;
   names by_name_, priced_by_name_;
