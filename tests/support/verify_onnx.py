@@ -2,21 +2,23 @@
 # SPDX-License-Identifier: MIT
 """Do the stages that `cleave split` writes compute what the whole model computes?
 
-    ./dev verify-onnx DIR                          every MODEL.onnx and MODEL.onnx.gz in DIR that has a MODEL.json beside
-                                                   it, split in 2, 3, 4 and 8 by the built tool
-    verify_onnx.py MODEL.onnx FOLDER [--stages K]  stages that are there already
+    ./dev verify-onnx DIR [--stages K]                    every MODEL.onnx and MODEL.onnx.gz in DIR, split by the built
+                                                          tool in K, or else in 2, 3, 4 and 8
+    ./dev verify-onnx MODEL.onnx FOLDER [--stages K]      stages that are there already
 
 Each split is checked twice. First its structure (`--stages K`): FOLDER holds stage_0.onnx … stage_(K-1).onnx and no other
 stage, each has a node, every node that an output depends on is there exactly once and unaltered, constants apart
 (they are initializers of each stage that reads them, with the data of the model), nothing else is there, and every value is read
-after it is made. Then verify_stages.py runs whole and stages with onnxruntime and demands equal bits.
+after it is made. Then verify_stages.py runs whole and stages with onnxruntime, on the inputs of the sidecar MODEL.json, and demands
+equal bits. A model without a sidecar is run once, on pseudo-random inputs (an unknown dimension is 1, whole numbers are 0 or 1).
+In a folder, a model with fewer than K live nodes has one stage for each.
 
 onnxruntime is quadratic in the readers of one value, so it needs minutes for a value with thousands of readers. Such a model and its
 stages are computed by onnx's own reference evaluator instead, compared with each other bit by bit and with the sidecar.
 
 Needs onnxruntime, onnx and numpy. Prints a line a model, ends with `N passed, N failed`; exit status 0 if none failed.
 """
-import argparse, collections, concurrent.futures, gzip, json, pathlib, re, subprocess, sys, tempfile, time
+import argparse, collections, concurrent.futures, gzip, json, os, pathlib, re, subprocess, sys, tempfile, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 VERIFY_STAGES = HERE.parent / "models" / "verify_stages.py"
@@ -167,6 +169,24 @@ def evaluated_faults(whole, folder, side):
             elif not same(np.asarray(want[name]), np.asarray(env[name])): yield "run %d: output %r: stages differ from whole" % (r, name)
 
 
+def sidecar_of(path, model, scratch):
+    """The sidecar beside a model, or one made up for it."""
+    found = pathlib.Path(re.sub(r"\.onnx(\.gz)?$", ".json", str(path)))
+    if found.exists(): return found
+    inputs, held = [], {t.name for t in model.graph.initializer}
+    for seed, i in enumerate(i for i in model.graph.input if i.name not in held):
+        t = i.type.tensor_type
+        dtype = str(onnx.helper.tensor_dtype_to_np_dtype(t.elem_type))
+        if dtype not in verify_stages.DTYPE: raise ValueError("input %r has elements for which there is no data: it needs a sidecar" % i.name)
+        fill = {"kind": "lcg_float", "seed": seed} if dtype.startswith("float") else {"kind": "lcg_int", "seed": seed, "lo": 0, "hi": 2}
+        inputs.append({"name": i.name, "dtype": dtype, "shape": [max(1, d.dim_value) for d in t.shape.dim], "fill": fill})
+    names = [n.name for n in model.graph.node if n.name]
+    made_up = {"onnxruntime": {"runs": len(names) == len(set(names))}, "runs": [{"inputs": inputs, "outputs": []}]}
+    made = pathlib.Path(scratch) / "made_up_sidecar.json"
+    made.write_text(json.dumps(made_up))
+    return made
+
+
 def run_faults(path, folder, sidecar, whole, tolerance):
     side = json.loads(pathlib.Path(sidecar).read_text())
     readers = collections.Counter(v for n in whole.model.graph.node for v in set(n.input))
@@ -181,27 +201,24 @@ def run_faults(path, folder, sidecar, whole, tolerance):
         yield "; ".join(said[:3])
 
 
-def check(path, folder, sidecar, k, tolerance=0):
+def check(path, folder, k, sidecar=None, tolerance=0):
     whole = Whole(read(path))
-    if k is not None: yield from structure_faults(whole, folder, whole.stages(k))
-    yield from run_faults(path, folder, sidecar, whole, tolerance)
+    if k is not None: yield from structure_faults(whole, folder, k)
+    with tempfile.TemporaryDirectory() as scratch:
+        yield from run_faults(path, folder, sidecar or sidecar_of(path, whole.model, scratch), whole, tolerance)
 
 
 def check_model(args, path):
     """Splits one model each way; returns (parts, faults) pairs."""
-    results, name = [], re.sub(r"\.onnx(\.gz)?$", "", path.name)
+    results, whole = [], Whole(read(path))
     with tempfile.TemporaryDirectory() as scratch:
-        plain = path
-        if path.suffix == ".gz":  # the tool reads plain files
-            plain = pathlib.Path(scratch) / (name + ".onnx")
-            plain.write_bytes(gzip.decompress(path.read_bytes()))
         for k in args.parts:
             out = pathlib.Path(scratch) / ("stages_%d" % k)
-            done = subprocess.run([args.cleave, "split", plain, "-k", str(k), "--out", out], capture_output=True, text=True)
+            done = subprocess.run([args.cleave, "split", path, "-k", str(k), "--out", out], capture_output=True, text=True)
             if done.returncode: faults = ["cleave split ends with %d: %s" % (done.returncode, done.stderr.strip())]
             else:
                 out.mkdir(exist_ok=True)
-                try: faults = list(check(plain, out, path.parent / (name + ".json"), k))
+                try: faults = list(check(path, out, whole.stages(k)))
                 except Exception as e: faults = ["%s: %s" % (type(e).__name__, e)]
             results.append((k, faults))
     return results
@@ -209,8 +226,8 @@ def check_model(args, path):
 
 def check_folder(args):
     models = sorted(p for p in args.model.iterdir() if re.search(r"\.onnx(\.gz)?$", p.name))
-    models = [p for p in models if (p.parent / (re.sub(r"\.onnx(\.gz)?$", "", p.name) + ".json")).exists()]
-    if not models: sys.exit("no MODEL.onnx with a MODEL.json beside it in %s" % args.model)
+    if not models: sys.exit("no MODEL.onnx in %s" % args.model)
+    if args.stages is not None: args.parts = [args.stages]
     passed = failed = 0
     start = time.monotonic()
     with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
@@ -234,17 +251,16 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("model", type=pathlib.Path, help="a folder of models, or one model")
     ap.add_argument("folder", type=pathlib.Path, nargs="?", help="of one model's stages")
-    ap.add_argument("--stages", type=int, metavar="K", help="the parts asked for: check the structure of min(K, live nodes) stages too")
+    ap.add_argument("--stages", type=int, metavar="K", help="there must be K files, which hold every live node once")
     ap.add_argument("--sidecar", type=pathlib.Path)
     ap.add_argument("--tolerance", type=float, default=0)
-    ap.add_argument("--cleave", default=HERE.parent.parent / "build" / "bin" / "cleave", help="the built tool")
+    ap.add_argument("--cleave", default=os.environ.get("CLEAVE_TOOL", HERE.parent.parent / "build" / "ci" / "bin" / "cleave"))
     ap.add_argument("--parts", type=lambda s: [int(k) for k in s.split(",")], default=[2, 3, 4, 8])
     ap.add_argument("--jobs", type=int, default=2)
     args = ap.parse_args()
     if args.model.is_dir(): return check_folder(args)
     if args.folder is None: ap.error("a model needs the folder of its stages")
-    sidecar = args.sidecar or re.sub(r"\.onnx(\.gz)?$", ".json", str(args.model))
-    faults = list(check(args.model, args.folder, sidecar, args.stages, args.tolerance))
+    faults = list(check(args.model, args.folder, args.stages, args.sidecar, args.tolerance))
     for why in faults: print("FAIL", why)
     print("%d passed, %d failed" % (not faults, bool(faults)))
     return 1 if faults else 0
