@@ -6,6 +6,7 @@
 #include "cleave/core/bytes.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/core/random.hpp"

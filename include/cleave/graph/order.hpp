@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <queue>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,15 +81,20 @@ need_table need_table::of(Graph const& g) {
 /// 5(11), 1962); shorter than the table if there is a cycle. O((V + E) log V).
 inline std::vector<std::size_t> ready_order(need_table const& t) {
   std::vector<std::size_t> missing(t.needs.rows()), order;
-  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+  std::vector<std::size_t> ready;  // a heap, the smallest on top
+  auto const arrive = [&](std::size_t n) {
+    ready.push_back(n);
+    std::ranges::push_heap(ready, std::ranges::greater());
+  };
   for (std::size_t n = 0; n < missing.size(); ++n)
-    if ((missing[n] = t.needs[n].size()) == 0) ready.push(n);
+    if ((missing[n] = t.needs[n].size()) == 0) arrive(n);
   while (!ready.empty()) {
-    auto const n = ready.top();
-    ready.pop();
+    std::ranges::pop_heap(ready, std::ranges::greater());
+    auto const n = ready.back();
+    ready.pop_back();
     order.push_back(n);
     for (auto const user : t.needed_by[n])
-      if (--missing[user] == 0) ready.push(user);
+      if (--missing[user] == 0) arrive(user);
   }
   return order;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <charconv>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <string>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "cleave/core/expects.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/io/escape.hpp"
 
 namespace cleave {
@@ -56,7 +56,7 @@ class json_writer {
   /// lacks.
   template <std::floating_point Float>
   json_writer& value(Float x) {
-    return std::isfinite(x) ? number(x) : null();
+    return is_finite(x) ? number(x) : null();
   }
 
   template <class Value>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <cmath>
 #include <concepts>
 #include <initializer_list>
 #include <string>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "cleave/core/expects.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/io/escape.hpp"
 #include "cleave/io/units.hpp"
 
@@ -33,7 +33,7 @@ struct markup_attribute {
     if constexpr (std::integral<Number>)
       return std::to_string(v);
     else
-      return std::isfinite(v) ? decimal_text(v, 2) : "0";
+      return is_finite(v) ? decimal_text(v, 2) : "0";
   }
 };
 

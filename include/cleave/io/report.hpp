@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/io/json_writer.hpp"
 #include "cleave/io/markup_writer.hpp"
 #include "cleave/io/quotient.hpp"
@@ -174,7 +174,7 @@ class report_writer {
     for (double const x : b.load) most = std::max(most, x);
     auto const amount = [&](double x) { return amount_text(x, r_.cost_unit); };
     auto out = "The most loaded stage carries " + amount(most) + " (" + printable(b.objective) + ")";
-    if (!(b.bound > 0) || !std::isfinite(most)) return out + ".";
+    if (!(b.bound > 0) || !is_finite(most)) return out + ".";
     double const gap = most / b.bound - 1;
     out += "; no cut into " + stages_text() + " can stay below " + amount(b.bound);
     return out + (gap < 0.00005 ? ": this one is optimal."
@@ -227,7 +227,7 @@ class report_writer {
     to_.close("section");
   }
   static std::string difference_text(double x) {
-    if (x != 0 && std::fabs(x) < 1e-3) return json_number(x);
+    if (x != 0 && magnitude(x) < 1e-3) return json_number(x);
     return short_text(x);
   }
   void timeline(report_run const& run) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/io/markup_writer.hpp"
 #include "cleave/io/quotient.hpp"
 #include "cleave/io/stage_graph_layout.hpp"
@@ -85,7 +86,7 @@ class stage_graph_writer {
     auto const n = [](double x) { return decimal_text(x, 2) + " "; };
     double const length = arrow(p) * 0.8;
     if (p.straight) return "M" + n(p.from_x) + n(p.lane_y) + "H" + n(p.to_x - length);
-    double const r = std::min(8.0, std::abs(p.to_x - p.from_x) / 2);
+    double const r = std::min(8.0, magnitude(p.to_x - p.from_x) / 2);
     std::string d;
     if (p.leaves_box)
       d = "M" + n(p.from_x) + n(p.box_y) + "V" + n(p.lane_y + r) + "Q" + n(p.from_x) + n(p.lane_y) +

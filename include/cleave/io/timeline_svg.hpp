@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/io/markup_writer.hpp"
 #include "cleave/io/units.hpp"
 #include "cleave/run/timeline.hpp"
@@ -35,7 +35,7 @@ inline double idle_share(std::span<interval const> timeline, std::size_t stages)
 inline double tick_step(double length, std::size_t marks) {
   if (!(length > 0)) return 1;
   double const least = length / static_cast<double>(marks);
-  double const power = std::pow(10.0, std::floor(std::log10(least)));
+  double const power = power_of_ten(decimal_exponent(least));
   for (double const step : {1.0, 2.0, 5.0})
     if (step * power >= least) return step * power;
   return 10 * power;

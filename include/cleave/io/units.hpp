@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "cleave/core/bytes.hpp"
+#include "cleave/core/real.hpp"
 
 namespace cleave {
 
@@ -15,7 +15,7 @@ namespace cleave {
 
 /// `x` with `decimals` digits after the point: `12.50`; `–` where it is no finite number.
 inline std::string fixed_text(double x, int decimals) {
-  if (!std::isfinite(x)) return "–";
+  if (!is_finite(x)) return "–";
   char digits[400];
   return {digits, std::to_chars(digits, digits + sizeof digits, x, std::chars_format::fixed, decimals).ptr};
 }
@@ -33,10 +33,10 @@ inline std::string decimal_text(double x, int decimals) {
 /// `x` with three significant digits where it is below 1000, none dropped before the point: `0.0123`, `7.5`,
 /// `98.2`, `512`.
 inline std::string short_text(double x) {
-  if (!std::isfinite(x)) return "–";
+  if (!is_finite(x)) return "–";
   if (x == 0) return "0";
-  double const size = std::floor(std::log10(std::fabs(x)));
-  return decimal_text(x, size >= 2 ? 0 : size < -12 ? 15 : 2 - static_cast<int>(size));
+  int const size = decimal_exponent(x);
+  return decimal_text(x, size >= 2 ? 0 : size < -12 ? 15 : 2 - size);
 }
 
 /// `1 234 567`, grouped by narrow no-break spaces.
@@ -63,12 +63,12 @@ inline std::string amount_text(double x, std::string_view unit) {
   static constexpr std::size_t one = 4;
   std::size_t i = one;
   // 999.5 would be written 1000: that is 1 of the next prefix.
-  for (; i < 10 && std::isfinite(x) && std::fabs(x) >= 999.5; ++i) x /= 1000;
+  for (; i < 10 && is_finite(x) && magnitude(x) >= 999.5; ++i) x /= 1000;
   if (!unit.empty())
-    for (; i > 0 && i <= one && std::fabs(x) < 0.9995 && x != 0; --i) x *= 1000;
+    for (; i > 0 && i <= one && magnitude(x) < 0.9995 && x != 0; --i) x *= 1000;
   auto out = i == one ? short_text(x)
-                      : fixed_text(x, std::fabs(x) < 9.995   ? 2
-                                      : std::fabs(x) < 99.95 ? 1
+                      : fixed_text(x, magnitude(x) < 9.995   ? 2
+                                      : magnitude(x) < 99.95 ? 1
                                                              : 0);
   auto const tail = std::string(prefix[i]) + std::string(unit);
   return tail.empty() ? out : out + "\u00a0" + tail;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <bit>
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
+
+#include "cleave/core/real.hpp"
 
 namespace cleave {
 
@@ -13,10 +14,12 @@ struct fixed_point {
   int exponent = 0;  ///< the unit is 2^-exponent
 
   /// So that sums of costs whose magnitudes add up to `total` stay below 2^60.
-  static fixed_point for_total(double total) { return {total > 0 ? 59 - std::ilogb(total) : 0}; }
+  static fixed_point for_total(double total) {
+    return {total > 0 ? std::min(59 - binary_exponent(total), 1022) : 0};
+  }
 
-  std::int64_t of(double cost) const { return std::llround(std::ldexp(cost, exponent)); }
-  double value(std::int64_t cost) const { return std::ldexp(static_cast<double>(cost), -exponent); }
+  std::int64_t of(double cost) const { return rounded(cost * power_of_two(exponent)); }
+  double value(std::int64_t cost) const { return static_cast<double>(cost) * power_of_two(-exponent); }
 };
 
 /// Above every sum of costs, with room to add one.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <vector>
 
+#include "cleave/core/real.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/fixed_point.hpp"
 #include "cleave/partition/local_flow.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <bit>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/fixed_point.hpp"
@@ -24,7 +24,7 @@ namespace cleave {
 template <std::unsigned_integral Index>
 std::optional<std::size_t> find_bad_weight(basic_dense<Index> const& g) {
   for (std::size_t n = 0; n < g.weight.size(); ++n)
-    if (!(g.weight[n] >= 0) || std::isinf(g.weight[n])) return n;
+    if (!(g.weight[n] >= 0) || !is_finite(g.weight[n])) return n;
   return std::nullopt;
 }
 
@@ -95,7 +95,7 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
   double total = 0;
   auto const count = [&](double cost, std::size_t n, char const* what) {
     total += cost;
-    if (!std::isfinite(total))
+    if (!is_finite(total))
       throw error(std::string(what) + " summed up to node " + g.label(n) + " are no finite number");
   };
   for (std::size_t n = 0; n < g.nodes(); ++n)

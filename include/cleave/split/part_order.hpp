@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <queue>
+#include <utility>
 #include <vector>
 
 #include "cleave/core/ids.hpp"
@@ -31,30 +31,26 @@ inline std::vector<stage_id> emission_order(part_graph const& parts, order polic
   std::iota(by_appearance.begin(), by_appearance.end(), 0u);
   std::ranges::stable_sort(by_appearance, {}, [&](auto part) { return parts.first_node[part]; });
 
-  // What is ready is a heap whose top has the largest key; ties do not occur.
-  struct ready_part {
-    std::size_t key;
-    std::uint32_t part;
-    bool operator<(ready_part const& other) const { return key < other.key; }
-  };
   std::vector<std::size_t> appearance(count);
   for (std::size_t i = 0; i < count; ++i) appearance[by_appearance[i]] = i;
-  std::priority_queue<ready_part> ready;
+  std::vector<std::pair<std::size_t, std::uint32_t>> ready;  // a heap of key and part, the smallest on top
   std::size_t arrivals = 0;
   auto const arrive = [&](std::uint32_t part) {
     ++arrivals;
-    auto const key = policy == order::upstream ? arrivals
-                     : policy == order::fifo   ? none<std::size_t> - arrivals
-                                               : none<std::size_t> - appearance[part];
-    ready.push({key, part});
+    auto const key = policy == order::upstream ? none<std::size_t> - arrivals
+                     : policy == order::fifo   ? arrivals
+                                               : appearance[part];
+    ready.emplace_back(key, part);
+    std::ranges::push_heap(ready, std::ranges::greater());
   };
   for (auto const part : by_appearance)
     if (missing[part] == 0) arrive(part);
 
   std::vector<stage_id> sorted;
   while (!ready.empty()) {
-    auto const part = ready.top().part;
-    ready.pop();
+    std::ranges::pop_heap(ready, std::ranges::greater());
+    auto const part = ready.back().second;
+    ready.pop_back();
     sorted.push_back(stage_id{part});
     for (auto const to : parts.dependents[part])
       if (--missing[to] == 0) arrive(to);

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <bit>
+#include <cstdint>
+
+/// What the library needs of `<cmath>`, which alone costs 5,000 preprocessed lines.
+namespace cleave {
+
+/// Neither infinite nor NaN.
+constexpr bool is_finite(double x) { return x - x == 0; }
+
+constexpr double magnitude(double x) { return x < 0 ? -x : x; }
+
+/// 2^e, for -1022 <= e <= 1023.
+constexpr double power_of_two(int e) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(e + 1023) << 52);
+}
+
+/// The e with 2^e <= x < 2^(e + 1); -1023 for all x below 2^-1022. Precondition: x is finite and not
+/// negative.
+constexpr int binary_exponent(double x) {
+  return static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52) - 1023;
+}
+
+/// The e with 10^e <= |x| < 10^(e + 1), up to the rounding of some multiplications; 0 for 0. Precondition: x
+/// is finite.
+constexpr int decimal_exponent(double x) {
+  double rest = magnitude(x);
+  int e = 0;
+  if (rest == 0) return 0;
+  for (; rest >= 10; rest /= 10) ++e;
+  for (; rest < 1; rest *= 10) --e;
+  return e;
+}
+
+/// 10^e by repeated multiplication.
+constexpr double power_of_ten(int e) {
+  double x = 1;
+  for (; e > 0; --e) x *= 10;
+  for (; e < 0; ++e) x /= 10;
+  return x;
+}
+
+/// The nearest integer, halves upward. Precondition: 0 <= x < 2^63.
+constexpr std::int64_t rounded(double x) {
+  auto const whole = static_cast<std::int64_t>(x);
+  return whole + (x - static_cast<double>(whole) >= 0.5 ? 1 : 0);
+}
+
+}  // namespace cleave

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/core/real.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/rng.hpp"
+
+using namespace cleave;
+
+TEST_CASE("real: agrees with cmath") {
+  testing::rng random(2);
+  for (int i = 0; i < 200'000; ++i) {
+    double const x = std::ldexp(random.unit() + 0.5, static_cast<int>(random.below(2000)) - 1000);
+    CHECK(binary_exponent(x) == std::ilogb(x));
+    CHECK(magnitude(-x) == x);
+    CHECK(is_finite(x));
+    double const small = std::ldexp(random.unit(), static_cast<int>(random.below(62)));
+    CHECK(rounded(small) == std::llround(small));
+    double const near = std::ldexp(random.unit() + 0.1, static_cast<int>(random.below(60)) - 30);
+    double const logarithm = std::log10(near);
+    if (std::abs(logarithm - std::round(logarithm)) > 1e-9)
+      CHECK(decimal_exponent(near) == std::floor(logarithm));
+  }
+  for (int e = -1022; e <= 1023; ++e) CHECK(power_of_two(e) == std::ldexp(1.0, e));
+  for (int e = -20; e <= 20; ++e) {
+    CHECK(power_of_ten(e) == doctest::Approx(std::pow(10.0, e)).epsilon(1e-14));
+    CHECK(decimal_exponent(e < 0 ? std::pow(10.0, e) * 1.001 : std::pow(10.0, e)) == e);
+  }
+}
+
+TEST_CASE("real: infinities and NaN are not finite") {
+  CHECK_FALSE(is_finite(std::numeric_limits<double>::infinity()));
+  CHECK_FALSE(is_finite(-std::numeric_limits<double>::infinity()));
+  CHECK_FALSE(is_finite(std::numeric_limits<double>::quiet_NaN()));
+  CHECK(is_finite(std::numeric_limits<double>::max()));
+  CHECK(is_finite(0));
+}
