@@ -44,6 +44,7 @@ std::string outside_library(std::string const& header) {
       {std::regex("torch/.*|ATen/.*|c10/.*"), "Torch"},
       {std::regex("mpi\\.h"), "MPI"},
       {std::regex("cuda.*|nccl\\.h|cub/.*"), "CUDA"},
+      {std::regex("(fcntl|poll|signal|unistd)\\.h|sys/.*"), "POSIX"},
       {std::regex("[a-z_0-9]+"), ""},
   };
   for (auto const& [pattern, library] : known)
