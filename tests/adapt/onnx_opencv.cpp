@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <string>
 
-#include "cleave/adapt/onnx/stages.hpp"
+#include "cleave/adapt/onnx/split_onnx.hpp"
 #include "support/model_corpus.hpp"
-#include "support/onnx_cut.hpp"
 #include "support/opencv_model.hpp"
 
 using namespace cleave;
@@ -20,12 +19,11 @@ void check_stages_against_whole(std::string const& name) {
   auto whole = inputs;
   opencv_model(m).run(whole);
 
-  onnx_types const types(m);
-  onnx_graph const g(m);
   for (std::uint32_t const k : {8u, 4u, 3u, 2u}) {
     CAPTURE(k);
-    auto const models = onnx_stages(split(g, equal_slices(g, k)), types);
-    CHECK(models.size() == std::min<std::size_t>(k, g.nodes().size()));
+    auto const cut = split_onnx(m, k);
+    auto const models = onnx_stages(cut.stages, cut.types);
+    CHECK(models.size() == std::min<std::size_t>(k, cut.graph->nodes().size()));
     auto staged = inputs;
     for (auto const& stage : models) {
       REQUIRE(stage.graph().node_size() > 0);
@@ -59,9 +57,8 @@ TEST_CASE("onnx: OpenCV tells a stage with another weight from the right one") {
   auto const inputs = opencv_inputs(sidecar("resnet18").at("runs").at(0));
   auto whole = inputs, broken = inputs;
   opencv_model(m).run(whole);
-  onnx_types const types(m);
-  onnx_graph const g(m);
-  auto models = onnx_stages(split(g, equal_slices(g, 4)), types);
+  auto const cut = split_onnx(m, 4);
+  auto models = onnx_stages(cut.stages, cut.types);
   auto& weight = *models.at(2).mutable_graph()->mutable_initializer(0)->mutable_raw_data();
   REQUIRE(!weight.empty());
   std::ranges::fill(weight, '\0');

@@ -113,8 +113,11 @@ inline onnx_notes notes_of(onnx_staged const& stages) {
         for (auto const& entry : t->external_data())
           if (entry.key() == "location") external.insert(entry.value());
     }
-  for (std::size_t v = 0; v < holders.size(); ++v)
-    if (holders[v].size() > 1) notes.ties.push_back({static_cast<onnx_notes::value>(v), holders[v]});
+  for (std::size_t v = 0; v < holders.size(); ++v) {
+    bool const is_weight = g.scopes().values[v].producer == none<onnx_graph::node>;  // not made by a Constant
+    if (is_weight && holders[v].size() > 1)
+      notes.ties.push_back({static_cast<onnx_notes::value>(v), holders[v]});
+  }
   notes.external.assign(external.begin(), external.end());
 
   for (auto const v : g.outputs())

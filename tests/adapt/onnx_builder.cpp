@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/adapt/onnx/builder.hpp"
+
+#include <doctest/doctest.h>
+#include <onnx/checker.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cleave/adapt/onnx/check.hpp"
+#include "cleave/adapt/onnx/stages.hpp"
+#include "support/model_corpus.hpp"
+#include "support/onnx_cut.hpp"
+#include "support/onnx_text.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+using strings = std::vector<std::string>;
+
+std::vector<onnx::ModelProto> cut(onnx::ModelProto const& m, std::uint32_t k, onnx_types const& types) {
+  onnx_graph const g(m);
+  return onnx_stages(split(g, equal_slices(g, k)), types);
+}
+std::vector<onnx::ModelProto> cut(onnx::ModelProto const& m, std::uint32_t k) {
+  return cut(m, k, onnx_types(m));
+}
+
+template <class Named>
+strings names(Named const& list) {
+  strings all;
+  for (auto const& x : list) all.push_back(x.name());
+  return all;
+}
+
+bool has(strings const& list, std::string const& name) { return std::ranges::find(list, name) != list.end(); }
+
+/// A node without the names of nodes, which stages may drop.
+std::string unnamed(onnx::NodeProto n) {
+  std::vector<onnx::NodeProto*> open{&n};
+  while (!open.empty()) {
+    auto& at = *open.back();
+    open.pop_back();
+    at.clear_name();
+    for (auto& a : *at.mutable_attribute())
+      if (a.has_g())
+        for (auto& inner : *a.mutable_g()->mutable_node()) open.push_back(&inner);
+  }
+  return n.SerializeAsString();
+}
+
+/// Why the checker refuses `m`, apart from a boundary value of unknown rank, which it would not take; or
+/// nothing.
+std::string refusal(onnx::ModelProto const& m) {
+  try {
+    onnx::checker::check_model(m);
+  } catch (std::exception const& e) {
+    std::string const why = e.what();
+    if (why.find("Field 'shape'") == std::string::npos) return why;
+  }
+  return {};
+}
+
+void check_interface(onnx::ModelProto const& stage, onnx_staged const& stages, stage_id i) {
+  auto const& g = stages.graph();
+  auto const here = stages[i];
+  onnx_graph const read(stage);
+  auto const expected = [&](std::vector<onnx_graph::value> const& values) {
+    strings all;
+    for (auto const v : values) all.emplace_back(g.name_of(v));
+    return all;
+  };
+  auto const found = [&](auto const& values) {
+    strings all;
+    for (auto const v : values) all.emplace_back(read.name_of(v));
+    return all;
+  };
+  CHECK(found(read.inputs()) == expected(here.inputs));
+  CHECK(found(read.outputs()) == expected(here.outputs));
+  CHECK(found(read.state()) == expected(here.state));
+  REQUIRE(stage.graph().node_size() == static_cast<int>(here.nodes.size()));
+  for (std::size_t n = 0; n < here.nodes.size(); ++n)
+    if (unnamed(stage.graph().node(static_cast<int>(n))) != unnamed(g.proto(here.nodes[n])))
+      FAIL("another node");
+}
+
+}  // namespace
+
+TEST_CASE(
+    "onnx builder: read again, each stage of each model is what the plan says, and a good model where the "
+    "whole is") {
+  for (auto const& file : model_files(giants::included)) {
+    auto const name = model_name(file);
+    CAPTURE(name);
+    bool const giant = file.extension() == ".gz";
+    auto const m = read_model(file);
+    onnx_types const types(m);
+    onnx_graph const g(m);
+    auto const accepted = refusal(m).empty();
+    for (std::uint32_t const k : {2u, 3u, 4u, 8u}) {
+      CAPTURE(k);
+      if (giant && k != 4) continue;
+      auto const stages = split(g, equal_slices(g, k));
+      auto const models = onnx_stages(stages, types);
+      CHECK(models.size() == std::min<std::size_t>(k, g.nodes().size()));
+      std::set<std::string> node_names;
+      for (std::size_t i = 0; i < models.size(); ++i) {
+        CAPTURE(i);
+        auto const fault = find_onnx_fault(models[i]);
+        CHECK_MESSAGE(!fault, (fault ? fault->message : ""));
+        check_interface(models[i], stages, stages.plan().order[i]);
+        if (accepted && !giant) CHECK(refusal(models[i]) == "");
+        std::size_t doubled = 0;
+        for (auto const& n : models[i].graph().node())
+          doubled += !n.name().empty() && !node_names.insert(n.name()).second;
+        CHECK(doubled == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("onnx builder: constants are initializers, under their own names, of each stage that reads them") {
+  auto m = onnx_text(R"(f (float[2] x) => (float[2] y) {
+    one = Constant<value = float[1] {1.0}>()
+    again = Identity(one)
+    a = Add(x, one)
+    b = Add(a, again)
+    y = Add(b, one)
+  })");
+  auto& number = *m.mutable_graph()->mutable_node(0);
+  number.clear_attribute();
+  auto& a = *number.add_attribute();
+  a.set_name("value_float");
+  a.set_type(onnx::AttributeProto::FLOAT);
+  a.set_f(1.5f);
+  auto const stages = cut(m, 3);
+  REQUIRE(stages.size() == 3);
+  CHECK(names(stages[0].graph().initializer()) == strings{"one"});
+  CHECK(names(stages[1].graph().initializer()) == strings{"again"});
+  CHECK(names(stages[2].graph().initializer()) == strings{"one"});
+  CHECK(stages[1].graph().initializer(0).float_data(0) == 1.5f);
+  for (auto const& s : stages) {
+    CHECK(s.graph().node_size() == 1);
+    CHECK(names(s.graph().input()).size() == 1);
+  }
+}
+
+TEST_CASE("onnx builder: a default that the caller may override is an input of each stage that reads it") {
+  for (auto const& name :
+       {std::string("initializers_as_inputs"), std::string("initializers_as_inputs_ir3")}) {
+    CAPTURE(name);
+    auto const m = model(name);
+    for (auto const& stage : cut(m, 4))
+      for (auto const& t : stage.graph().initializer()) CHECK(has(names(stage.graph().input()), t.name()));
+  }
+}
+
+TEST_CASE(
+    "onnx builder: a stage carries the functions that it calls, with those that they call, and all opsets") {
+  auto const m = model("functions");
+  std::set<std::string> carried;
+  for (auto const& stage : cut(m, 4)) {
+    CHECK(stage.opset_import_size() == m.opset_import_size());
+    auto const called = onnx_reached_functions(onnx_functions(m), stage.graph().node());
+    CHECK(stage.functions_size() == static_cast<int>(called.size()));
+    for (auto const& f : stage.functions()) carried.insert(f.name());
+  }
+  CHECK(carried.size() == static_cast<std::size_t>(m.functions_size()));
+}
+
+TEST_CASE("onnx builder: fields of later ONNX versions survive") {
+  auto m = onnx_text("f (float[2] x) => (float[2] y) { h = Relu(x)  y = Tanh(h) }");
+  auto& n = *m.mutable_graph()->mutable_node(1);
+  n.GetReflection()->MutableUnknownFields(&n)->AddLengthDelimited(9, "metadata");
+  auto const stages = cut(m, 2);
+  auto const& kept = stages[1].graph().node(0);
+  CHECK(kept.GetReflection()->GetUnknownFields(kept).field_count() == 1);
+}
+
+TEST_CASE("onnx builder: of nodes with one name the first keeps it, inside bodies too") {
+  auto const m = model("duplicate_node_names");
+  std::map<std::string, int> count;
+  for (auto const& stage : cut(m, 4))
+    for (auto const& n : stage.graph().node()) ++count[n.name()];
+  CHECK(count.size() > 1);
+  for (auto const& [name, times] : count)
+    if (!name.empty()) CHECK(times == 1);
+}
+
+TEST_CASE("onnx builder: external data stays a reference") {
+  auto m = onnx_text("f (float[2] x) => (float[2] y) { h = Relu(x)  y = Add(h, w) }");
+  auto& w = *m.mutable_graph()->add_initializer();
+  w.set_name("w");
+  w.set_data_type(onnx::TensorProto::FLOAT);
+  w.add_dims(2);
+  w.set_data_location(onnx::TensorProto::EXTERNAL);
+  auto& where = *w.add_external_data();
+  where.set_key("location");
+  where.set_value("weights.bin");
+  onnx_graph const g(m);
+  auto const stages = split(g, equal_slices(g, 2));
+  auto const models = onnx_stages(stages, onnx_types(m));
+  CHECK(models[0].graph().initializer_size() == 0);
+  CHECK(models[1].graph().initializer(0).SerializeAsString() == w.SerializeAsString());
+  CHECK(notes_of(stages).external == strings{"weights.bin"});
+}
+
+TEST_CASE(
+    "onnx builder: a value of unknown rank is declared by its element type, one of unknown type is refused "
+    "by name") {
+  auto m = onnx_text("f (float[2] x, int64[2] s) => (float[2] y) { h = Reshape(x, s)  y = Relu(h) }");
+  auto const stages = cut(m, 2);
+  REQUIRE(names(stages[0].graph().output()) == strings{"h"});
+  CHECK(stages[0].graph().output(0).type().tensor_type().elem_type() == onnx::TensorProto::FLOAT);
+
+  auto& acme = *m.add_opset_import();
+  acme.set_domain("acme");
+  acme.set_version(1);
+  m.mutable_graph()->mutable_node(0)->set_domain("acme");
+  onnx_graph const g(m);
+  onnx_types const types(m);
+  auto const halves = split(g, equal_slices(g, 2));
+  auto const fault = find_untyped_boundary(halves, types);
+  REQUIRE(fault);
+  CHECK(fault->names == strings{"h"});
+  CHECK(fault->message.find("'h'") != std::string::npos);
+  CHECK_THROWS_AS(onnx_stages(halves, types), onnx_error);
+  CHECK(!find_untyped_boundary(split(g, equal_slices(g, 1)), types));
+  auto const given = cut(m, 2, onnx_types(m, {.shapes = {{"h", {0, {2}}}}}));
+  CHECK(onnx_spelling(given[1].graph().input(0).type()) == "float32 2");
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/adapt/onnx/write.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "cleave/adapt/onnx/load.hpp"
+#include "cleave/adapt/onnx/split_onnx.hpp"
+#include "support/model_corpus.hpp"
+#include "support/onnx_cut.hpp"
+#include "support/onnx_text.hpp"
+#include "support/scratch_folder.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+using names = std::set<std::string>;
+
+names files_in(std::filesystem::path const& folder) {
+  names all;
+  for (auto const& entry : std::filesystem::directory_iterator(folder))
+    all.insert(entry.path().filename().string());
+  return all;
+}
+
+void write_text(std::filesystem::path const& file, std::string const& text) { std::ofstream(file) << text; }
+
+std::string text_of(std::filesystem::path const& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("onnx write: the files hold the stages, and take the place of an earlier run's") {
+  scratch_folder const scratch;
+  std::filesystem::path const out = scratch / "new/folder";
+  auto const m = model("googlenet");
+  auto const eight = split_onnx(m, 8);
+  CHECK(write_onnx_stages(eight.stages, eight.types, out).size() == 8);
+  CHECK(files_in(out).size() == 8);
+
+  write_text(out / "notes.txt", "mine");
+  write_text(out / "stage_1.json", "mine");
+  auto const three = split_onnx(m, 3);
+  auto const paths = write_onnx_stages(three.stages, three.types, out);
+  CHECK(files_in(out) == names{"stage_0.onnx", "stage_1.onnx", "stage_2.onnx", "notes.txt", "stage_1.json"});
+  auto const models = onnx_stages(three.stages, three.types);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(paths[i].filename() == onnx_stage_name(i));
+    CHECK(load_onnx(paths[i]).SerializeAsString() == models[i].SerializeAsString());
+  }
+}
+
+TEST_CASE("onnx write: a file that is no stage of an earlier run is not touched") {
+  for (std::string const name : {"stage_0.onnx", "stage_7.onnx", "stage_12.onnx.gz"}) {
+    CAPTURE(name);
+    scratch_folder const scratch;
+    std::filesystem::path const out = scratch / "out";
+    auto const m = model("one_node");
+    auto const cut = split_onnx(m, 4);
+    write_onnx_stages(cut.stages, cut.types, out);
+    auto const before = text_of(out / "stage_0.onnx");
+    write_text(out / name, "mine");
+    CHECK_THROWS_WITH_AS(write_onnx_stages(cut.stages, cut.types, out), doctest::Contains(name.c_str()),
+                         error);
+    CHECK(text_of(out / name) == "mine");
+    CHECK(files_in(out) == names{"stage_0.onnx", name});
+    if (name != "stage_0.onnx") CHECK(text_of(out / "stage_0.onnx") == before);
+  }
+}
+
+TEST_CASE("onnx write: a value without a type is refused before anything is written") {
+  scratch_folder const scratch;
+  auto m = onnx_text("f (float[2] x) => (float[2] y) { h = acme.Frob(x)  y = Relu(h) }");
+  auto& acme = *m.add_opset_import();
+  acme.set_domain("acme");
+  acme.set_version(1);
+  auto const cut = split_onnx(m, 2);
+  CHECK_THROWS_WITH_AS(write_onnx_stages(cut.stages, cut.types, scratch / "out"), doctest::Contains("'h'"),
+                       onnx_error);
+  CHECK(!std::filesystem::exists(scratch / "out"));
+  auto const given = split_onnx(m, 2, {.types = {.shapes = {{"h", {0, {2}}}}}});
+  CHECK(write_onnx_stages(given.stages, given.types, scratch / "out").size() == 2);
+}
+
+TEST_CASE("onnx write: what is not committed leaves nothing behind") {
+  scratch_folder const scratch;
+  {
+    onnx_files files(scratch / "out");
+    files.add("stage_0.onnx", model("one_node"));
+    CHECK(files_in(scratch / "out") == names{"stage_0.onnx.part"});
+  }
+  CHECK(files_in(scratch / "out").empty());
+  write_text(scratch / "file", "");
+  CHECK_THROWS_AS(onnx_files(scratch / "file"), error);
+}
+
+TEST_CASE("onnx write: only stage_<number>.onnx is the name of a stage") {
+  for (auto const* name : {"stage_0.onnx", "stage_12.onnx", "stage_007.onnx", "stage_3.onnx.gz"})
+    CHECK(is_onnx_stage_name(name));
+  for (auto const* name :
+       {"stage_.onnx", "stage_1.json", "stage_1a.onnx", "stage_1.onnx.part", "xstage_1.onnx", "stage_1"})
+    CHECK(!is_onnx_stage_name(name));
+}
