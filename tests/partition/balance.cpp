@@ -13,6 +13,7 @@
 #include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
+#include "support/small_stack.hpp"
 
 namespace {
 
@@ -76,8 +77,9 @@ void check_consistent(cleave::dense const& g, std::uint32_t k, balance_options c
 
 /// bound <= every assignment of units <= those without backward edges <= slices, and the slices are the best
 /// of each order tried.
-void check_against_brute_force(cleave::dense const& g, std::uint32_t k, balance_options const& o,
+void check_against_brute_force(cleave::dense const& g, std::uint32_t k, balance_options o,
                                bool exact_orders = true) {
+  if (exact_orders) o.random_orders = 0;
   small_graph const all(g, o);
   auto const units = cleave::units_of(g, {.together = o.together, .backward = o.backward});
   auto const stages = o.empty == cleave::empty_parts::allowed ? k : std::min<std::size_t>(k, units.size());
@@ -120,6 +122,15 @@ cleave::dense chain(std::size_t nodes, double weight, std::size_t bytes) {
   return b.build();
 }
 
+struct weightless {
+  std::vector<int> const& nodes() const;
+  std::vector<int> const& operands(int n) const;
+  std::size_t bytes(int) const;
+};
+static_assert(cleave::sized_graph<weightless>);
+template <class Graph>
+concept balanceable = requires(Graph const& g) { balance(g, 2); };
+
 std::string message_of(auto f) {
   try {
     f();
@@ -151,9 +162,10 @@ TEST_CASE(
     "balance: the same on random graphs with groups, order edges, shared values, replicable nodes and free "
     "values") {
   cleave::testing::rng r(1);
-  for (int i = 0; i < 150; ++i) {
-    auto const g =
-        random_graph(r, {.nodes = 1 + r.below(10), .states = 2, .replicable = 6, .tied = 6, .ordered = 6});
+  for (int i = 0; i < 400; ++i) {
+    auto const g = random_graph(
+        r,
+        {.nodes = 1 + r.below(i % 10 == 0 ? 12 : 9), .states = 2, .replicable = 6, .tied = 6, .ordered = 6});
     balance_options o;
     o.cost_per_byte = r.one_in(3) ? 0.25 : 1;
     if (r.one_in(3)) o.empty = cleave::empty_parts::allowed;
@@ -165,7 +177,7 @@ TEST_CASE(
 
 TEST_CASE("balance: the same with memory limits, alike or not, and unequal speeds") {
   cleave::testing::rng r(2);
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 400; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(9), .states = 6, .replicable = 5});
     auto const k = 1 + r.below(4);
     balance_options o;
@@ -190,7 +202,7 @@ TEST_CASE("balance: the same with memory limits, alike or not, and unequal speed
 
 TEST_CASE("balance: the same with backward nodes, tied to forward ones or free") {
   cleave::testing::rng r(3);
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < 400; ++i) {
     auto const g = random_graph(r, {.nodes = 2 + r.below(9)});
     balance_options o;
     o.backward.assign(g.nodes(), 0);
@@ -206,7 +218,7 @@ TEST_CASE("balance: the same with backward nodes, tied to forward ones or free")
 TEST_CASE("balance: pinned nodes are in their parts, and no order's best slices beat the brute force") {
   cleave::testing::rng r(4);
   int met = 0;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 400; ++i) {
     auto const g = random_graph(r, {.nodes = 2 + r.below(8), .replicable = 8, .tied = 8});
     auto const k = static_cast<std::uint32_t>(1 + r.below(4));
     balance_options o;
@@ -234,12 +246,13 @@ TEST_CASE("balance: a node that a pin would close out waits for the parts before
 
 TEST_CASE("balance: more nodes than the brute force can take: slices agree with the quadratic recurrence") {
   cleave::testing::rng r(5);
-  for (int i = 0; i < 12; ++i) {
-    auto const g = random_graph(
-        r,
-        {.nodes = 60 + r.below(60), .reach = r.one_in(2) ? 10u : 0u, .most_weight = 99, .most_bytes = 300});
+  for (int i = 0; i < 60; ++i) {
+    auto const g = random_graph(r, {.nodes = 20 + r.below(50),
+                                    .reach = r.one_in(2) ? 6u : 0u,
+                                    .most_weight = 1 + r.below(99),
+                                    .most_bytes = 1 + r.below(300)});
     auto const k = static_cast<std::uint32_t>(2 + r.below(9));
-    balance_options const o{.orders = {cleave::unit_order::given}};
+    balance_options const o{.orders = {cleave::unit_order::given}, .random_orders = 0};
     auto const n = g.nodes();
     // cost[i][j]: of nodes i … j-1, by adding nodes one at a time
     std::vector<std::vector<double>> cost(n + 1, std::vector<double>(n + 1));
@@ -372,7 +385,8 @@ TEST_CASE("balance: refuses numbers that make no sense and names the node") {
   CHECK(message_of([&] { balance(pair, 2, {.pinned = {part_id{2}, no_part}}); }).find("pinned to part 2") !=
         std::string::npos);
   CHECK(message_of([&] { balance(pair, 2, {.together = {{0, 2}}}); }).find("#2") != std::string::npos);
-  CHECK(message_of([&] { balance(pair, 2, {.orders = {}}); }).find("order") != std::string::npos);
+  CHECK(message_of([&] { balance(pair, 2, {.orders = {}, .random_orders = 0}); }).find("order") !=
+        std::string::npos);
   balance_options huge{.memory = 1};
   huge.node_memory.assign(2, std::numeric_limits<std::size_t>::max());
   CHECK(message_of([&] { balance(pair, 2, huge); }).find("bytes summed up to node #1") != std::string::npos);
@@ -420,12 +434,105 @@ TEST_CASE("balance: one order rules another out only if it is no better") {
   cleave::testing::rng r(6);
   for (int i = 0; i < 20; ++i) {
     auto const g = random_graph(r, {.nodes = 40, .reach = 12, .most_weight = 50, .most_bytes = 60});
-    auto const together = balance(g, 4);
+    auto const together = balance(g, 4, {.random_orders = 0});
     double best = std::numeric_limits<double>::infinity();
     for (auto const how : balance_options{}.orders)
-      best = std::min(best, balance(g, 4, {.orders = {how}}).bottleneck);
+      best = std::min(best, balance(g, 4, {.orders = {how}, .random_orders = 0}).bottleneck);
     CHECK(together.bottleneck == best);
   }
+}
+
+TEST_CASE("balance: a million nodes in a chain, in groups, need no deep stack") {
+  dense_builder b;
+  std::vector<std::uint32_t> last;
+  double sum = 0;
+  for (int n = 0; n < 1'000'000; ++n) {
+    auto const w = static_cast<double>(1 + n % 7);
+    sum += w;
+    last = {b.node(w, last, static_cast<std::size_t>(1 + n % 5))};
+    if (n % 1000 == 999) b.together(static_cast<std::uint32_t>(n - 2), static_cast<std::uint32_t>(n));
+  }
+  auto const g = b.build();
+  cleave::testing::on_small_stack([&] {
+    auto const p = balance(g, 8);
+    CHECK(p.parts == 8);
+    CHECK(p.bottleneck >= sum / 8);
+    CHECK(p.bottleneck < sum / 8 + 10);
+    CHECK(p.bound <= p.bottleneck);
+    CHECK(!cleave::find_backward_edge(g, p));
+  });
+}
+
+TEST_CASE("balance: a value read by 200,000 nodes does not make it quadratic") {
+  dense_builder b;
+  auto const x = b.node(1, {}, 3);
+  std::vector<std::uint32_t> all;
+  for (int n = 0; n < 200'000; ++n) all.push_back(b.node(1, {x}, 0));
+  b.node(1, all);
+  auto const p = balance(b.build(), 4);
+  CHECK(p.bottleneck <= 200'002 / 4.0 + 4);
+  CHECK(p.bottleneck >= p.bound);
+}
+
+TEST_CASE("balance: the same graph gives the same answer, and a width of 64 bits no other") {
+  cleave::testing::rng r(7);
+  for (int i = 0; i < 10; ++i) {
+    auto const seed = r.next();
+    cleave::testing::rng one(seed), two(seed);
+    auto const g =
+        random_graph(one, {.nodes = 80, .reach = 20, .most_weight = 1000, .most_bytes = 500, .states = 3});
+    auto const h =
+        random_graph(two, {.nodes = 80, .reach = 20, .most_weight = 1000, .most_bytes = 500, .states = 3});
+    auto const p = balance(g, 5, {.memory = 2000}), q = balance(h, 5, {.memory = 2000});
+    CHECK(p.of == q.of);
+    CHECK(p.bottleneck == q.bottleneck);
+    CHECK(p.order == q.order);
+  }
+  cleave::testing::basic_dense_builder<std::uint64_t> wide;
+  dense_builder narrow;
+  std::vector<std::uint64_t> last_wide;
+  std::vector<std::uint32_t> last_narrow;
+  for (int n = 0; n < 50; ++n) {
+    last_wide = {wide.node(n % 7, last_wide, 3)};
+    last_narrow = {narrow.node(n % 7, last_narrow, 3)};
+  }
+  CHECK(balance(wide.build(), 4).of == balance(narrow.build(), 4).of);
+}
+
+TEST_CASE("balance: weights and bytes scaled alike scale the answer and nothing else") {
+  cleave::testing::rng r(8);
+  for (int i = 0; i < 20; ++i) {
+    auto g = random_graph(r, {.nodes = 30, .reach = 10, .most_weight = 100, .most_bytes = 100});
+    auto const p = balance(g, 4);
+    for (auto& w : g.weight) w *= 0.125;
+    auto const q = balance(g, 4, {.cost_per_byte = 0.125});
+    CHECK(q.of == p.of);
+    CHECK(q.bottleneck == p.bottleneck * 0.125);
+    CHECK(q.bound == p.bound * 0.125);
+  }
+}
+
+TEST_CASE("balance: random orders make it no worse, and a seed repeats") {
+  cleave::testing::rng r(9);
+  bool better = false;
+  for (int i = 0; i < 20; ++i) {
+    auto const g = random_graph(r, {.nodes = 60, .most_weight = 100, .most_bytes = 200});
+    auto const plain = balance(g, 6, {.random_orders = 0});
+    auto const more = balance(g, 6, {.random_orders = 60, .seed = 3});
+    CHECK(more.bottleneck <= plain.bottleneck);
+    better |= more.bottleneck < plain.bottleneck;
+    CHECK(more.order == (more.bottleneck < plain.bottleneck ? cleave::unit_order::random : plain.order));
+    CHECK(more.of == balance(g, 6, {.random_orders = 60, .seed = 3}).of);
+  }
+  CHECK(better);
+}
+
+TEST_CASE("balance: a rank decides which of two free nodes is first") {
+  dense_builder b;
+  b.node(1);
+  b.node(2);
+  balance_options o{.rank = {1, 0}, .orders = {cleave::unit_order::given}, .random_orders = 0};
+  CHECK(balance(b.build(), 2, o).of == std::vector{part_id{1}, part_id{0}});
 }
 
 TEST_CASE("balance: takes a user's graph by way of a snapshot") {
@@ -439,4 +546,5 @@ TEST_CASE("balance: takes a user's graph by way of a snapshot") {
   auto const p = balance(squares{}, 2);
   CHECK(p.loads == std::vector<double>{31, 26});
   CHECK(p.of[4] == part_id{0});
+  static_assert(!balanceable<weightless>);
 }

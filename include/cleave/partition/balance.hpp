@@ -12,6 +12,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/random.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
@@ -54,17 +55,21 @@ class balancer {
     edges_ = window_.earliest.empty() && !o_.backward.empty()
                  ? mirrored_edges<Index>(g_, units_, o_.backward)
                  : unit_edges<Index>{units_.needs, units_.needed_by};
-    for (auto const how : o_.orders) {
-      if (best.load <= bound) break;
-      auto order = ordered_units<Index>(edges_.needs, edges_.needed_by, how, rank_, window_, stages_);
-      if (std::ranges::find(tried, order) != tried.end()) continue;
+    auto const attempt = [&](unit_order how, std::span<Index const> rank) {
+      if (best.load <= bound) return;
+      auto order = ordered_units<Index>(edges_.needs, edges_.needed_by, how, rank, window_, stages_);
+      if (std::ranges::find(tried, order) != tried.end()) return;
       if (auto better = best_slices(task_for(order), bound, best.load)) {
         best = std::move(*better);
         best_order = order;
         result.order = how;
       }
       tried.push_back(std::move(order));
-    }
+    };
+    for (auto const how : o_.orders) attempt(how, rank_);
+    splitmix dice(o_.seed);
+    for (auto left = std::min(o_.random_orders, 1'000'000 / units_.size()); left-- > 0;)
+      attempt(unit_order::random, shuffled_ranks<Index>(units_.size(), dice));
     if (best.at.empty()) refuse(tried.front());
     report(result, best, best_order, bound);
     return result;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -8,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cleave/core/error.hpp"
+#include "cleave/core/bytes.hpp"  // 16_GiB
 #include "cleave/core/ids.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/metrics.hpp"
 #include "cleave/partition/partition.hpp"
@@ -39,7 +39,9 @@ struct balance_options {
   std::vector<std::size_t>
       rank{};  ///< of a node: `unit_order::given` takes the smallest first; else its position
   std::vector<unit_order> orders{unit_order::given, unit_order::breadth_first, unit_order::depth_first,
-                                 unit_order::on_demand};
+                                 unit_order::on_demand, unit_order::on_demand_last};
+  std::size_t random_orders = 40;  ///< tried besides, as far as they have a million units in all
+  std::uint64_t seed = 1;          ///< of those
   empty_parts empty = empty_parts::forbidden;
 };
 
@@ -63,17 +65,17 @@ template <std::unsigned_integral Index>
 std::string fault_of(balance_options const& o, basic_dense<Index> const& g, std::uint32_t k) {
   auto const count = [](std::size_t n) { return std::to_string(n); };
   if (k == 0) return "0 parts are asked for: at least one is needed";
-  if (o.orders.empty()) return "no order is to be tried: name at least one in `orders`";
+  if (o.orders.empty() && o.random_orders == 0) return "no order is to be tried: name one in `orders`";
   if (g.weight.size() != g.nodes())
     return "the graph has no weights: give its adapter weight(n), or fill the array `weight` of its snapshot";
   if (auto const n = find_bad_weight(g))
     return "the weight of node " + g.label(*n) + " is " + std::to_string(g.weight[*n]) +
            ": weights are finite, not negative";
-  if (!(o.cost_per_byte >= 0) || std::isinf(o.cost_per_byte))
+  if (!(o.cost_per_byte >= 0) || !is_finite(o.cost_per_byte))
     return "cost_per_byte is " + std::to_string(o.cost_per_byte) + ": it must be finite, not negative";
   if (!o.speed.covers(k)) return count(o.speed.size()) + " speeds are given for " + count(k) + " stages";
   for (std::size_t s = 0; s < o.speed.size(); ++s)
-    if (!(o.speed[s] > 0) || std::isinf(o.speed[s]))
+    if (!(o.speed[s] > 0) || !is_finite(o.speed[s]))
       return "the speed of stage " + count(s) + " is " + std::to_string(o.speed[s]) +
              ": it must be finite and above 0";
   if (!o.memory.covers(k))

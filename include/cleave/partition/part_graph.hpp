@@ -16,6 +16,24 @@
 
 namespace cleave {
 
+/// Calls `f` with each node of the graph that node `n` needs: what makes its operands, what makes the
+/// companions of those that come from outside its part, and what it must follow. Repeats included; replicable
+/// nodes are needed by nobody.
+template <std::unsigned_integral Index, class F>
+void each_needed_node(basic_dense<Index> const& s, partition const& p, std::size_t n, F f) {
+  for (Index const v : s.operands[n]) {
+    Index const m = s.producer[v];
+    bool const made = m != none<Index>;
+    if (made && s.replicable[m]) continue;
+    if (made) f(m);
+    if (!made || p.of[m] != p.of[n])
+      for (Index const c : s.companions[v])
+        if (s.producer[c] != none<Index> && !s.replicable[s.producer[c]]) f(s.producer[c]);
+  }
+  for (Index const m : s.after[n])
+    if (!s.replicable[m]) f(m);
+}
+
 /// Which parts need values or effects of which.
 struct part_graph {
   std::vector<std::size_t>
@@ -54,13 +72,11 @@ part_graph part_graph_of(basic_dense<Index> const& s, partition const& p) {
   for (std::uint32_t to = 0; to < p.parts; ++to)
     for (auto const n : members[to]) {
       auto const meet = [&](std::size_t m) {
-        if (!lives(m)) return;
+        if (p.of[m] == no_part) return;
         auto const from = index(p.of[m]);
         if (from != to && std::exchange(met_for[from], to) != to) needs.push_back({from, to, n});
       };
-      for (Index const v : s.operands[n])
-        if (s.producer[v] != none<Index>) meet(s.producer[v]);
-      for (Index const m : s.after[n]) meet(m);
+      each_needed_node(s, p, n, meet);
     }
   std::ranges::sort(needs, {}, [](need const& x) { return std::pair(x.from, x.where); });
   for (std::size_t i = 0; auto const from : std::views::iota(std::uint32_t{}, p.parts)) {

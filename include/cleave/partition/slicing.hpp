@@ -10,35 +10,10 @@
 
 #include "cleave/partition/fixed_point.hpp"
 #include "cleave/partition/least_load.hpp"
+#include "cleave/partition/slice_bands.hpp"
 #include "cleave/partition/transfer_pairs.hpp"
 
 namespace cleave {
-
-/// An order of units that is to be cut into slices, stage s from boundary s to boundary s + 1.
-template <std::unsigned_integral Index>
-struct slicing_task {
-  transfer_pairs<Index> pairs;
-  std::vector<std::uint32_t> speed_of;            ///< of a stage: its row of `before`
-  std::vector<std::vector<std::int64_t>> before;  ///< for each speed: the time of the first i units
-  std::vector<std::uint32_t> limit_of;            ///< of a stage: its row of `fitting`
-  std::vector<std::vector<Index>> fitting;  ///< for each memory limit: `first_fitting`; empty without limits
-  std::vector<Index> low, high;             ///< of a boundary: where it may be
-  bool may_be_empty = false;                ///< whether a slice may
-
-  std::size_t units() const { return pairs.size(); }
-  std::size_t stages() const { return speed_of.size(); }
-  /// The first begin of a slice that ends at `j` and fits into the memory of stage `s`.
-  Index fits_from(std::size_t s, std::size_t j) const {
-    return fitting.empty() ? Index{} : fitting[limit_of[s]][j];
-  }
-};
-
-/// Boundaries, one more than stages, and the largest load between them.
-template <std::unsigned_integral Index>
-struct slices {
-  std::vector<Index> at;
-  std::int64_t load = unreachable_load;
-};
 
 /// Answers whether an order can be cut so that no stage's load exceeds a bound, and where.
 ///
@@ -49,7 +24,7 @@ struct slices {
 template <std::unsigned_integral Index>
 class slicer {
  public:
-  explicit slicer(slicing_task<Index> const& task) : task_(task) {}
+  explicit slicer(slicing_task<Index> const& task) : task_(task), reach_(task) {}
 
   /// What `slices_within` found: the slices, or else a bound below which there are none either.
   struct answer {
@@ -61,7 +36,7 @@ class slicer {
   /// that a stage can have.
   answer slices_within(std::int64_t bound) {
     answer found;
-    auto const band = bands_within(bound, found.none_below);
+    auto const band = reach_.within(bound, found.none_below);
     if (!band) return found;
     auto const stages = task_.stages();
     reached_.assign(1, {0});
@@ -72,35 +47,6 @@ class slicer {
     found.at.emplace(stages + 1, static_cast<Index>(task_.units()));
     for (std::size_t s = stages; s-- > 0;) (*found.at)[s] = begin_of(s, (*found.at)[s + 1], bound);
     return found;
-  }
-
-  /// The least bound that time and memory alone allow; `unreachable_load` if memory or pins allow none.
-  std::int64_t least_without_transfers(std::int64_t low) const {
-    std::int64_t unused = 0, high = unreachable_load;
-    if (!bands_within(high - 1, unused)) return high;
-    for (high = std::min(high, task_.before[slowest()].back() + 1); low < high;) {
-      auto const middle = low + (high - low) / 2;
-      bands_within(middle, unused) ? high = middle : low = middle + 1;
-    }
-    return low;
-  }
-
-  /// Slices that are good without transfers, if such a guess meets all limits.
-  std::optional<std::vector<Index>> guess(std::int64_t bound) const {
-    std::int64_t unused = 0;
-    auto const band = bands_within(bound, unused);
-    if (!band) return std::nullopt;
-    auto at = band->low;
-    for (std::size_t s = task_.stages(); s-- > 1;) {
-      Index const first = std::max(band->low[s], nearest(s, at[s + 1], bound));
-      if (first > band->high[s]) return std::nullopt;
-      at[s] = first + (band->high[s] - first) / 2;
-    }
-    for (std::size_t s = 0; s < task_.stages(); ++s)
-      if (at[s] > at[s + 1] || (at[s] == at[s + 1] && !task_.may_be_empty) ||
-          task_.fits_from(s, at[s + 1]) > at[s])
-        return std::nullopt;
-    return at;
   }
 
   std::int64_t load(std::size_t s, Index begin, Index end) const {
@@ -133,58 +79,6 @@ class slicer {
   }
 
  private:
-  struct bands {
-    std::vector<Index> low, high;  // of a boundary
-  };
-
-  std::size_t slowest() const {
-    std::size_t row = 0;
-    for (std::size_t i = 1; i < task_.before.size(); ++i)
-      if (task_.before[i].back() > task_.before[row].back()) row = i;
-    return row;
-  }
-
-  /// How far a slice of stage `s` that begins at `i` can reach; lowers `next` to the bound from which it
-  /// reaches further.
-  Index furthest(std::size_t s, Index i, std::int64_t bound, std::int64_t& next) const {
-    auto const& before = task_.before[task_.speed_of[s]];
-    auto const limit =
-        std::upper_bound(before.begin() + static_cast<std::ptrdiff_t>(i), before.end(), before[i] + bound);
-    if (limit != before.end()) next = std::min(next, *limit - before[i]);
-    auto const by_time = static_cast<Index>(limit - before.begin() - 1);
-    if (task_.fitting.empty()) return by_time;
-    auto const& fits = task_.fitting[task_.limit_of[s]];
-    return std::min(by_time,
-                    static_cast<Index>(std::upper_bound(fits.begin(), fits.end(), i) - fits.begin() - 1));
-  }
-
-  /// Where a slice of stage `s` that ends at `j` can begin at the earliest.
-  Index nearest(std::size_t s, Index j, std::int64_t bound) const {
-    auto const& before = task_.before[task_.speed_of[s]];
-    auto const by_time =
-        std::lower_bound(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(j), before[j] - bound);
-    return std::max(static_cast<Index>(by_time - before.begin()), task_.fits_from(s, j));
-  }
-
-  std::optional<bands> bands_within(std::int64_t bound, std::int64_t& next) const {
-    auto const stages = task_.stages();
-    bands b{task_.low, task_.high};
-    for (std::size_t s = 0; s < stages; ++s) {
-      b.high[s + 1] = std::min(b.high[s + 1], furthest(s, b.high[s], bound, next));
-      if (b.high[s + 1] < b.low[s + 1]) return std::nullopt;
-    }
-    for (std::size_t s = stages; s-- > 0;) {
-      Index const first = nearest(s, b.low[s + 1], bound);
-      auto const& before = task_.before[task_.speed_of[s]];
-      if (first > b.low[s]) {
-        next = std::min(next, before[b.low[s + 1]] - before[first - 1]);
-        b.low[s] = first;
-      }
-      if (b.high[s] < b.low[s]) return std::nullopt;
-    }
-    return b;
-  }
-
   /// The ends in [low, high] that slices of stage `s` within the bound have, if they begin where the stage
   /// before may end.
   std::vector<Index> ends_of(std::size_t s, std::int64_t bound, Index low, Index high, std::int64_t& next) {
@@ -195,7 +89,7 @@ class slicer {
     if (task_.may_be_empty)
       for (Index const i : begins)
         if (i >= low && i <= high) ends.push_back(i);
-    high = std::min(high, furthest(s, last, bound, next));
+    high = std::min(high, reach_.furthest(s, last, bound, next));
     low = std::max(low, static_cast<Index>(first + 1));
     if (low > high) return ends;
 
@@ -298,6 +192,7 @@ class slicer {
   }
 
   slicing_task<Index> const& task_;
+  slice_bands<Index> reach_;
   std::vector<std::vector<Index>> reached_;  // of a boundary: the positions that can be reached
   std::vector<Index> place_of_;
   least_load least_;
@@ -313,11 +208,12 @@ template <std::unsigned_integral Index>
 std::optional<slices<Index>> best_slices(slicing_task<Index> const& task, std::int64_t low,
                                          std::int64_t below = unreachable_load) {
   slicer<Index> s(task);
+  slice_bands<Index> const without_transfers(task);
   std::optional<slices<Index>> best;
-  low = std::max(low, s.least_without_transfers(low));
+  low = std::max(low, without_transfers.least(low));
   if (low >= below) return best;
   if (below == unreachable_load)
-    if (auto const at = s.guess(low)) best = s.improved(*at);
+    if (auto const at = without_transfers.guess(low)) best = s.improved(*at);
   while (low < (best ? best->load : below)) {
     auto const high = best ? best->load : below;
     auto const bound = best ? low + (high - low) / 2 : high - 1;

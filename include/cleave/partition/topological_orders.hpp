@@ -4,12 +4,14 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/core/random.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/units.hpp"
 
@@ -22,6 +24,8 @@ enum class unit_order : std::uint8_t {
   depth_first,    ///< the one that became ready last
   on_demand,      ///< the next that the first unit in need still lacks: sources stand just before their first
                   ///< user
+  on_demand_last,  ///< the same, the last unit and the last operand first
+  random,          ///< the one that a shuffled list names first
 };
 
 /// The parts that a unit may be in, by what is pinned before and behind it. Empty: all.
@@ -94,28 +98,42 @@ class ready_units {
 
 /// Units as they are asked for, depth first from those that nobody needs. O(units + edges).
 template <std::unsigned_integral Index>
-std::vector<Index> demand_order(csr<Index> const& needs, csr<Index> const& needed_by) {
+std::vector<Index> demand_order(csr<Index> const& needs, csr<Index> const& needed_by, unit_order how) {
   struct visit {
     Index unit;
     std::size_t next;
   };
+  auto const turned = [&](std::size_t i, std::size_t size) {
+    return how == unit_order::on_demand ? i : size - 1 - i;
+  };
   std::vector<Index> order;
   std::vector<char> met(needs.rows());
   std::vector<visit> path;
-  for (std::size_t root = 0; root < needs.rows(); ++root) {
+  for (std::size_t i = 0; i < needs.rows(); ++i) {
+    auto const root = static_cast<Index>(turned(i, needs.rows()));
     if (!needed_by[root].empty()) continue;
-    path.push_back({static_cast<Index>(root), 0});
+    path.push_back({root, 0});
     while (!path.empty()) {
       auto& [unit, next] = path.back();
-      if (next == needs[unit].size()) {
+      auto const wanted = needs[unit];
+      if (next == wanted.size()) {
         order.push_back(unit);
         path.pop_back();
-      } else if (Index const need = needs[unit][next++]; !std::exchange(met[need], 1)) {
+      } else if (Index const need = wanted[turned(next++, wanted.size())]; !std::exchange(met[need], 1)) {
         path.push_back({need, 0});
       }
     }
   }
   return order;
+}
+
+/// Of each unit its place in a shuffled list. O(units).
+template <std::unsigned_integral Index>
+std::vector<Index> shuffled_ranks(std::size_t units, splitmix& dice) {
+  std::vector<Index> rank(units);
+  std::iota(rank.begin(), rank.end(), Index{});
+  dice.shuffle(rank);
+  return rank;
 }
 
 /// The units in an order in which each follows those it needs (Kahn, CACM 5(11), 1962) and no part that
@@ -126,8 +144,9 @@ std::vector<Index> ordered_units(csr<Index> const& needs, csr<Index> const& need
                                  std::span<Index const> rank, part_window const& window = {},
                                  std::uint32_t parts = 0) {
   std::vector<Index> by_demand;
-  if (how == unit_order::on_demand) {
-    by_demand = demand_order(needs, needed_by);
+  if (how == unit_order::random) how = unit_order::given;
+  if (how == unit_order::on_demand || how == unit_order::on_demand_last) {
+    by_demand = demand_order(needs, needed_by, how);
     if (window.earliest.empty() || by_demand.size() < needs.rows()) return by_demand;
     std::vector<Index> place(by_demand.size());
     for (std::size_t i = 0; i < place.size(); ++i) place[by_demand[i]] = static_cast<Index>(i);

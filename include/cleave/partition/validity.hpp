@@ -63,11 +63,9 @@ std::optional<dependency> find_backward_edge(basic_dense<Index> const& s, partit
   for (std::size_t n = 0; n < s.nodes() && !found; ++n) {
     if (s.replicable[n]) continue;
     auto const look = [&](std::size_t m) {
-      if (!found && !s.replicable[m] && p.of[m] > p.of[n]) found = dependency{m, n};
+      if (!found && p.of[m] > p.of[n]) found = dependency{m, n};
     };
-    for (Index const v : s.operands[n])
-      if (s.producer[v] != none<Index>) look(s.producer[v]);
-    for (Index const m : s.after[n]) look(m);
+    each_needed_node(s, p, n, look);
   }
   return found;
 }
@@ -127,12 +125,9 @@ std::optional<std::vector<dependency>> find_cycle_between_parts(basic_dense<Inde
     auto const at = place[index(p.of[n])];
     auto const before = (at + shortest.size() - 1) % shortest.size();
     auto const look = [&](std::size_t m) {
-      if (edges[before].consumer == s.nodes() && !s.replicable[m] && index(p.of[m]) == shortest[before])
-        edges[before] = {m, n};
+      if (edges[before].consumer == s.nodes() && index(p.of[m]) == shortest[before]) edges[before] = {m, n};
     };
-    for (Index const v : s.operands[n])
-      if (s.producer[v] != none<Index>) look(s.producer[v]);
-    for (Index const m : s.after[n]) look(m);
+    each_needed_node(s, p, n, look);
   }
   return edges;
 }

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+// How good balanced stages are and how long they take, on real workloads, on the cost graphs of real models
+// and on generated graphs.
+//   bench_balance [--csv | --json] [--flops-per-byte F] [FOLDER ...]
+// A folder is searched for workloads (*.json with nodes and maxFPGAs) and cost graphs (*.costs.gz); without
+// one, those of the project are taken and graphs of up to a million nodes are generated.
+#include "cleave/partition/balance.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/partition/validity.hpp"
+#include "cost_graph.hpp"
+#include "generated_dags.hpp"
+#include "measure.hpp"
+#include "workloads.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What others reached on an instance, as far as it is known.
+struct reference {
+  double value = 0;
+  std::string what;
+};
+
+struct row {
+  std::string name;
+  std::size_t nodes;
+  std::uint32_t k;
+  double bottleneck, ideal, bound, gap, seconds;
+  std::string order;
+  std::vector<reference> others;
+  double verified;  ///< the largest load as the metrics see it
+};
+
+enum class style { markdown, csv, json };
+
+char const* name_of(cleave::unit_order how) {
+  switch (how) {
+    case cleave::unit_order::given:
+      return "given";
+    case cleave::unit_order::breadth_first:
+      return "breadth";
+    case cleave::unit_order::depth_first:
+      return "depth";
+    default:
+      return "on demand";
+  }
+}
+
+row measured(bench::instance const& x, std::uint32_t k, std::vector<reference> others) {
+  cleave::balanced_partition p;
+  double const seconds = bench::seconds([&] { p = cleave::balance(x.graph, k, x.options); });
+  double sum = 0;
+  for (double const w : x.graph.weight) sum += w;
+  auto const verified = cleave::bottleneck(x.graph, p, {.cost_per_byte = x.options.cost_per_byte});
+  if (auto const over = cleave::find_overfull_part(x.graph, p, x.options.memory, x.options.node_memory))
+    std::fprintf(stderr, "%s: part %u is over its memory\n", x.name.c_str(), index(over->part));
+  if (x.options.backward.empty() && cleave::find_backward_edge(x.graph, p))
+    std::fprintf(stderr, "%s: an edge leads backward\n", x.name.c_str());
+  return {x.name,           x.graph.nodes(),   k,       p.bottleneck, sum / k, p.bound, p.gap(), seconds,
+          name_of(p.order), std::move(others), verified};
+}
+
+class table {
+ public:
+  explicit table(style s) : style_(s) {}
+
+  void title(char const* text) {
+    if (style_ != style::markdown) return;
+    std::printf(
+        "\n### %s\n\n| instance | nodes | k | bottleneck | / ideal | bound | gap | CPU s | order | others "
+        "|\n",
+        text);
+    std::printf("|---|--:|--:|--:|--:|--:|--:|--:|---|---|\n");
+  }
+  void print(row const& r) {
+    std::string others;
+    for (auto const& o : r.others) {
+      char text[160];
+      std::snprintf(text, sizeof text, "%s%s %.6g%s", others.empty() ? "" : ", ", o.what.c_str(), o.value,
+                    r.bottleneck > o.value * (1 + 6e-4) ? " **lower**" : "");
+      others += text;
+    }
+    if (style_ == style::markdown)
+      std::printf("| %s | %zu | %u | %.6g | %.3f | %.6g | %.1f %% | %.3g | %s | %s |\n", r.name.c_str(),
+                  r.nodes, r.k, r.bottleneck, r.bottleneck / r.ideal, r.bound, 100 * r.gap, r.seconds,
+                  r.order.c_str(), others.c_str());
+    else if (style_ == style::csv)
+      std::printf("%s%s,%zu,%u,%.17g,%.17g,%.17g,%.6g,%s,%s\n",
+                  rows_ == 0 ? "instance,nodes,k,bottleneck,ideal,bound,seconds,order,others\n" : "",
+                  r.name.c_str(), r.nodes, r.k, r.bottleneck, r.ideal, r.bound, r.seconds, r.order.c_str(),
+                  quoted(others).c_str());
+    else
+      std::printf(
+          "%s{\"instance\": %s, \"nodes\": %zu, \"k\": %u, \"bottleneck\": %.17g, \"ideal\": %.17g, "
+          "\"bound\": %.17g, \"seconds\": %.6g, "
+          "\"order\": \"%s\", \"others\": %s}",
+          rows_ == 0 ? "[\n" : ",\n", nlohmann::json(r.name).dump().c_str(), r.nodes, r.k, r.bottleneck,
+          r.ideal, r.bound, r.seconds, r.order.c_str(), as_json(r.others).c_str());
+    ++rows_;
+    if (std::abs(r.verified - r.bottleneck) > 1e-9 * r.bottleneck)
+      std::fprintf(stderr, "%s: the metrics say %.17g\n", r.name.c_str(), r.verified);
+    std::fflush(stdout);
+  }
+  void end() const {
+    if (style_ == style::json) std::printf("%s]\n", rows_ == 0 ? "[" : "\n");
+  }
+
+ private:
+  static std::string quoted(std::string const& text) { return '"' + text + '"'; }
+  static std::string as_json(std::vector<reference> const& others) {
+    auto object = nlohmann::json::object();
+    for (auto const& o : others) object[o.what] = o.value;
+    return object.dump();
+  }
+
+  style style_;
+  std::size_t rows_ = 0;
+};
+
+/// Recorded results: slices with transfers, best of 4 and of 44 orders, and the exact search over ideals
+/// (with a CPU as one more device).
+struct recorded {
+  double four, forty_four, ideals;
+};
+std::map<std::string, recorded, std::less<>> const workload_records{
+    {"bert24_inference", {17.79, 17.79, 17.790}},
+    {"bert24_training", {41.75, 41.75, 41.746}},
+    {"inceptionv3_inference", {52.69, 52.45, 0}},
+    {"resnet50_inference", {34.22, 34.22, 33.775}},
+    {"resnet50_training", {80.45, 80.45, 78.632}},
+    {"op bert_L-12_training", {438.00, 438.00, 437.998}},
+    {"op bert_l-12_inference", {147.48, 147.48, 147.478}},
+    {"op bert_l-3_inference", {27.92, 27.92, 27.919}},
+    {"op bert_l-3_training", {65.30, 65.30, 65.303}},
+    {"op resnet50_inference", {129.16, 128.07, 124.349}},
+    {"op resnet50_training", {264.81, 263.04, 255.194}}};
+
+void run_workload(table& t, fs::path const& path) {
+  bool const layers = path.parent_path().filename() != "OperatorGraphs";
+  auto const name = (layers ? "" : "op ") + path.stem().string();
+  auto const w = bench::read_workload(path.string(), name);
+  std::vector<reference> others;
+  if (auto const known = workload_records.find(name); known != workload_records.end()) {
+    others = {{known->second.four, "4 orders"}, {known->second.forty_four, "44 orders"}};
+    if (known->second.ideals != 0) others.push_back({known->second.ideals, "ideals"});
+  }
+  auto const expert = path.parent_path().parent_path().parent_path() / "human-experts" /
+                      (path.stem().string() + "_expert.json");
+  if (layers && fs::exists(expert))
+    if (auto const p = bench::read_expert(expert.string(), w))
+      others.push_back(
+          {cleave::bottleneck(w.graph, *p, {.cost_per_byte = w.options.cost_per_byte}), "experts"});
+  t.print(measured(w, w.devices, std::move(others)));
+}
+
+void run_cost_graph(table& t, fs::path const& path, double flops_per_byte) {
+  auto c = bench::read_cost_graph(path.string(), path.stem().stem().string());
+  c.options.cost_per_byte = flops_per_byte;
+  for (std::uint32_t const k : {2u, 4u, 8u})
+    t.print(measured(
+        c, k,
+        {{cleave::bottleneck(c.graph, c.layer_split(k), {.cost_per_byte = flops_per_byte}), "layer split"}}));
+}
+
+void run_folder(table& t, fs::path const& folder, double flops_per_byte) {
+  std::vector<fs::path> files;
+  for (auto const& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  std::ranges::sort(files);
+  auto const each = [&](char const* title, auto wanted, auto run) {
+    bool any = false;
+    for (auto const& file : files) {
+      if (!wanted(file)) continue;
+      if (!std::exchange(any, true)) t.title(title);
+      try {
+        run(file);
+      } catch (std::exception const& e) {
+        std::fprintf(stderr, "%s: %s\n", file.c_str(), e.what());
+      }
+    }
+  };
+  each(
+      "dnn-partitioning workloads: ms, 16 GiB a device",
+      [](fs::path const& f) {
+        if (f.extension() != ".json" || f.parent_path().filename() == "human-experts") return false;
+        auto const file = nlohmann::json::parse(std::ifstream(f), nullptr, false);
+        return file.is_object() && file.contains("nodes") && file.contains("maxFPGAs");
+      },
+      [&](fs::path const& f) { run_workload(t, f); });
+  std::string const title =
+      "Cost graphs of training steps: FLOPs, a byte sent costs " + nlohmann::json(flops_per_byte).dump();
+  each(
+      title.c_str(), [](fs::path const& f) { return f.string().ends_with(".costs.gz"); },
+      [&](fs::path const& f) { run_cost_graph(t, f, flops_per_byte); });
+}
+
+void run_generated(table& t) {
+  t.title("Generated graphs");
+  auto const run = [&](char const* name, bench::dag_maker made, std::uint32_t k,
+                       std::vector<reference> others) {
+    t.print(measured(made.finish(name), k, std::move(others)));
+  };
+  auto const slices = [](double value) { return std::vector<reference>{{value, "3 orders"}}; };
+  run("tfm_L24_H1", bench::transformer(24, 1), 8, {{502.09, "3 orders"}, {500.4, "ideals"}});
+  run("tfm_L64_H16", bench::transformer(64, 16), 8, slices(1308.5));
+  run("tfm_L64_H16", bench::transformer(64, 16), 32, slices(331.8));
+  auto training = bench::transformer(32, 16);
+  training.mirror();
+  run("tfm_train_L32_H16", training, 8, slices(2439.9));
+  run("resnet_b50", bench::resnet(50), 8, {{130.42, "ideals"}});
+  run("resnet_10k", bench::resnet(1200), 8, slices(2904.4));
+  run("inception_3k", bench::inception(100), 8, slices(984.96));
+  run("inception_30k", bench::inception(1000), 8, slices(10120));
+  run("unet_6x4", bench::unet(6, 4), 8, slices(153.59));
+  run("unet_6x200", bench::unet(6, 200), 8, slices(7032));
+  run("unet_6x200", bench::unet(6, 200), 32, slices(1766.9));
+  run("moe_32x64", bench::experts(32, 64), 8, slices(775.7));
+  run("layered_10k", bench::layered(10'000, 32, 3), 8, slices(2110.1));
+  run("layered_100k", bench::layered(100'000, 64, 3), 8, {{20635, "without transfers"}});
+  run("layered_1M", bench::layered(1'000'000, 256, 3), 8, {{210450, "dagP"}});
+  run("tfm_L512_H64", bench::transformer(512, 64), 8, {{10359, "without transfers"}});
+  run("tfm_1M", bench::transformer(2500, 40), 8, {{51845, "dagP"}});
+  run("tfm_1M", bench::transformer(2500, 40), 64, {});
+  run("unet_1M", bench::unet(6, 10'300), 8, {});
+  run("chain_1M", bench::chain(1'000'000), 8, {});
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  auto output = style::markdown;
+  double flops_per_byte = 10'000;
+  std::vector<fs::path> folders;
+  for (int i = 1; i < count; ++i) {
+    std::string_view const a = arguments[i];
+    if (a == "--csv")
+      output = style::csv;
+    else if (a == "--json")
+      output = style::json;
+    else if (a == "--flops-per-byte" && i + 1 < count)
+      flops_per_byte = std::strtod(arguments[++i], nullptr);
+    else if (!a.starts_with("-") && fs::is_directory(a))
+      folders.emplace_back(a);
+    else
+      return std::fprintf(stderr,
+                          "usage: bench_balance [--csv | --json] [--flops-per-byte F] [FOLDER ...]\n"),
+             2;
+  }
+  table t(output);
+  bool const own = folders.empty();
+  if (own)
+    folders = {fs::path(CLEAVE_SOURCE_DIR) / "bench/data",
+               fs::path(CLEAVE_SOURCE_DIR) / "tests/models/costs"};
+  for (auto const& folder : folders) run_folder(t, folder, flops_per_byte);
+  if (own) run_generated(t);
+  t.end();
+}
