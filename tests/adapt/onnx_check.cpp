@@ -177,6 +177,13 @@ spoiling const spoilings[] = {
      }},
     {"a graph that claims to be an int", attribute, "then_branch",
      [](proto& m) { nth_node(m, 1).mutable_attribute(0)->set_type(onnx::AttributeProto::INT); }},
+    {"an untyped attribute with a tensor and a graph", attribute, "both",
+     [](proto& m) {
+       auto& a = *nth_node(m, 0).add_attribute();
+       a.set_name("both");
+       a.mutable_t();
+       a.mutable_g();
+     }},
     {"a tensor attribute without a tensor", attribute, "value",
      [](proto& m) {
        nth_node(m, 0).add_attribute()->set_name("value");

@@ -2,6 +2,7 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
+#include <cstddef>
 #include <optional>
 #include <set>
 #include <string>
@@ -42,7 +43,9 @@ inline std::optional<onnx_fault> find_attribute_fault(onnx::AttributeProto const
                                   {proto::GRAPHS, !a.graphs().empty()},
                                   {proto::SPARSE_TENSORS, !a.sparse_tensors().empty()},
                                   {proto::TYPE_PROTOS, !a.type_protos().empty()}};
+  std::size_t present = 0;
   for (auto const& f : fields) {
+    present += f.present;
     bool const list = f.type == proto::TENSORS || f.type == proto::GRAPHS ||
                       f.type == proto::SPARSE_TENSORS || f.type == proto::TYPE_PROTOS;
     bool const promised = a.type() == f.type;
@@ -51,6 +54,7 @@ inline std::optional<onnx_fault> find_attribute_fault(onnx::AttributeProto const
     if (f.present && !promised && a.type() != proto::UNDEFINED)
       return fault(" has a value that is not of the type it claims; export the model again");
   }
+  if (present > 1) return fault(" has several values; export the model again");
   auto const tensor_fault = [&](auto const& t, std::string const& name) {
     auto f = find_tensor_fault(t, "the tensor in " + what, name);
     if (f) f->names.push_back(a.name());
