@@ -62,9 +62,10 @@ class label_numbering {
 template <dataflow_graph Graph, class F>
   requires std::invocable<F&, node_t<Graph>>
 auto assign(Graph const& g, F f) {
-  label_numbering<label_t<std::invoke_result_t<F&, node_t<Graph>>>> known;
-  labelled_partition<label_t<std::invoke_result_t<F&, node_t<Graph>>>> p;
-  for (auto n : g.nodes()) p.of.push_back(part_id{known.insert(f(n))});
+  using label = label_t<std::invoke_result_t<F&, node_t<Graph>>>;
+  label_numbering<label> known;
+  labelled_partition<label> p;
+  for (auto n : g.nodes()) p.of.push_back(part_id{known.insert(label(f(n)))});
   p.label = std::move(known).labels();
   p.parts = static_cast<std::uint32_t>(p.label.size());
   return p;
@@ -74,9 +75,10 @@ auto assign(Graph const& g, F f) {
 template <std::unsigned_integral Index, class F>
   requires std::invocable<F&, std::size_t>
 auto assign(basic_dense<Index> const& g, F f) {
-  label_numbering<label_t<std::invoke_result_t<F&, std::size_t>>> known;
-  labelled_partition<label_t<std::invoke_result_t<F&, std::size_t>>> p;
-  for (std::size_t n = 0; n < g.nodes(); ++n) p.of.push_back(part_id{known.insert(f(n))});
+  using label = label_t<std::invoke_result_t<F&, std::size_t>>;
+  label_numbering<label> known;
+  labelled_partition<label> p;
+  for (std::size_t n = 0; n < g.nodes(); ++n) p.of.push_back(part_id{known.insert(label(f(n)))});
   p.label = std::move(known).labels();
   p.parts = static_cast<std::uint32_t>(p.label.size());
   return p;
