@@ -25,7 +25,8 @@ static_assert(aliasing_graph<archetype::aliasing> && !replicating_graph<archetyp
 static_assert(replicating_graph<archetype::replicating> && !bounded_graph<archetype::replicating>);
 static_assert(bounded_graph<archetype::bounded> && !nested_graph<archetype::bounded>);
 static_assert(nested_graph<archetype::nested> && !effectful_graph<archetype::nested>);
-static_assert(effectful_graph<archetype::effectful> && !named_graph<archetype::effectful>);
+static_assert(effectful_graph<archetype::effectful> && !accompanied_graph<archetype::effectful>);
+static_assert(accompanied_graph<archetype::accompanied> && !named_graph<archetype::accompanied>);
 static_assert(named_graph<archetype::named> && !hierarchical_graph<archetype::named>);
 static_assert(hierarchical_graph<archetype::hierarchical>);
 static_assert(!dataflow_graph<int> && !dataflow_graph<archetype::node>);
@@ -37,7 +38,7 @@ static_assert(stateful_graph<module_graph> && tied_graph<module_graph> && effect
 TEST_CASE_TEMPLATE("snapshot: asks no more than the rung that it reads", Graph, archetype::graph,
                    archetype::results_graph, archetype::weighted, archetype::sized, archetype::function,
                    archetype::stateful, archetype::tied, archetype::replicating, archetype::bounded,
-                   archetype::effectful, archetype::named, archetype::hierarchical) {
+                   archetype::effectful, archetype::accompanied, archetype::named, archetype::hierarchical) {
   Graph const g;
   CHECK_FALSE(find_adapter_fault(g));
   CHECK_FALSE(find_cycle(g));
@@ -46,6 +47,7 @@ TEST_CASE_TEMPLATE("snapshot: asks no more than the rung that it reads", Graph, 
   CHECK(s.nodes() == 2);
   CHECK(s.weight.size() == (weighted_graph<Graph> ? 2 : 0));
   CHECK(s.bytes.size() == (sized_graph<Graph> ? s.values() : 0));
+  CHECK(s.companions.rows() == (accompanied_graph<Graph> ? s.values() : 0));
   CHECK(s.name.rows() == (named_graph<Graph> ? 2 : 0));
   CHECK(s.storage.size() == (tied_graph<Graph> ? s.values() : 0));
 }

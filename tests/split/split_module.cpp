@@ -222,6 +222,77 @@ TEST_CASE("split_module: whole and pieces give the same, and the user's graph st
   CHECK(cycles > 100);
 }
 
+TEST_CASE(
+    "split_module: a piece knows every symbol of what it is given, or the value is named that has one too "
+    "many") {
+  testing::rng random(5);
+  std::size_t cuts = 0, unbound = 0;
+  for (int round = 0; round < 2000; ++round) {
+    auto const g = testing::random_module_graph(random, 1 + random.below(15), 1 + random.below(3));
+    auto const part_of = [&](module_node const&) { return std::to_string(random.below(3)); };
+    symbol_binders const binders(g);
+    try {
+      auto const r = split_module(g, part_of, random_options(random));
+      ++cuts;
+      CHECK(value_of(g, g.inputs().size()) == value_of(r.outer, g.inputs().size()));
+      for (auto const& piece : r.submodules)
+        for (auto const v : piece.inputs)
+          for (auto const& symbol : g[v].symbols) {
+            auto const binder = binders.find(symbol);
+            REQUIRE(binder);
+            std::ptrdiff_t known = 0;
+            for (auto const* list : {&piece.inputs, &piece.nodes, &piece.own_attributes})
+              known += std::ranges::count(*list, *binder);
+            CHECK(known == 1);
+          }
+    } catch (unbound_symbol_error const& e) {
+      ++unbound;
+      CHECK_FALSE(binders.find(e.symbol));
+      CHECK(std::ranges::count(g[e.witness.first].symbols, e.symbol) == 1);
+      auto const read = g.operands(e.witness.second);
+      CHECK(std::ranges::find(read, e.witness.first) != read.end());
+    } catch (partition_error const&) {
+    }
+  }
+  CHECK(cuts > 200);
+  CHECK(unbound > 200);
+}
+
+TEST_CASE(
+    "split_module: a symbol that is bound after its use goes to the reader, unless the reader's part binds "
+    "it") {
+  module_graph g;
+  auto const x = g.add(node(node_kind::placeholder, "x"));
+  auto sized = node(node_kind::call_function, "nonzero", {node_argument(x)});
+  sized.symbols = {"u0"};
+  auto const v = g.add(sized);
+  g.add(node(node_kind::call_function, "f", {node_argument(v)}));
+  auto size = node(node_kind::call_function, "size", {node_argument(v)});
+  size.binds = "u0";
+  size.symbols = {"u0"};
+  auto const late = g.add(size);
+  auto const there = split_module(g, by_name({{"nonzero", "0"}, {"f", "1"}, {"size", "0"}}));
+  CHECK(there.submodules[0].outputs == std::vector{v, late});
+  CHECK(there.submodules[1].inputs == std::vector{v, late});
+  auto const here = split_module(g, by_name({{"nonzero", "0"}, {"f", "1"}, {"size", "1"}}));
+  CHECK(here.submodules[1].inputs == std::vector{v});
+  auto const simple = split_module_simple(g, by_name({{"nonzero", "0"}, {"f", "1"}, {"size", "0"}}));
+  CHECK(simple.submodules[1].inputs == std::vector{v});
+}
+
+TEST_CASE("split_module_simple: an attribute may have a part, and order of first appearance is asked for") {
+  module_graph g;
+  g.add_attribute({"w", module_attribute::kind::tensor, {}, nullptr, {}, {}});
+  auto const x = g.add(node(node_kind::placeholder, "x"));
+  auto const w = g.add(node(node_kind::get_attr, "w"));
+  g.add(node(node_kind::call_function, "f", {node_argument(x), node_argument(w)}));
+  CHECK(split_module_simple(g, by_name({{"f", "0"}})).submodules[0].inputs == std::vector{x, w});
+  auto const own = split_module_simple(g, by_name({{"f", "0"}, {"w", "0"}}));
+  CHECK(own.submodules[0].inputs == std::vector{x});
+  CHECK(own.submodules[0].nodes == std::vector<position>{1, 2});
+  CHECK(own.outer.state().empty());
+}
+
 TEST_CASE("split_module: pieces joined again give what the original gives, with each of its calls once") {
   testing::rng random(4);
   for (int round = 0; round < 1000; ++round) {

@@ -158,6 +158,11 @@ struct effectful : results_graph {
     return once<node>(n == node(2) ? std::vector{node(1)} : std::vector<node>());
   }
 };
+struct accompanied : results_graph {
+  once<value> companions(value v) const {
+    return once<value>(v == value(10) ? std::vector{value(9)} : std::vector<value>());
+  }
+};
 struct named : results_graph {
   text name(node) const { return {}; }
 };

@@ -13,8 +13,9 @@ namespace cleave::testing {
 
 /// A random module_graph: placeholders, tensor and module attributes (some read twice, some dead), calls of
 /// all kinds with nested and keyword operands, tuples taken apart, module paths that differ only in `.` and
-/// `_`, an output of any nesting.
-inline module_graph random_module_graph(rng& random, std::size_t calls) {
+/// `_`, an output of any nesting; with `symbols` also shapes in that many symbols, bound early, late or
+/// nowhere.
+inline module_graph random_module_graph(rng& random, std::size_t calls, std::size_t symbols = 0) {
   using enum node_kind;
   using position = module_graph::position;
   module_graph g;
@@ -25,6 +26,9 @@ inline module_graph random_module_graph(rng& random, std::size_t calls) {
     n.kind = kind;
     n.name = "n" + std::to_string(made++);
     n.target = std::move(target);
+    for (std::size_t i = 0; i < symbols; ++i)
+      if (random.one_in(4)) n.symbols.push_back("s" + std::to_string(i));
+    if (symbols > 0 && random.one_in(3)) n.symbols = {n.binds = "s" + std::to_string(random.below(symbols))};
     return n;
   };
   auto const any = [&] { return values[random.below(values.size())]; };

@@ -144,6 +144,13 @@ concept effectful_graph = dataflow_graph<Graph> && requires(Graph const& g, node
   { g.after(n) } -> range_of<node_t<Graph>>;
 };
 
+/// - `g.companions(v)`  values that go wherever `v` goes although nobody may read them there: the sizes that
+/// its shape is written in. What makes one may come after the readers of `v`.
+template <class Graph>
+concept accompanied_graph = dataflow_graph<Graph> && requires(Graph const& g, value_t<Graph> v) {
+  { g.companions(v) } -> range_of<value_t<Graph>>;
+};
+
 /// - `g.name(n)`  what messages call the node; may be empty, need not be unique.
 template <class Graph>
 concept named_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {

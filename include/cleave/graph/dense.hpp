@@ -27,6 +27,7 @@ struct basic_dense {
   csr<Index> operands;  ///< of a node: values, in argument order, then what its bodies capture
   csr<Index> results;   ///< of a node: values, in order, numbered consecutively
   csr<Index> after;     ///< of a node: nodes that it must follow although no value says so
+  csr<Index> companions;  ///< of a value: values that a stage which is given it is given too
   csr<Index> users;     ///< of a value: nodes that read it, each once, in order
 
   std::vector<Index> producer;                ///< of a value: its node, or none

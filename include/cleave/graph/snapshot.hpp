@@ -48,6 +48,7 @@ class snapshot_builder {
     for (auto n : g_.nodes()) read_node(n);
     if constexpr (function_graph<Graph>)
       for (auto v : g_.outputs()) s_.outputs.push_back(use(v));
+    if constexpr (accompanied_graph<Graph>) read_companions();
     list_users();
     if constexpr (!function_graph<Graph>) infer_arguments();
     settle_replicable();
@@ -204,6 +205,13 @@ class snapshot_builder {
   Index use(value const& v) {
     Index const k = slot(v);
     return s_.latest[k] == none<Index> ? make(v, k, none<Index>) : s_.latest[k];
+  }
+
+  void read_companions() {
+    for (Index v = 0; v < s_.values(); ++v) {  // grows where a companion is seen for the first time
+      for (auto c : g_.companions(s_.value[v])) s_.companions.add(use(c));
+      s_.companions.close();
+    }
   }
 
   void list_users() {  // by counting: how many first, then who

@@ -78,21 +78,29 @@ class plan_maker {
     }
   }
 
-  /// What stage `to` reads and does not make: its inputs, its state, and who sends them.
+  /// What stage `to` reads and does not make, each value followed by its companions: its inputs, its state,
+  /// and who sends them.
   void receive(stage_id to, std::vector<Index>& seen) {
+    for (Index const n : plan_.stages[index(to)].nodes)
+      for (Index const v : s_.operands[n]) {
+        if (!take(v, to, seen)) continue;
+        for (Index const c : s_.companions[v]) take(c, to, seen);
+      }
+  }
+
+  /// Whether `v` is new to stage `to` and comes from outside; then it is taken in.
+  bool take(Index v, stage_id to, std::vector<Index>& seen) {
     auto& here = plan_.stages[index(to)];
     auto const elsewhere = [&](Index m) { return index(part_[m]) != index(to); };
-    for (Index const n : here.nodes)
-      for (Index const v : s_.operands[n]) {
-        Index const m = s_.producer[v];
-        if (m != none<Index> && (s_.replicable[m] || !elsewhere(m))) continue;
-        if (std::exchange(seen[v], static_cast<Index>(index(to))) == index(to)) continue;
-        bool const held = s_.from[v] == source::state || s_.from[v] == source::constant;
-        (held ? here.state : here.inputs).push_back(v);
-        if (m != none<Index>) send(plan_.transfers, v, to);
-        if (Index const last = s_.latest[s_.slot[v]]; held && last != v && elsewhere(s_.producer[last]))
-          send(plan_.updates, last, to);
-      }
+    Index const m = s_.producer[v];
+    if (m != none<Index> && (s_.replicable[m] || !elsewhere(m))) return false;
+    if (std::exchange(seen[v], static_cast<Index>(index(to))) == index(to)) return false;
+    bool const held = s_.from[v] == source::state || s_.from[v] == source::constant;
+    (held ? here.state : here.inputs).push_back(v);
+    if (m != none<Index>) send(plan_.transfers, v, to);
+    if (Index const last = s_.latest[s_.slot[v]]; held && last != v && elsewhere(s_.producer[last]))
+      send(plan_.updates, last, to);
+    return true;
   }
 
   void send(std::vector<basic_transfer<Index>>& list, Index v, stage_id to) {
@@ -112,10 +120,17 @@ class plan_maker {
     auto const give_once = [&](Index v) {
       if (s_.producer[v] != none<Index> && std::exchange(leaves_[v], 0)) give(v);
     };
+    auto const crosses = [&](Index v, std::size_t reader) {
+      Index const m = s_.producer[v];
+      return m == none<Index> || (!s_.replicable[m] && part_[m] != part_[reader]);
+    };
     for (std::size_t n = 0; n < s_.nodes(); ++n)
-      for (Index const v : s_.operands[n])
-        if (Index const m = s_.producer[v]; m != none<Index> && !s_.replicable[m] && part_[m] != part_[n])
-          give_once(v);
+      for (Index const v : s_.operands[n]) {
+        if (!crosses(v, n)) continue;
+        give_once(v);
+        for (Index const c : s_.companions[v])
+          if (crosses(c, n)) give_once(c);
+      }
     for (Index const v : s_.outputs) give_once(v);
     for (auto const& u : plan_.updates) give_once(u.value);
   }

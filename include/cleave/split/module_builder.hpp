@@ -82,6 +82,7 @@ class module_builder {
     for (auto& k : n.kwargs) k.value = with_nodes(std::move(k.value), lookup);
     std::string const path = n.target;
     if (n.kind == node_kind::call_module) n.target = attribute(path, flat(path));
+    if (n.kind == node_kind::get_attr) n.target = attribute(path, path);
     n.name = names_.take(options_.nodes == node_naming::original ? n.name : name_candidate(n.kind, path));
     return {made_[v] = piece_.add(std::move(n))};
   }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/module_graph.hpp"
+
+namespace cleave {
+
+/// Which symbols a piece is given beside a value whose shape they are in: all, and one that nothing binds is
+/// an error; or those that are bound before the node that reads the value.
+enum class symbol_rule : std::uint8_t { closed, bound_before_use };
+
+/// The node that binds each symbol of a graph: the first that is that symbol.
+class symbol_binders {
+ public:
+  using position = module_graph::position;
+
+  explicit symbol_binders(module_graph const& g) : g_(&g) {
+    for (position n = 0; n < g.list().size(); ++n)
+      if (!g[n].binds.empty() && g[n].kind != node_kind::output) binder_.try_emplace(g[n].binds, n);
+  }
+
+  std::optional<position> find(std::string const& symbol) const {
+    auto const at = binder_.find(symbol);
+    return at == binder_.end() ? std::nullopt : std::optional(at->second);
+  }
+  /// What binds the symbols of `v`, in their order, `v` itself apart; symbols that nothing binds are left
+  /// out.
+  std::vector<position> of(position v) const {
+    std::vector<position> binders;
+    for (auto const& symbol : (*g_)[v].symbols)
+      if (auto const n = find(symbol); n && *n != v) binders.push_back(*n);
+    return binders;
+  }
+
+ private:
+  module_graph const* g_;
+  std::unordered_map<std::string, position> binder_;
+};
+
+/// A module_graph as split_module cuts it: its nodes are what has a part; other tensor attributes are passed
+/// like inputs, other module attributes are state; symbols go along with the values whose shapes they are in.
+class module_call_graph {
+ public:
+  using position = module_graph::position;
+
+  explicit module_call_graph(module_graph const& g)
+      : module_call_graph(g, all_calls(g), symbol_rule::closed) {}
+
+  /// `part` says of each node its part, or `no_part`.
+  module_call_graph(module_graph const& g, std::vector<part_id> part, symbol_rule symbols)
+      : g_(&g), part_(std::move(part)), rule_(symbols), binders_(g) {
+    for (position n = 0; n < g.list().size(); ++n) {
+      if (part_[n] != no_part)
+        nodes_.push_back(n);
+      else if (g[n].kind == node_kind::placeholder)
+        inputs_.push_back(n);
+      else if (g[n].kind == node_kind::get_attr)
+        (is_module(n) ? state_ : inputs_).push_back(n);
+    }
+  }
+
+  std::span<position const> nodes() const { return nodes_; }
+  std::vector<position> operands(position n) const {
+    auto read = g_->operands(n);
+    if (rule_ == symbol_rule::closed) return read;
+    std::vector<position> with_symbols;
+    for (auto const v : read) {
+      with_symbols.push_back(v);
+      if (part_[v] == part_[n]) continue;
+      for (auto const binder : binders_.of(v))
+        if (binder < n) with_symbols.push_back(binder);
+    }
+    return with_symbols;
+  }
+  std::vector<position> companions(position v) const {
+    return rule_ == symbol_rule::closed ? binders_.of(v) : std::vector<position>();
+  }
+  std::span<position const> inputs() const { return inputs_; }
+  std::span<position const> state() const { return state_; }
+  std::vector<position> outputs() const { return g_->outputs(); }
+  std::vector<position> after(position n) const { return g_->after(n); }
+  std::string_view name(position n) const { return g_->name(n); }
+
+  symbol_binders const& binders() const { return binders_; }
+
+ private:
+  static std::vector<part_id> all_calls(module_graph const& g) {
+    std::vector<part_id> part(g.list().size(), no_part);
+    for (auto const n : g.nodes()) part[n] = part_id{0};
+    return part;
+  }
+  bool is_module(position n) const {
+    auto const* a = g_->find_attribute((*g_)[n].target);
+    return a && a->what == module_attribute::kind::module;
+  }
+
+  module_graph const* g_;
+  std::vector<part_id> part_;
+  symbol_rule rule_;
+  symbol_binders binders_;
+  std::vector<position> nodes_, inputs_, state_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "cleave/graph/argument.hpp"
+#include "cleave/graph/module_graph.hpp"
+#include "cleave/split/module_builder.hpp"
+#include "cleave/split/module_names.hpp"
+
+namespace cleave {
+
+/// Where the outer graph reads attributes: all at its front, dead ones too; or each before the first piece
+/// that takes it.
+enum class attribute_place : std::uint8_t { front, first_use };
+/// One piece of a split module_graph. Nodes and values are positions in the original.
+struct submodule {
+  std::string label;  ///< of its part, with the affix
+  std::string path;   ///< of the piece in the outer graph
+  std::shared_ptr<module_graph const> graph;
+  std::vector<module_graph::position> nodes, inputs, outputs;
+  std::vector<module_graph::position> own_attributes;  ///< module attributes, which nobody passes
+  std::vector<std::uint32_t> dependencies,
+      dependents;  ///< other pieces, in the order in which the graph first shows it
+};
+
+/// Writes the outer graph of a split; `split_module` is its one use.
+class outer_builder {
+ public:
+  using position = module_graph::position;
+
+  outer_builder(module_graph const& g, attribute_place attributes, module_builder_options const& options)
+      : g_(g), attributes_(attributes), options_(options), at_(g.list().size()) {}
+
+  module_graph build(std::vector<submodule> const& pieces, std::vector<std::uint32_t> const& order) {
+    bool const front = attributes_ == attribute_place::front || pieces.empty();
+    std::vector<char> inside(g_.list().size());  // of a node: a piece has it
+    for (auto const& piece : pieces)
+      for (auto const n : piece.nodes) inside[n] = 1;
+    for (position n = 0; n < g_.list().size(); ++n)
+      if (g_[n].kind == node_kind::placeholder || (front && g_[n].kind == node_kind::get_attr && !inside[n]))
+        copy(n);
+    for (auto const i : order) call(pieces[i]);
+    if (auto const output = g_.output()) give(*output);
+    register_attributes(pieces);
+    return std::move(outer_);
+  }
+
+ private:
+  position made(position n) {
+    if (!at_[n]) copy(n);  // an attribute that nobody has read yet
+    return *at_[n];
+  }
+
+  void copy(position v) {
+    module_node n = g_[v];
+    n.from = v;
+    bool const variadic = n.target.starts_with('*');
+    bool const keep = options_.nodes == node_naming::original && n.kind == node_kind::placeholder;
+    n.name = names_.take(name_candidate(n.kind, keep ? n.name : n.target));
+    if (keep && !variadic) n.target = g_[v].name;
+    at_[v] = outer_.add(std::move(n));
+  }
+
+  void call(submodule const& piece) {
+    module_node n;
+    n.kind = node_kind::call_module;
+    n.target = piece.path;
+    for (auto const v : piece.inputs) n.args.push_back(node_argument(made(v)));
+    n.name = names_.take(name_candidate(n.kind, n.target));
+    position const result = outer_.add(std::move(n));
+    if (piece.outputs.size() == 1 && options_.results == result_form::bare_if_single) {
+      at_[piece.outputs.front()] = result;
+      return;
+    }
+    for (std::size_t i = 0; i < piece.outputs.size(); ++i) {
+      module_node item;
+      item.target = "getitem";
+      item.args = {node_argument(result), {static_cast<std::int64_t>(i)}};
+      item.name = names_.take(item.target);
+      at_[piece.outputs[i]] = outer_.add(std::move(item));
+    }
+  }
+
+  void give(position output) {
+    module_node n = g_[output];
+    for (auto& a : n.args) a = with_nodes(std::move(a), [&](position v) { return made(v); });
+    for (auto& k : n.kwargs) k.value = with_nodes(std::move(k.value), [&](position v) { return made(v); });
+    n.after.clear();
+    n.name = names_.take("output");
+    outer_.add(std::move(n));
+  }
+
+  /// Paths with fewer dots first, in the order of the nodes that name them.
+  void register_attributes(std::vector<submodule> const& pieces) {
+    std::unordered_map<std::string_view, submodule const*> piece_at;
+    for (auto const& piece : pieces) piece_at[piece.path] = &piece;
+    std::vector<module_attribute> paths;
+    std::unordered_set<std::string> known;
+    for (auto const& n : outer_.list()) {
+      if ((n.kind != node_kind::get_attr && n.kind != node_kind::call_module) ||
+          !known.insert(n.target).second)
+        continue;
+      if (n.kind == node_kind::get_attr) {
+        paths.push_back(*g_.find_attribute(n.target));
+        if (paths.back().original.empty()) paths.back().original = n.target;
+      } else {
+        paths.push_back({n.target, module_attribute::kind::module, {}, piece_at.at(n.target)->graph, {}, {}});
+      }
+    }
+    std::vector<std::pair<std::ptrdiff_t, std::size_t>> by_dots;
+    for (std::size_t i = 0; i < paths.size(); ++i)
+      by_dots.emplace_back(std::ranges::count(paths[i].path, '.'), i);
+    std::ranges::sort(by_dots);
+    for (auto const& [dots, i] : by_dots) outer_.add_attribute(std::move(paths[i]));
+  }
+
+  module_graph const& g_;
+  attribute_place attributes_;
+  module_builder_options options_;
+  module_graph outer_;
+  module_names names_;
+  std::vector<std::optional<position>> at_;  // of a node of the original: where the outer graph has its value
+};
+
+}  // namespace cleave
