@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Runs the stages of a model as a pipeline with onnxruntime, and the whole beside them.
 
-    run_onnx.py MODEL.onnx FOLDER [--microbatches 8] [--out RUN.json] [--tolerance 0]
+    run_onnx.py MODEL.onnx FOLDER [--inputs INPUTS.json] [--microbatches 8] [--out RUN.json] [--tolerance 0]
 
 FOLDER holds stage_0.onnx, stage_1.onnx, …, values are wired by name. Each stage has a thread of its own; between two stages
 at most `--capacity` microbatches wait. Inputs are pseudo-random, a different draw for each microbatch, shaped by the sidecar
-MODEL.json where there is one (its first run), else by the model's own declarations (an unknown dimension is 1).
+MODEL.json where there is one (its first run), else by the model's own declarations (an unknown dimension is 1). INPUTS.json has
+them instead: a list for each microbatch, of inputs as sidecars describe them.
 
 Prints one JSON object, to --out where given, times in seconds since the pipeline began:
 
@@ -15,8 +16,11 @@ Prints one JSON object, to --out where given, times in seconds since the pipelin
 
 Exit status: 0 if no output differs by more than the tolerance, 1 if one does, 2 if the model cannot be run. Needs onnxruntime and numpy.
 """
-import argparse, json, pathlib, queue, re, sys, threading, time
+import argparse, gzip, json, pathlib, queue, re, sys, threading, time
 import numpy as np, onnxruntime as ort
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "models"))
+from verify_stages import fill
 
 DTYPE = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(int64)": np.int64,
          "tensor(int32)": np.int32, "tensor(int8)": np.int8, "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_}
@@ -27,7 +31,8 @@ def session(path):
     o.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL  # fusions differ between whole and stages
     o.intra_op_num_threads = o.inter_op_num_threads = 1
     o.log_severity_level = 4
-    return ort.InferenceSession(str(path), o, providers=["CPUExecutionProvider"])
+    model = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else str(path)
+    return ort.InferenceSession(model, o, providers=["CPUExecutionProvider"])
 
 
 def stage_files(folder):
@@ -97,6 +102,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("model", type=pathlib.Path)
     ap.add_argument("folder", type=pathlib.Path)
+    ap.add_argument("--inputs", type=pathlib.Path)
     ap.add_argument("--microbatches", type=int, default=8)
     ap.add_argument("--capacity", type=int, default=1)
     ap.add_argument("--tolerance", type=float, default=0)
@@ -105,7 +111,10 @@ def main():
     try:
         whole = session(args.model)
         stages = [session(p) for p in stage_files(args.folder)]
-        batches = [inputs_of(whole, args.model, b) for b in range(args.microbatches)]
+        if args.inputs:
+            batches = [{s["name"]: fill(s) for s in specs} for specs in json.loads(args.inputs.read_text())]
+        else:
+            batches = [inputs_of(whole, args.model, b) for b in range(args.microbatches)]
         run(whole, batches[0])  # both are warm before the clock runs
         pipeline(stages, batches[:1], args.capacity)
         start = time.perf_counter()
@@ -117,7 +126,7 @@ def main():
         return 2
     # an output that is an initializer comes from no stage: whoever runs the stages has it
     worst = max((difference(v, have[k]) for want, have in zip(wanted, made) for k, v in want.items() if k in have), default=0.0)
-    report = {"engine": "onnxruntime " + ort.__version__, "stages": len(stages), "microbatches": args.microbatches,
+    report = {"engine": "onnxruntime " + ort.__version__, "stages": len(stages), "microbatches": len(batches),
               "largest_difference": worst, "whole_seconds": whole_seconds, "pipeline_seconds": pipeline_seconds, "bars": bars}
     text = json.dumps(report)
     args.out.write_text(text) if args.out else print(text)

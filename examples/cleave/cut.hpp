@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cleave/adapt/onnx/stages.hpp>
+#include <cleave/io/quotient.hpp>
+#include <cleave/io/report.hpp>
+#include <cleave/io/units.hpp>
+#include <cleave/partition/balance.hpp>
+#include <cleave/split/split.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "describe.hpp"
+#include "model.hpp"
+#include "options.hpp"
+
+namespace tool {
+
+/// What a user may ask of a cut.
+struct cut_options {
+  std::uint32_t stages = 4;
+  std::vector<std::size_t> memory{};  ///< one for all, or one a stage
+  std::vector<double> speed{};
+  double flops_per_byte = 5;
+};
+
+inline void add_cut_options(command& c, cut_options& to) {
+  auto const size = [](std::string_view text) { return cleave::parse_bytes(text); };
+  auto const ratio = [](std::string_view text) {
+    double x = 0;
+    return read_number(text, x, 1e-9, 1e9) ? std::optional(x) : std::nullopt;
+  };
+  auto& list = c.options;
+  list.push_back({"-k", "--stages", "N", "a whole number from 1 to 65535", "how many stages (4)",
+                  [&to](auto text) { return read_number(text, to.stages, 1u, 65535u); }});
+  list.push_back({"", "--memory", "SIZE[,SIZE...]", "a size as in 2GiB, or one for each stage",
+                  "most that a stage may hold of weights",
+                  [&to, size](auto text) { return read_list(text, to.memory, size); }});
+  list.push_back({"", "--speed", "X[,X...]", "a number above 0, or one for each stage",
+                  "how fast a stage computes (1)",
+                  [&to, ratio](auto text) { return read_list(text, to.speed, ratio); }});
+  list.push_back({"", "--flops-per-byte", "R", "a number from 0",
+                  "operations that moving a byte between stages is worth (5)",
+                  [&to](auto text) { return read_number(text, to.flops_per_byte, 0.0, 1e12); }});
+}
+
+/// A model, balanced and cut. It refers to the model's graph.
+struct cut {
+  cleave::balanced_partition parts;
+  cleave::onnx_staged stages;
+  cleave::quotient boxes;
+  cleave::onnx_notes notes;
+};
+
+/// \throws cleave::infeasible_error where memory does not suffice.
+inline cut cut_model(model const& m, cut_options const& options, progress const& doing) {
+  doing("balancing");
+  auto const one_or_each = [&](auto const& list, char const* what) {
+    if (list.size() > 1 && list.size() != options.stages)
+      throw usage_error(std::string(what) + " takes 1 or " + std::to_string(options.stages) +
+                        " values, not " + std::to_string(list.size()));
+    using each = cleave::per_stage<std::ranges::range_value_t<decltype(list)>>;
+    return list.size() == 1 ? each(list.front()) : each(list);
+  };
+  auto s = cleave::snapshot_of(m.graph);
+  auto parts = cleave::balance(s, options.stages,
+                               {.cost_per_byte = options.flops_per_byte / cleave::onnx_rates{}.flops,
+                                .memory = one_or_each(options.memory, "--memory"),
+                                .speed = one_or_each(options.speed, "--speed")});
+  doing("cutting");
+  auto plan = cleave::make_plan(s, parts);
+  auto boxes = cleave::quotient_of(s, plan);
+  for (std::size_t i = 0; i < boxes.stages.size();
+       ++i)  // 0 bytes are unknown to it, and right for an empty tensor
+    for (auto const v : plan.stages[i].state)
+      if (auto const* t = m.graph.tensor(s.value[v]); t != nullptr && std::ranges::count(t->dims(), 0) > 0)
+        boxes.stages[i].state.unknown -= boxes.stages[i].state.unknown > 0;
+  cleave::onnx_staged stages(m.graph, std::move(s), std::move(plan));
+  auto notes = cleave::notes_of(stages);
+  return {std::move(parts), std::move(stages), std::move(boxes), std::move(notes)};
+}
+
+inline std::string seconds_text(double s) { return cleave::amount_text(s, "s"); }
+
+/// How near the optimum a cut is, as a sentence.
+inline std::string certificate_of(cut const& c) {
+  auto const gap = c.parts.gap();
+  return "largest load (cost and transfer) " + seconds_text(c.parts.bottleneck) + "; no cut into " +
+         plural(c.parts.parts, "stage") + " can be below " + seconds_text(c.parts.bound) + ": " +
+         (gap == 0       ? "optimal"
+          : gap < 0.0005 ? "less than 0.1\u00a0% above the optimum"
+                         : "at most " + cleave::percent_text(gap) + " above the optimum");
+}
+
+/// The stages as a table.
+inline std::string table_of(cut const& c) {
+  if (c.stages.size() == 0) return "  no node is left to place: there is nothing to cut\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"stage", "nodes", "cost", "of ideal", "weights", "bytes in", "bytes out", "load"}};
+  double total = 0;
+  for (auto const& box : c.boxes.stages) total += box.cost;
+  auto const ideal = total / static_cast<double>(c.boxes.stages.size());
+  for (std::size_t i = 0; i < c.boxes.stages.size(); ++i) {
+    auto const& box = c.boxes.stages[i];
+    rows.push_back({std::to_string(i), cleave::count_text(box.nodes), seconds_text(box.cost),
+                    cleave::percent_text(ideal > 0 ? box.cost / ideal : 1), cleave::bytes_text(box.state),
+                    cleave::bytes_text(box.in), cleave::bytes_text(box.out), seconds_text(c.parts.loads[i])});
+  }
+  return table_text(rows) + "  " + certificate_of(c) + "\n";
+}
+
+/// Weights that several stages hold; constants that a Constant node made are none.
+inline std::vector<cleave::onnx_notes::tie> ties_of(model const& m, cut const& c) {
+  auto ties = c.notes.ties;
+  std::erase_if(ties, [&](auto const& t) { return m.graph.scopes().values[t.storage].tensor == nullptr; });
+  return ties;
+}
+
+/// What else there is to say of a cut, a line each.
+inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::uint32_t asked) {
+  std::vector<std::string> lines;
+  auto const names = [&](auto const& values) {
+    return first_of(values, 4, [&](auto v) { return cleave::quoted(m.graph.name_of(v)); });
+  };
+  if (c.parts.parts < asked && c.parts.parts > 0)
+    lines.push_back("only " + plural(c.parts.parts, "stage") + " instead of " + std::to_string(asked) +
+                    ": the model has " + plural(m.graph.nodes().size(), "node") + " to place");
+  if (!c.notes.unpriced.empty())
+    lines.push_back("of unknown size, therefore taken as free: " + names(c.notes.unpriced) +
+                    " (--dim or --shape tells)");
+  auto const tie_text = [&](cleave::onnx_notes::tie const& t) {
+    return cleave::quoted(m.graph.name_of(t.storage)) + " in " +
+           first_of(t.stages, 8, [](auto i) { return std::to_string(index(i)); });
+  };
+  if (auto const ties = ties_of(m, c); !ties.empty())
+    lines.push_back("weights in several stages, which training must keep equal: " +
+                    first_of(ties, 3, tie_text));
+  if (!c.notes.passed.empty())
+    lines.push_back("outputs that no stage makes, the caller has them: " + names(c.notes.passed));
+  if (!c.notes.dead.empty())
+    lines.push_back(plural(c.notes.dead.size(), "node") + " left out, which no output needs");
+  if (!c.notes.external.empty())
+    lines.push_back("weights outside the file, to be put beside the stages: " +
+                    std::to_string(c.notes.external.size()) + " files");
+  return lines;
+}
+
+/// The report but for the run.
+inline cleave::report report_of(model const& m, cut const& c, std::vector<fs::path> const& files) {
+  cleave::report r;
+  r.title = m.path.filename().string();
+  r.facts = facts_of(m);
+  r.cut = c.boxes;
+  r.cost_unit = "s";
+  for (auto const& f : files) r.files.push_back(f.filename().string());
+  r.balance = cleave::report_balance{"cost and transfer", c.parts.loads, c.parts.bound};
+  return r;
+}
+
+}  // namespace tool

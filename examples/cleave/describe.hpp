@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cleave/core/printable.hpp>
+#include <cleave/io/report_data.hpp>
+#include <cleave/io/units.hpp>
+#include <cstddef>
+#include <map>
+#include <ranges>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model.hpp"
+
+namespace tool {
+
+/// `1 node`, `7 nodes`; `1 microbatch`, `8 microbatches`.
+inline std::string plural(std::size_t n, std::string const& what) {
+  return cleave::count_text(n) + " " + what + (n == 1 ? "" : what.ends_with("ch") ? "es" : "s");
+}
+
+/// `a, b, c and 4 more`: the first `most` of `items`, each as `show` says.
+template <class Items, class Show>
+std::string first_of(Items const& items, std::size_t most, Show show) {
+  std::string text;
+  std::size_t shown = 0;
+  for (auto const& item : items) {
+    if (shown == most) break;
+    text += (shown++ > 0 ? ", " : "") + show(item);
+  }
+  auto const rest = static_cast<std::size_t>(std::ranges::distance(items)) - shown;
+  return text + (rest > 0 ? " and " + std::to_string(rest) + " more" : "");
+}
+
+/// `57 Conv, 57 Relu, 13 MaxPool and 4 more`, the most frequent first.
+inline std::string frequencies_text(std::map<std::string, std::size_t> const& counts, std::size_t most) {
+  std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
+  std::ranges::stable_sort(sorted, [](auto const& a, auto const& b) { return a.second > b.second; });
+  return first_of(sorted, most, [](auto const& s) {
+    return std::to_string(s.second) + " " + cleave::printable(s.first, 40);
+  });
+}
+
+/// `image float32 1x3x64x64`
+inline std::string value_text(model const& m, cleave::onnx_graph::value v) {
+  auto const* type = m.types.priced(m.graph.name_of(v));
+  return cleave::printable(m.graph.name_of(v), 40) + " " +
+         (type == nullptr ? "of unknown type" : cleave::printable(cleave::onnx_spelling(*type)));
+}
+
+/// What a model is, in a few lines.
+inline std::string description_of(model const& m) {
+  auto const s = summary_of(m);
+  auto const& p = *m.proto;
+  std::string text;
+  auto const line = [&](std::string const& label, std::string const& rest) {
+    text += "  " + label + std::string(10 - label.size(), ' ') + rest + "\n";
+  };
+  auto const values = [&](auto const& list) {
+    return first_of(list, 4, [&](auto v) { return value_text(m, v); });
+  };
+  auto const opset = [](auto const& o) {
+    return (o.domain().empty() ? "" : cleave::printable(o.domain(), 40) + " ") + std::to_string(o.version());
+  };
+  auto const producer = p.producer_name() + (p.producer_version().empty() ? "" : " " + p.producer_version());
+  line("file", cleave::bytes_text(m.file_bytes) + ", opset " + first_of(p.opset_import(), 4, opset) +
+                   ", IR version " + std::to_string(p.ir_version()) +
+                   (producer.empty() ? "" : ", from " + cleave::printable(producer, 60)));
+  line("nodes", cleave::count_text(m.graph.file_nodes()) +
+                    (s.operators.empty() ? "" : ": " + frequencies_text(s.operators, 5)));
+  if (m.graph.nodes().size() < m.graph.file_nodes())
+    line("to place",
+         plural(m.graph.nodes().size(), "node") + "; the others are constants or reach no output");
+  line("weights", plural(s.parameters, "parameter") + " in " + plural(s.weights, "tensor") + ", " +
+                      cleave::bytes_text(s.weight_bytes));
+  line("inputs", values(m.graph.inputs()));
+  line("outputs", values(m.graph.outputs()));
+  line("shapes", s.unsized == 0 ? "all " + cleave::count_text(s.made) + " known"
+                                : cleave::count_text(s.made - s.unsized) + " of " +
+                                      cleave::count_text(s.made) + " known");
+  line("work", cleave::amount_text(s.flops, "FLOP") + " a run" +
+                   (m.costs.fallbacks.empty()
+                        ? ""
+                        : "; priced by bytes alone: " + frequencies_text(m.costs.fallbacks, 4)));
+  return text;
+}
+
+/// What a model is, for the head of a report.
+inline std::vector<cleave::report::fact> facts_of(model const& m) {
+  auto const s = summary_of(m);
+  std::vector<cleave::report::fact> facts = {{"Nodes", cleave::count_text(m.graph.file_nodes())},
+                                             {"Parameters", cleave::count_text(s.parameters)},
+                                             {"Weights", cleave::bytes_text(s.weight_bytes)},
+                                             {"Work of a run", cleave::amount_text(s.flops, "FLOP")},
+                                             {"File", cleave::bytes_text(m.file_bytes)}};
+  for (auto const& o : m.proto->opset_import())
+    if (o.domain().empty()) facts.push_back({"Opset", std::to_string(o.version())});
+  return facts;
+}
+
+}  // namespace tool

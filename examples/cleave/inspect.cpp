@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// cleave inspect MODEL.onnx: what a model is, as far as a cut is concerned.
+//
+// --json writes one object:
+//   file, bytes         of the model, unpacked
+//   ir_version, opsets  {domain: version}; the default domain is "ai.onnx"
+//   nodes, live_nodes   in the file; those that a cut places: they reach an output and hold no mere constant
+//   operators           {operator: nodes of the file}
+//   weights             {tensors, parameters, bytes}
+//   inputs, outputs     [{name, type, bytes}]; type is null where nobody knows it, bytes where a dimension is
+//   open values              {made, untyped, unsized}: results of live nodes; those whose type, those whose
+//   size nobody knows flops               of one run, by the table of cleave/adapt/onnx/flops.hpp
+//   priced_by_bytes     {operator: nodes} which that table does not list
+#include <cleave/io/json_writer.hpp>
+#include <map>
+#include <span>
+#include <string>
+
+#include "describe.hpp"
+#include "model.hpp"
+#include "subcommands.hpp"
+
+namespace tool {
+
+namespace {
+
+std::string json_of(model const& m) {
+  auto const s = summary_of(m);
+  cleave::json_writer json(cleave::json_writer::layout::indented);
+  auto const counts = [&](char const* key, std::map<std::string, std::size_t> const& of) {
+    json.key(key).open_object();
+    for (auto const& [name, count] : of) json.member(name, count);
+    json.close_object();
+  };
+  auto const values = [&](char const* key, auto const& list) {
+    json.key(key).open_array();
+    for (auto const v : list) {
+      auto const* type = m.types.priced(m.graph.name_of(v));
+      json.open_object().member("name", m.graph.name_of(v)).key("type");
+      type == nullptr ? json.null() : json.value(cleave::onnx_spelling(*type));
+      json.key("bytes");
+      m.graph.bytes(v) == 0 ? json.null() : json.value(m.graph.bytes(v));
+      json.close_object();
+    }
+    json.close_array();
+  };
+  json.open_object().member("file", m.path.string()).member("bytes", m.file_bytes);
+  json.member("ir_version", m.proto->ir_version()).key("opsets").open_object();
+  for (auto const& o : m.proto->opset_import())
+    json.member(o.domain().empty() ? "ai.onnx" : o.domain(), o.version());
+  json.close_object().member("nodes", m.graph.file_nodes()).member("live_nodes", m.graph.nodes().size());
+  counts("operators", s.operators);
+  json.key("weights").open_object().member("tensors", s.weights).member("parameters", s.parameters);
+  json.member("bytes", s.weight_bytes).close_object();
+  values("inputs", m.graph.inputs());
+  values("outputs", m.graph.outputs());
+  json.key("values").open_object().member("made", s.made).member("untyped", s.untyped);
+  json.member("unsized", s.unsized).close_object().member("flops", s.flops);
+  counts("priced_by_bytes", m.costs.fallbacks);
+  return json.close_object().text() + "\n";
+}
+
+}  // namespace
+
+int inspect(std::span<std::string const> words) {
+  bool as_json = false;
+  cleave::onnx_type_options types;
+  command c{
+      "inspect", "MODEL.onnx", "Says what a model is: its nodes, weights, inputs, outputs and work.", {}};
+  c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
+  add_type_options(c, types);
+  auto const path = only_operand(read_options(c, words));
+
+  progress const doing;
+  auto const m = read_model(path, types, doing);
+  doing.clear();
+  print(as_json ? json_of(m)
+                : bold(cleave::printable(m.path.filename().string())) + "\n" + description_of(m));
+  return 0;
+}
+
+}  // namespace tool

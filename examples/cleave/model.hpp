@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cleave/adapt/onnx.hpp>
+#include <cleave/adapt/onnx/stages.hpp>
+#include <cleave/core/printable.hpp>
+#include <cleave/io/units.hpp>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "options.hpp"
+#include "terminal.hpp"
+
+namespace tool {
+
+namespace fs = std::filesystem;
+
+/// A model as the subcommands use it: read, checked, its shapes inferred, its graph priced.
+struct model {
+  fs::path path;
+  std::size_t file_bytes;  ///< unpacked
+  std::unique_ptr<onnx::ModelProto> proto;
+  cleave::onnx_types types;
+  cleave::onnx_costs costs;
+  cleave::onnx_graph graph;  ///< weights in seconds
+
+  /// `bert4` of `models/bert4.onnx.gz`.
+  std::string name() const {
+    auto const file = path.filename().string();
+    return file.substr(0, file.rfind(".onnx"));
+  }
+};
+
+/// The options that say what a file leaves open.
+inline void add_type_options(command& c, cleave::onnx_type_options& to) {
+  auto const take = [](auto set) {
+    return [set](std::string_view text) {
+      try {
+        auto const [name, value] = cleave::parse_assignment(text);
+        set(name, value);
+        return true;
+      } catch (cleave::onnx_error const&) {
+        return false;
+      }
+    };
+  };
+  c.options.push_back(
+      {"", "--dim", "NAME=N", "a symbolic dimension's name and size, as in batch=8",
+       "size of a symbolic dimension; may be repeated",
+       take([&to](auto const& name, auto value) { to.dims[name] = cleave::parse_dimension(value); })});
+  c.options.push_back(
+      {"", "--shape", "VALUE=SHAPE", "a value's name and shape, as in image=1x3x224x224 or mask=bool:8x?",
+       "shape of a value where inference finds none; may be repeated",
+       take([&to](auto const& name, auto value) { to.shapes[name] = cleave::parse_shape(value); })});
+}
+
+/// All of `text` as a list `read` takes apart at commas.
+template <class Item, class Read>
+bool read_list(std::string_view text, std::vector<Item>& to, Read read) {
+  to.clear();
+  for (std::size_t at = 0; at <= text.size();) {
+    auto const end = std::min(text.find(',', at), text.size());
+    auto const item = read(text.substr(at, end - at));
+    if (!item) return false;
+    to.push_back(*item);
+    at = end + 1;
+  }
+  return true;
+}
+
+/// The one file that a subcommand works on.
+inline fs::path only_operand(std::vector<std::string> const& operands) {
+  if (operands.empty()) throw usage_error("a model is missing: MODEL.onnx or MODEL.onnx.gz");
+  if (operands.size() > 1)
+    throw usage_error("one model at a time; what is '" + cleave::printable(operands[1]) + "'");
+  return operands[0];
+}
+
+/// A gzip file may hold 256 MiB, or 100 times its size: what holds more is a bomb until somebody unpacks it.
+inline cleave::onnx_limits limits_for(fs::path const& path) {
+  cleave::onnx_limits limits;
+  std::error_code unknown;
+  auto const packed = fs::file_size(path, unknown);
+  if (path.extension() == ".gz" && !unknown)
+    limits.max_bytes =
+        std::min(limits.max_bytes, std::max(std::size_t{256} << 20, 100 * std::size_t{packed}));
+  return limits;
+}
+
+/// \throws cleave::error with the path and what is wrong with the file.
+inline model read_model(fs::path const& path, cleave::onnx_type_options const& options,
+                        progress const& doing) {
+  auto const shown = cleave::printable(path.filename().string());
+  try {
+    doing("reading " + shown);
+    auto const bytes = cleave::read_model_file(path, limits_for(path));
+    auto proto = std::make_unique<onnx::ModelProto>(cleave::parse_onnx(bytes));
+    cleave::check_onnx(*proto);
+    doing("inferring the shapes of " + shown);
+    cleave::onnx_types types(*proto, options);
+    doing("pricing " + shown);
+    auto costs = cleave::onnx_costs_of(types);
+    cleave::onnx_graph graph(*proto);
+    price(graph, types, costs);
+    return {path, bytes.size(), std::move(proto), std::move(types), std::move(costs), std::move(graph)};
+  } catch (cleave::error const& e) {
+    throw cleave::error(cleave::printable(path.string()) + ": " + e.what());
+  }
+}
+
+/// \throws cleave::error where the file cannot be written.
+inline void write_file(fs::path const& path, std::string const& text) {
+  std::ofstream out(path, std::ios::binary);
+  if (!(out << text) || !out.flush())
+    throw cleave::error(cleave::printable(path.string()) + ": cannot be written");
+}
+
+/// What the nodes, bodies and functions of a model amount to.
+struct model_summary {
+  std::map<std::string, std::size_t> operators;  ///< how many nodes of the graph, by operator
+  std::size_t weights = 0, parameters = 0;       ///< initializers, and their elements
+  std::size_t weight_bytes = 0;
+  std::size_t made = 0, untyped = 0,
+              unsized = 0;  ///< results of live nodes; those whose type, those whose size nobody knows
+  double flops = 0;
+};
+
+inline model_summary summary_of(model const& m) {
+  model_summary s;
+  auto const& g = m.graph;
+  for (auto const& n : m.proto->graph().node())
+    ++s.operators[n.domain().empty() ? n.op_type() : n.domain() + "." + n.op_type()];
+  for (auto const& t : m.proto->graph().initializer()) {
+    std::size_t elements = 1;  // checked against the data when the file was read
+    for (auto const d : t.dims()) elements *= static_cast<std::size_t>(d);
+    ++s.weights;
+    s.parameters += elements;
+    s.weight_bytes += elements * cleave::onnx_element_size(t.data_type());
+  }
+  for (auto const n : g.nodes())
+    for (auto const v : g.results(n)) {
+      ++s.made;
+      s.untyped += m.types.declaration(g.name_of(v)) == nullptr;
+      s.unsized += g.bytes(v) == 0;
+    }
+  for (auto const n : g.nodes()) s.flops += m.costs.of[n].flops;
+  return s;
+}
+
+}  // namespace tool

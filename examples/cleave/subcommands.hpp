@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <span>
+#include <string>
+
+namespace tool {
+
+/// The subcommands, a page each, in the file of their name. They return the exit code: 0 done, 1 infeasible;
+/// what else can go wrong they throw.
+int inspect(std::span<std::string const> words);
+int split(std::span<std::string const> words);
+int demo(std::span<std::string const> words);
+
+}  // namespace tool
