@@ -190,6 +190,27 @@ TEST_CASE("split: a node without a part, a cut group and parts in a cycle are er
   CHECK(message(parts({0, 0})).find("2") != std::string::npos);
 }
 
+TEST_CASE("split: a value that cannot cross is refused with its producer and its reader") {
+  toy::program p{{"x"}, {}, {"c"}};
+  p.add({"make", {"x"}, {"token"}});
+  p.add({"other", {"x"}, {"b"}});
+  p.add({"use", {"token", "b"}, {"c"}});
+  struct tokens : toy::graph {
+    using toy::graph::graph;
+    static bool portable(std::string const& v) { return v != "token"; }
+  };
+  tokens const g(p);
+  CHECK(split(g, parts({1, 0, 1})).size() == 2);
+  try {
+    split(g, parts({0, 0, 1}));
+    FAIL("no error");
+  } catch (partition_error const& e) {
+    CHECK(e.witness == std::vector<std::size_t>{0, 2});
+    CHECK(std::string(e.what()).find("make (#0) in part 0 makes it, use (#2) in part 1 reads it") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE(
     "split: stages run one after another give what the whole gives, and joined again they are the whole") {
   testing::rng random(1);

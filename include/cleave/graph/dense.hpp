@@ -24,11 +24,11 @@ template <std::unsigned_integral Index>
 struct basic_dense {
   using index_type = Index;
 
-  csr<Index> operands;  ///< of a node: values, in argument order, then what its bodies capture
-  csr<Index> results;   ///< of a node: values, in order, numbered consecutively
-  csr<Index> after;     ///< of a node: nodes that it must follow although no value says so
+  csr<Index> operands;    ///< of a node: values, in argument order, then what its bodies capture
+  csr<Index> results;     ///< of a node: values, in order, numbered consecutively
+  csr<Index> after;       ///< of a node: nodes that it must follow although no value says so
   csr<Index> companions;  ///< of a value: values that a stage which is given it is given too
-  csr<Index> users;     ///< of a value: nodes that read it, each once, in order
+  csr<Index> users;       ///< of a value: nodes that read it, each once, in order
 
   std::vector<Index> producer;                ///< of a value: its node, or none
   std::vector<Index> slot;                    ///< of a value
@@ -40,6 +40,7 @@ struct basic_dense {
   std::vector<char> replicable;    ///< of a node: copied to its users, never sent
   std::vector<double> weight;      ///< of a node
   std::vector<std::size_t> bytes;  ///< of a value; 0 = unknown
+  std::vector<char> portable;      ///< of a value: it may cross a boundary
   std::vector<Index> storage;      ///< of a value: equal where memory is shared
   csr<Index, char> name;           ///< of a node; may be empty
 

@@ -250,7 +250,8 @@ class snapshot_builder {
         return p == none<Index> ? s_.from[v] != source::input : s_.replicable[p] != 0;
       };
       for (Index n = 0; n < s_.nodes(); ++n)
-        s_.replicable[n] = g_.replicable(s_.node[n]) && std::ranges::all_of(s_.operands[n], everywhere);
+        s_.replicable[n] = g_.replicable(s_.node[n]) && s_.after[n].empty() &&
+                           std::ranges::all_of(s_.operands[n], everywhere);
     }
   }
 
@@ -260,6 +261,8 @@ class snapshot_builder {
         s_.weight.push_back(s_.replicable[n] ? 0.0 : static_cast<double>(g_.weight(s_.node[n])));
     if constexpr (sized_graph<Graph>)
       for (auto const& v : s_.value) s_.bytes.push_back(static_cast<std::size_t>(g_.bytes(v)));
+    if constexpr (bounded_graph<Graph>)
+      for (auto const& v : s_.value) s_.portable.push_back(static_cast<bool>(g_.portable(v)));
   }
 
   void read_storage() {
@@ -281,11 +284,9 @@ class snapshot_builder {
     };
     for (auto const& cell : logs_)
       for (Index const n : cell.touched) join(n, cell.touched.front());
-    if constexpr (bounded_graph<Graph>)
-      for (std::size_t v = 0; v < s_.values(); ++v)
-        if (Index const p = s_.producer[v];
-            p != none<Index> && !s_.replicable[p] && !g_.portable(s_.value[v]))
-          for (Index const user : s_.users[v]) join(user, p);
+    for (std::size_t v = 0; v < s_.portable.size(); ++v)
+      if (Index const p = s_.producer[v]; p != none<Index> && !s_.replicable[p] && !s_.portable[v])
+        for (Index const user : s_.users[v]) join(user, p);
     for (Index n = 0; n < s_.nodes(); ++n) group[n] = root(n);
   }
 
@@ -303,8 +304,8 @@ class snapshot_builder {
 /// `outputs()`, what nobody makes is an input and what nobody reads is an output. Memory that is written in
 /// place through one handle at a time gets a new value with each write, which follows the reads of what it
 /// destroys; memory that is written and viewed makes its nodes one group, and so does a value that is not
-/// portable. A replicable node stays one only if all it reads is constant, unwritten state or replicable; its
-/// weight is 0.
+/// portable. A replicable node stays one only if it follows nobody and all it reads is constant, unwritten
+/// state or replicable; its weight is 0.
 ///
 /// \throws adapter_error  where the adapter breaks a promise that no concept can state,
 /// \throws cycle_error    where the nodes are out of order because they have none,

@@ -70,6 +70,18 @@ std::optional<dependency> find_backward_edge(basic_dense<Index> const& s, partit
   return found;
 }
 
+/// The first reader of a value that cannot cross a boundary, in another part than the value's producer. O(V +
+/// E).
+template <std::unsigned_integral Index>
+std::optional<dependency> find_sent_value(basic_dense<Index> const& s, partition const& p) {
+  for (std::size_t n = 0; n < s.nodes() && !s.portable.empty(); ++n)
+    for (Index const v : s.operands[n])
+      if (Index const m = s.producer[v];
+          m != none<Index> && !s.portable[v] && !s.replicable[m] && p.of[m] != p.of[n])
+        return dependency{m, n};
+  return std::nullopt;
+}
+
 /// Two nodes that must share a part and do not. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::pair<std::size_t, std::size_t>> find_split_group(basic_dense<Index> const& s,
@@ -96,11 +108,19 @@ std::optional<std::vector<dependency>> find_cycle_between_parts(basic_dense<Inde
       if (--missing[to] == 0) ready.push_back(to);
   if (ready.size() == p.parts) return std::nullopt;
 
+  std::vector<std::uint32_t> need(p.parts);  // of a part that is stuck: one of the stuck parts it needs
+  for (std::uint32_t from = 0; from < p.parts; ++from)
+    for (auto const to : parts.dependents[from])
+      if (missing[from] != 0) need[to] = from;
+  std::vector<char> met(p.parts);
+  auto on_cycle = static_cast<std::uint32_t>(std::ranges::find_if(missing, [](auto m) { return m != 0; }) -
+                                             missing.begin());
+  while (!std::exchange(met[on_cycle], 1)) on_cycle = need[on_cycle];
+
   std::vector<std::uint32_t> shortest, came_from(p.parts);
   std::size_t steps = 0;
-  for (std::uint32_t start = 0;
-       start < p.parts && (shortest.empty() || (shortest.size() > 2 && steps < 4'000'000)); ++start) {
-    if (missing[start] == 0) continue;
+  auto const search_from = [&](std::uint32_t start) {
+    steps += p.parts;
     came_from.assign(p.parts, index(no_part));
     std::vector<std::uint32_t> queue{start};
     for (std::size_t i = 0; i < queue.size() && came_from[start] == index(no_part); ++i)
@@ -110,12 +130,15 @@ std::optional<std::vector<dependency>> find_cycle_between_parts(basic_dense<Inde
         came_from[to] = queue[i];
         queue.push_back(to);
       }
-    if (came_from[start] == index(no_part)) continue;  // behind a cycle, not on one
+    if (came_from[start] == index(no_part)) return;  // behind a cycle, not on one
     std::vector<std::uint32_t> cycle{start};
     for (auto i = came_from[start]; i != start; i = came_from[i]) cycle.push_back(i);
     std::reverse(cycle.begin() + 1, cycle.end());
     if (shortest.empty() || cycle.size() < shortest.size()) shortest = std::move(cycle);
-  }
+  };
+  search_from(on_cycle);
+  for (std::uint32_t start = 0; start < p.parts && shortest.size() > 2 && steps < 4'000'000; ++start)
+    if (missing[start] != 0) search_from(start);
 
   std::vector<dependency> edges(shortest.size(), dependency{s.nodes(), s.nodes()});
   std::vector<std::uint32_t> place(p.parts, index(no_part));  // of a part: where it is on the cycle
@@ -168,10 +191,14 @@ void check(basic_dense<Index> const& s, partition const& p) {
   if (auto const n = find_unassigned_node(s, p))
     throw partition_error(
         "node " + s.label(*n) + " belongs to none of the " + std::to_string(p.parts) + " parts", {*n});
+  if (auto const sent = find_sent_value(s, p))
+    throw partition_error(
+        "a value that cannot cross a boundary is cut off from its reader: " + part_of(sent->producer) +
+            " makes it, " + part_of(sent->consumer) + " reads it; give both one part",
+        {sent->producer, sent->consumer});
   if (auto const pair = find_split_group(s, p))
     throw partition_error(
-        "nodes that must share a part (they share memory that is written, or a value that cannot cross) are "
-        "cut apart: " +
+        "nodes that must share a part, since they share memory that is written and viewed, are cut apart: " +
             part_of(pair->first) + ", " + part_of(pair->second),
         {pair->first, pair->second});
   if (auto const cycle = find_cycle_between_parts(s, p)) {
