@@ -4,6 +4,9 @@
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_CXX_EXTENSIONS OFF)
 add_compile_options(-Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wno-restrict)  # g++ 12 raises it falsely on sums of strings (GCC bug 105651)
+endif()
 find_package(Threads REQUIRED)
 
 set(libraries boost onnx mpi cuda opencv json range_v3 doctest zlib)
