@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/adapt/onnx/folding.hpp"
 #include "cleave/adapt/onnx/outline.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 
@@ -108,11 +109,43 @@ class onnx_types {
         if (!declared) drop_declared(*copy->mutable_graph());
         edit(*copy);
         auto why = onnx_infer(*copy, propagate, inference_);
+        if (why.empty()) fold_shapes(*copy, propagate);
         if (!declared) fill_declared(*copy->mutable_graph(), m.graph());
         if (why.empty()) return copy;
         complaint_ = std::move(why);
       }
     return copy;
+  }
+
+  /// Data propagation stops at some operators that exporters compute shapes with (libonnx 1.12: Equal, Where,
+  /// ConstantOfShape, …). Where such a shape is the same in every run, inference is told, until nothing new
+  /// comes of it.
+  void fold_shapes(onnx::ModelProto& m, bool propagate) const {
+    auto& g = *m.mutable_graph();
+    onnx_shape_arithmetic arithmetic;
+    for (auto const& t : g.initializer())
+      if (auto value = onnx_integers_of(t)) arithmetic.learn(t.name(), std::move(*value));
+    std::vector<std::pair<int, onnx::NodeProto>> replaced;
+    std::vector<char> done(static_cast<std::size_t>(g.node_size()));
+    for (bool fresh = true; std::exchange(fresh, false);) {
+      auto const types = table(m);
+      auto const type_of = [&](std::string const& name) { return look_up(types, name); };
+      for (int i = 0; i < g.node_size(); ++i) {
+        auto& n = *g.mutable_node(i);
+        if (n.output_size() != 1 || done[static_cast<std::size_t>(i)]) continue;
+        auto value = arithmetic(n, type_of);
+        if (!value) continue;
+        done[static_cast<std::size_t>(i)] = value->known();
+        if (value->known() && value->element == onnx::TensorProto::INT64 && n.op_type() != "Constant") {
+          replaced.emplace_back(i, onnx_constant_node(n.output(0), *value));
+          replaced.back().second.Swap(&n);
+          fresh = true;
+        }
+        arithmetic.learn(n.output(0), std::move(*value));
+      }
+      if (fresh && !onnx_infer(m, propagate, inference_).empty()) break;
+    }
+    for (auto& [i, was] : replaced) g.mutable_node(i)->Swap(&was);
   }
 
   static void drop_declared(onnx::GraphProto& g) {
