@@ -56,7 +56,8 @@ struct routine_builder {
   routine made{};
 
   int argument(int reg, cleave::source source) {
-    return (source == cleave::source::state ? made.weights : made.arguments).emplace_back(fresh(reg));
+    bool const passed = source == cleave::source::input || source == cleave::source::node;
+    return (passed ? made.arguments : made.weights).emplace_back(fresh(reg));
   }
   std::vector<int> clone(instruction const* i, auto lookup) {
     instruction copy{i->name, {}, {}, i->cycles};
