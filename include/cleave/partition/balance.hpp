@@ -35,7 +35,9 @@ class balancer {
  public:
   balancer(basic_dense<Index> const& g, std::uint32_t k, balance_options const& o)
       : g_(g), o_(o), units_(units_of(g, {.together = o.together, .backward = o.backward})) {
-    auto const most = o.empty == empty_parts::allowed ? k : std::min<std::size_t>(k, units_.size());
+    bool const alike =
+        o.speed.same() && o.memory.same() && o.pinned.empty();  // then no more parts than units help
+    auto const most = o.empty == empty_parts::allowed && !alike ? k : std::min<std::size_t>(k, units_.size());
     stages_ = static_cast<std::uint32_t>(units_.size() == 0 ? 0 : most);
   }
 
@@ -88,7 +90,7 @@ class balancer {
       least[u] = o_.rank[*std::ranges::min_element(members, {}, [&](Index n) { return o_.rank[n]; })];
     }
     auto by_rank = rank_;
-    std::ranges::stable_sort(by_rank, {}, [&](Index u) { return least[u]; });
+    std::ranges::sort(by_rank, {}, [&](Index u) { return std::pair(least[u], u); });
     for (Index i = 0; i < by_rank.size(); ++i) rank_[by_rank[i]] = i;
   }
 
@@ -166,7 +168,7 @@ class balancer {
     std::size_t most = 0;
     for (std::uint32_t s = 0; s < stages_ && !o_.memory.empty(); ++s) most = std::max(most, o_.memory[s]);
     for (Index u = 0; u < units_.size() && !o_.memory.empty(); ++u) {
-      auto const need = memory_.of(std::span<Index const>(&u, 1));
+      auto const need = memory_.alone(u);
       auto const pin = pinned_[u];
       auto const who = "node " + g_.label(node_of(u)) +
                        (units_.members[u].size() > 1 ? " and what must share its part need " : " needs ") +
@@ -185,7 +187,7 @@ class balancer {
         throw infeasible_error(
             "stage " + std::to_string(s) + " cannot hold node " + g_.label(node_of(order[reach])) +
             " beside what stands before it in the order: its limit is " + bytes(o_.memory[s]) +
-            ", and all nodes together need " + bytes(memory_.of(order)));
+            ", and all nodes together need " + bytes(memory_.total()));
       end = reach;
     }
     throw infeasible_error("in no order tried can all pinned nodes be in their parts" +

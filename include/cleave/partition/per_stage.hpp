@@ -10,8 +10,7 @@
 namespace cleave {
 
 /// A number that holds for every stage, or one for each; empty where nothing was said. `{.memory = 16_GiB}`
-/// and
-/// `{.memory = {16_GiB, 8_GiB}}` both read well.
+/// and `{.memory = {16_GiB, 8_GiB}}` both read well.
 template <class T>
 class per_stage {
  public:
@@ -21,7 +20,7 @@ class per_stage {
   per_stage(std::vector<T> each) : values_(std::move(each)) {}
 
   bool empty() const { return values_.empty(); }
-  bool shared() const { return shared_; }  ///< one number for all
+  bool same() const { return empty() || shared_; }  ///< for all stages
   std::size_t size() const { return values_.size(); }
   T const& operator[](std::size_t stage) const { return values_[shared_ ? 0 : stage]; }
 

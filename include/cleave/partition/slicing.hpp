@@ -129,7 +129,7 @@ class slicer {
       if (j == high) break;
       enter(j, sort_in([&](Index place, std::int64_t cost) { least_.add(place, cost); }));
     }
-    std::inplace_merge(ends.begin(), ends.begin() + static_cast<std::ptrdiff_t>(unsorted), ends.end());
+    if (unsorted != 0) std::ranges::sort(ends);
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
     return ends;
   }

@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <cstddef>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -20,16 +21,16 @@ struct unit_memory {
   std::vector<std::size_t> shared;  ///< bytes of what several units need
   csr<Index> needs;                 ///< of a unit: which of those it needs, each once
 
-  /// Of a set of units that lie in one stage.
-  template <class Units>
-  std::size_t of(Units const& units) const {
-    std::vector<char> held(shared.size());
-    std::size_t bytes = 0;
-    for (Index const u : units) {
-      bytes += own[u];
-      for (Index const s : needs[u]) bytes += std::exchange(held[s], 1) ? 0 : shared[s];
-    }
+  /// Of a stage that has this unit alone.
+  std::size_t alone(std::size_t unit) const {
+    std::size_t bytes = own[unit];
+    for (Index const s : needs[unit]) bytes += shared[s];
     return bytes;
+  }
+  /// Of a stage that has all units.
+  std::size_t total() const {
+    return std::accumulate(own.begin(), own.end(),
+                           std::accumulate(shared.begin(), shared.end(), std::size_t{}));
   }
 };
 
