@@ -164,7 +164,14 @@ inline json write_metadata(module_graph const& g, std::vector<keyword_argument> 
   return object;
 }
 
-/// What `meta` says of symbols: the bare symbol that the value is, and those that are free in it.
+inline std::vector<dimension> read_shape(json const& list) {
+  std::vector<dimension> shape;
+  for (json const& d : list)
+    shape.push_back(d.is_string() ? dimension(d.get<std::string>()) : dimension(d.get<std::int64_t>()));
+  return shape;
+}
+
+/// What `meta` says of shape and symbols: the bare symbol that the value is, and those that are free in it.
 inline void read_symbols(module_node& n, json const& meta) {
   auto const text_of = [](json const& object, char const* key) {
     auto const at = object.find(key);
@@ -172,11 +179,14 @@ inline void read_symbols(module_node& n, json const& meta) {
   };
   if (auto const value = meta.find("val"); value != meta.end()) {
     n.binds = text_of(*value, "binds");
+    n.expression = text_of(*value, "expr");
+    if (value->contains("shape")) n.shape = read_shape((*value)["shape"]);
     for (json const& s : value->value("free", json::array())) n.symbols.push_back(s.get<std::string>());
   } else if (meta.contains("sym")) {
     n.binds = text_of(meta, "sym");
     n.symbols = {n.binds};
   } else if (auto const shape = meta.find("shape"); shape != meta.end()) {
+    n.shape = read_shape(*shape);
     for (json const& dimension : *shape)
       if (dimension.is_string()) n.symbols.push_back(dimension.get<std::string>());
     std::ranges::sort(n.symbols);

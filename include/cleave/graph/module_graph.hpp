@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "cleave/core/expects.hpp"
@@ -29,6 +30,9 @@ enum class node_kind : std::uint8_t {
 
 class module_graph;
 
+/// An extent: a number, or an expression in symbols.
+using dimension = std::variant<std::int64_t, std::string>;
+
 struct module_node {
   node_kind kind = node_kind::call_function;
   std::string name;  ///< what messages call it; whoever adds nodes keeps it unique
@@ -37,6 +41,8 @@ struct module_node {
   std::vector<module_argument> args;
   std::vector<keyword_argument> kwargs;          ///< in written order
   std::optional<module_argument> default_value;  ///< of a placeholder
+  std::optional<std::vector<dimension>> shape;   ///< of a tensor
+  std::string expression;                        ///< of a scalar that depends on symbols: what it is
   std::string binds;                             ///< the symbol that this scalar is, or empty
   std::vector<std::string> symbols;  ///< the symbols free in its shape or expression, sorted as text
   std::vector<std::uint32_t> after;  ///< calls that it must follow although it reads none of their values

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cleave/graph/argument.hpp"
+#include "cleave/graph/module_graph.hpp"
+#include "cleave/split/module_names.hpp"
+
+namespace cleave {
+
+/// The symbols in a size expression such as `2*s1 + u0`, sorted, each once. O(size).
+inline std::vector<std::string> symbols_in(std::string const& expression) {
+  auto const letter = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  std::vector<std::string> symbols;
+  for (auto at = expression.begin(); at != expression.end();) {
+    auto const end = std::find_if_not(at, expression.end(), letter);
+    if (at != end && std::isdigit(static_cast<unsigned char>(*at)) == 0) symbols.emplace_back(at, end);
+    at = end == at ? at + 1 : end;
+  }
+  std::ranges::sort(symbols);
+  auto const repeated = std::ranges::unique(symbols);
+  symbols.erase(repeated.begin(), repeated.end());
+  return symbols;
+}
+
+/// Rewrites one graph; `decompose_sizes` is its one use.
+class size_decomposer {
+ public:
+  using position = module_graph::position;
+
+  explicit size_decomposer(module_graph const& g)
+      : g_(g), sizes_(g.list().size()), made_after_(g.list().size()), at_(g.list().size()) {}
+
+  module_graph run() {
+    for (auto const& n : g_.list()) names_.take(n.name);
+    for (position n = 0; n < g_.list().size(); ++n)
+      if (is_full_size(g_[n])) take_apart(n);
+    for (position n = 0; n < g_.list().size(); ++n) {
+      if (!sizes_[n] && !replaces_item(n)) copy(n);
+      for (auto i = made_after_[n].rbegin(); i != made_after_[n].rend(); ++i) {
+        module_node& size = new_nodes_[*i];
+        size.args = {node_argument(at_[n]), size.args.front()};
+        made_at_[*i] = made_.add(std::move(size));
+      }
+    }
+    for (auto const& a : g_.attributes()) made_.add_attribute(a);
+    made_.metadata = g_.metadata;
+    return std::move(made_);
+  }
+
+ private:
+  /// A dimension: its number, or the new node that reads it.
+  using extent = std::variant<std::int64_t, std::size_t>;
+
+  bool is_full_size(module_node const& n) const {
+    if (n.kind != node_kind::call_method || n.target != "size" || n.args.size() != 1 || !n.kwargs.empty())
+      return false;
+    auto const* of = std::get_if<node_ref>(&n.args[0].front());
+    return of && g_[of->node].shape;
+  }
+
+  void take_apart(position n) {
+    position const tensor = std::get<node_ref>(g_[n].args[0].front()).node;
+    std::vector<extent> dimensions;
+    for (std::size_t i = 0; auto const& d : *g_[tensor].shape) {
+      auto const index = static_cast<std::int64_t>(i++);
+      if (auto const* number = std::get_if<std::int64_t>(&d)) {
+        dimensions.emplace_back(*number);
+        continue;
+      }
+      auto const& expression = std::get<std::string>(d);
+      module_node size;
+      size.target = "sym_size.int";
+      size.name = names_.take(name_candidate(size.kind, size.target));
+      size.args = {{index}};
+      size.expression = expression;
+      size.symbols = symbols_in(expression);
+      if (size.symbols == std::vector{expression}) size.binds = expression;
+      dimensions.emplace_back(new_nodes_.size());
+      made_after_[tensor].push_back(new_nodes_.size());
+      new_nodes_.push_back(std::move(size));
+    }
+    made_at_.resize(new_nodes_.size());
+    sizes_[n] = std::move(dimensions);
+  }
+
+  /// Whether `n` takes one dimension of a size that was taken apart: then the dimension stands in its place.
+  bool replaces_item(position n) {
+    auto const& item = g_[n];
+    if (item.kind != node_kind::call_function || item.target != "getitem" || item.args.size() != 2 ||
+        !item.kwargs.empty())
+      return false;
+    auto const* of = std::get_if<node_ref>(&item.args[0].front());
+    auto const* index = std::get_if<std::int64_t>(&item.args[1].front());
+    if (!of || !index || !sizes_[of->node]) return false;
+    auto const& dimensions = *sizes_[of->node];
+    auto const at = *index < 0 ? *index + std::ssize(dimensions) : *index;
+    if (at < 0 || at >= std::ssize(dimensions)) return false;
+    item_.emplace_back(n, dimensions[static_cast<std::size_t>(at)]);
+    return true;
+  }
+
+  /// What stands in the place of the getitem node `n`, or null.
+  extent const* find_item(position n) const {
+    auto const item = std::ranges::lower_bound(item_, n, {}, &std::pair<position, extent>::first);
+    return item != item_.end() && item->first == n ? &item->second : nullptr;
+  }
+
+  token operand(extent const& d) const {
+    if (auto const* number = std::get_if<std::int64_t>(&d)) return *number;
+    return node_ref{made_at_[std::get<std::size_t>(d)]};
+  }
+
+  /// `a` in the new graph; a size that was taken apart is the tuple of its dimensions.
+  module_argument rewritten(module_argument const& a) const {
+    module_argument out;
+    for (auto const& t : a) {
+      auto const* ref = std::get_if<node_ref>(&t);
+      if (!ref) {
+        out.push_back(t);
+      } else if (auto const* item = find_item(ref->node)) {
+        out.push_back(operand(*item));
+      } else if (auto const& size = sizes_[ref->node]) {
+        out.push_back(container{container::kind::tuple, static_cast<std::uint32_t>(size->size())});
+        for (auto const& d : *size) out.push_back(operand(d));
+      } else {
+        out.push_back(node_ref{at_[ref->node]});
+      }
+    }
+    return out;
+  }
+
+  void copy(position at) {
+    module_node n = g_[at];
+    n.args.clear();
+    for (auto const& a : g_[at].args) {
+      auto const* ref = a.size() == 1 ? std::get_if<node_ref>(&a.front()) : nullptr;
+      bool const spliced = ref && sizes_[ref->node] && module_graph::is_call(n) && n.target != "getitem";
+      if (spliced)
+        for (auto const& d : *sizes_[ref->node]) n.args.push_back({operand(d)});
+      else
+        n.args.push_back(rewritten(a));
+    }
+    for (auto& k : n.kwargs) k.value = rewritten(k.value);
+    std::erase_if(n.after, [&](position m) { return sizes_[m] || find_item(m); });
+    for (auto& m : n.after) m = at_[m];
+    at_[at] = made_.add(std::move(n));
+  }
+
+  module_graph const& g_;
+  module_graph made_;
+  module_names names_;
+  std::vector<std::optional<std::vector<extent>>>
+      sizes_;  // of a node: the dimensions of a size that is taken apart
+  std::vector<std::vector<std::size_t>> made_after_;  // of a tensor: the new nodes that read its dimensions
+  std::vector<module_node> new_nodes_;                // until they are placed …
+  std::vector<position> made_at_;                     // … and where
+  std::vector<position> at_;                          // of a node of the original: where its copy is
+  std::vector<std::pair<position, extent>> item_;     // getitem nodes that a dimension replaces, ascending
+};
+
+/// Takes apart each `x.size()` of a tensor with a known shape, so that no tuple of sizes crosses a cut: a
+/// symbolic dimension becomes a `sym_size.int` node directly behind the tensor (the last dimension first, as
+/// torch.fx has it), a fixed one its number. A call that has the size as a direct operand gets the dimensions
+/// as operands, `getitem` of it the dimension itself; elsewhere the tuple of dimensions stands in its place.
+/// O(V + E).
+inline module_graph decompose_sizes(module_graph const& g) { return size_decomposer(g).run(); }
+
+}  // namespace cleave
