@@ -136,6 +136,17 @@ TEST_CASE("onnx types: an option that the model contradicts is refused by name")
   CHECK(!refused({.shapes = {{"h", parse_shape("float32:5x4")}}}, "h"));
 }
 
+TEST_CASE("onnx types: nodes in another order than they run have types too, and stay where they are") {
+  auto m = onnx_text("f (float[2, 3] x) => (float[2, 3] y) { h = Relu(x)  k = Tanh(h)  y = Neg(k) }");
+  m.mutable_graph()->mutable_node()->SwapElements(0, 1);
+  m.mutable_graph()->mutable_node()->SwapElements(1, 2);  // k, y, h
+  onnx_types const types(m);
+  CHECK(spelt(types, "h") == "float32 2x3");
+  CHECK(spelt(types, "k") == "float32 2x3");
+  for (int i = 0; i < 3; ++i)
+    CHECK(types.priced_model().graph().node(i).output(0) == m.graph().node(i).output(0));
+}
+
 TEST_CASE("onnx types: a wrong declaration spoils nothing else") {
   onnx_types const types(onnx_text(R"(f (float[2, 3] x) => (float[6] y, float[2] z) {
     h = Relu(x)

@@ -6,11 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "cleave/adapt/onnx/functions.hpp"
 #include "cleave/adapt/onnx/own_process.hpp"
+#include "cleave/adapt/onnx/read_scopes.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 
 namespace cleave {
@@ -47,6 +52,30 @@ inline onnx::ModelProto onnx_outline(onnx::ModelProto const& m, std::size_t heav
     }
   }
   return copy;
+}
+
+/// The places of the nodes in an order in which each follows what it reads; empty where they stand in one, or
+/// there is none.
+inline std::vector<std::uint32_t> onnx_inference_order(onnx::GraphProto const& g) {
+  std::unordered_map<std::string_view, int> maker;
+  for (int i = 0; i < g.node_size(); ++i)
+    for (auto const& name : g.node(i).output()) maker.emplace(name, i);
+  bool sorted = true;
+  for (int i = 0; i < g.node_size() && sorted; ++i)
+    for_each_nested_node(std::span(&g.node(i), 1), [&](onnx::NodeProto const& n) {
+      for (auto const& name : n.input())
+        if (auto const at = maker.find(name); !name.empty() && at != maker.end()) sorted &= at->second <= i;
+    });
+  if (sorted) return {};
+  auto const scopes = read_scopes(g);
+  return scopes.fault ? std::vector<std::uint32_t>() : scopes.order;
+}
+
+/// Puts node `order[i]` at place i.
+inline void onnx_reorder(onnx::GraphProto& g, std::vector<std::uint32_t> const& order) {
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
+  for (auto const i : order) nodes.Add()->Swap(g.mutable_node(static_cast<int>(i)));
+  if (!order.empty()) g.mutable_node()->Swap(&nodes);
 }
 
 /// Infers types and shapes in place, with data propagation or without; what contradicts itself stays unknown.

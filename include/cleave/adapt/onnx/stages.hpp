@@ -48,12 +48,13 @@ inline std::optional<onnx_fault> find_untyped_boundary(onnx_staged const& stages
     auto const v = stages.snapshot().value[t.value];
     auto const name = g.name_of(v);
     if (types.declaration(name) != nullptr) continue;
-    return onnx_fault{
-        onnx_fault_kind::type,
-        "value " + quoted(name) + ", which " + g.scopes().label(g.producer(v)) + " makes, goes from stage " +
-            std::to_string(index(t.from)) + " to stage " + std::to_string(index(t.to)) +
-            ", but its type is not known; give it (float32:1x3x? for its shape) or cut elsewhere",
-        {std::string(name)}};
+    return onnx_fault{onnx_fault_kind::type,
+                      "value " + quoted(name) + ", which " + g.scopes().label(g.producer(v)) +
+                          " makes, goes from stage " + std::to_string(index(t.from)) + " to stage " +
+                          std::to_string(index(t.to)) +
+                          ", but its type is not known; give its shape and type (as in --shape "
+                          "NAME=float32:1x3x?) or cut elsewhere",
+                      {std::string(name)}};
   }
   return std::nullopt;
 }

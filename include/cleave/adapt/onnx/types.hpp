@@ -103,13 +103,18 @@ class onnx_types {
   template <class Edit>
   std::shared_ptr<onnx::ModelProto> infer(onnx::ModelProto const& m, Edit edit) {
     std::shared_ptr<onnx::ModelProto> copy;
+    auto const order = onnx_inference_order(m.graph());  // libonnx follows that of the file
+    std::vector<std::uint32_t> back(order.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) back[order[i]] = i;
     for (bool const declared : {true, false})
       for (bool const propagate : {true, false}) {
         copy = std::make_shared<onnx::ModelProto>(onnx_outline(m));
         if (!declared) drop_declared(*copy->mutable_graph());
         edit(*copy);
+        onnx_reorder(*copy->mutable_graph(), order);
         auto why = onnx_infer(*copy, propagate, inference_);
         if (why.empty()) fold_shapes(*copy, propagate);
+        onnx_reorder(*copy->mutable_graph(), back);
         if (!declared) fill_declared(*copy->mutable_graph(), m.graph());
         if (why.empty()) return copy;
         complaint_ = std::move(why);
