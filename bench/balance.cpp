@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 struct reference {
   double value = 0;
   std::string what;
+  double seconds = 0;  ///< that it took, if recorded
 };
 
 struct row {
@@ -50,8 +51,12 @@ char const* name_of(cleave::unit_order how) {
       return "breadth";
     case cleave::unit_order::depth_first:
       return "depth";
-    default:
+    case cleave::unit_order::on_demand:
       return "on demand";
+    case cleave::unit_order::on_demand_last:
+      return "on demand, last";
+    default:
+      return "random";
   }
 }
 
@@ -85,9 +90,14 @@ class table {
     std::string others;
     for (auto const& o : r.others) {
       char text[160];
+      bool const lower = r.bottleneck > o.value * (1 + 6e-4);  // they are rounded
       std::snprintf(text, sizeof text, "%s%s %.6g%s", others.empty() ? "" : ", ", o.what.c_str(), o.value,
-                    r.bottleneck > o.value * (1 + 6e-4) ? " **lower**" : "");
+                    lower                ? " (lower)"
+                    : o.what == "ideals" ? " **reached**"
+                                         : "");
       others += text;
+      if (o.seconds > 0) std::snprintf(text, sizeof text, " at 1/%.0f of its time", o.seconds / r.seconds);
+      if (o.seconds > 0 && !lower) others += text;
     }
     if (style_ == style::markdown)
       std::printf("| %s | %zu | %u | %.6g | %.3f | %.6g | %.1f %% | %.3g | %s | %s |\n", r.name.c_str(),
@@ -126,40 +136,54 @@ class table {
   std::size_t rows_ = 0;
 };
 
-/// Recorded results: slices with transfers, best of 4 and of 44 orders, and the exact search over ideals
-/// (with a CPU as one more device).
-struct recorded {
-  double four, forty_four, ideals;
+/// What is recorded of a workload with k devices: slices with transfers, the best of 4 and of 44 orders; the
+/// exact search over ideals and its seconds. Where k is what the file says that search had a CPU as one more
+/// device.
+struct record {
+  std::uint32_t k;
+  double four, forty_four, ideals, ideals_seconds;
 };
-std::map<std::string, recorded, std::less<>> const workload_records{
-    {"bert24_inference", {17.79, 17.79, 17.790}},
-    {"bert24_training", {41.75, 41.75, 41.746}},
-    {"inceptionv3_inference", {52.69, 52.45, 0}},
-    {"resnet50_inference", {34.22, 34.22, 33.775}},
-    {"resnet50_training", {80.45, 80.45, 78.632}},
-    {"op bert_L-12_training", {438.00, 438.00, 437.998}},
-    {"op bert_l-12_inference", {147.48, 147.48, 147.478}},
-    {"op bert_l-3_inference", {27.92, 27.92, 27.919}},
-    {"op bert_l-3_training", {65.30, 65.30, 65.303}},
-    {"op resnet50_inference", {129.16, 128.07, 124.349}},
-    {"op resnet50_training", {264.81, 263.04, 255.194}}};
+std::multimap<std::string, record, std::less<>> const workload_records{
+    {"bert24_inference", {6, 17.79, 17.79, 17.790, 0}},
+    {"bert24_inference", {8, 14.204, 0, 14.204, 0}},
+    {"bert24_training", {6, 41.75, 41.75, 41.746, 0}},
+    {"inceptionv3_inference", {6, 52.69, 52.45, 0, 0}},
+    {"inceptionv3_inference", {8, 39.76, 39.60, 0, 0}},
+    {"resnet50_inference", {6, 34.22, 34.22, 33.775, 0.30}},
+    {"resnet50_inference", {8, 26.761, 0, 26.761, 0}},
+    {"resnet50_training", {6, 80.45, 80.45, 78.632, 0.33}},
+    {"op bert_L-12_training", {6, 438.00, 438.00, 437.998, 64.0}},
+    {"op bert_l-12_inference", {6, 147.48, 147.48, 147.478, 25.8}},
+    {"op bert_l-12_inference", {8, 108.04, 0, 108.04, 0}},
+    {"op bert_l-3_inference", {3, 27.92, 27.92, 27.919, 2.0}},
+    {"op bert_l-3_inference", {8, 28.651, 0, 28.651, 0}},
+    {"op bert_l-3_training", {3, 65.30, 65.30, 65.303, 12.0}},
+    {"op resnet50_inference", {6, 129.16, 128.07, 124.349, 0.26}},
+    {"op resnet50_inference", {7, 0, 0, 124.349, 0}},
+    {"op resnet50_inference", {8, 124.35, 0, 124.35, 0}},
+    {"op resnet50_training", {6, 264.81, 263.04, 255.194, 0.50}},
+    {"op resnet50_training", {7, 0, 0, 255.194, 0}}};
 
 void run_workload(table& t, fs::path const& path) {
   bool const layers = path.parent_path().filename() != "OperatorGraphs";
   auto const name = (layers ? "" : "op ") + path.stem().string();
   auto const w = bench::read_workload(path.string(), name);
-  std::vector<reference> others;
-  if (auto const known = workload_records.find(name); known != workload_records.end()) {
-    others = {{known->second.four, "4 orders"}, {known->second.forty_four, "44 orders"}};
-    if (known->second.ideals != 0) others.push_back({known->second.ideals, "ideals"});
-  }
   auto const expert = path.parent_path().parent_path().parent_path() / "human-experts" /
                       (path.stem().string() + "_expert.json");
-  if (layers && fs::exists(expert))
-    if (auto const p = bench::read_expert(expert.string(), w))
-      others.push_back(
-          {cleave::bottleneck(w.graph, *p, {.cost_per_byte = w.options.cost_per_byte}), "experts"});
-  t.print(measured(w, w.devices, std::move(others)));
+  auto const run = [&](record const& r) {
+    std::vector<reference> others;
+    if (r.four != 0) others.push_back({r.four, "4 orders"});
+    if (r.forty_four != 0) others.push_back({r.forty_four, "44 orders"});
+    if (r.ideals != 0) others.push_back({r.ideals, "ideals", r.ideals_seconds});
+    if (layers && r.k == w.devices && fs::exists(expert))
+      if (auto const p = bench::read_expert(expert.string(), w))
+        others.push_back(
+            {cleave::bottleneck(w.graph, *p, {.cost_per_byte = w.options.cost_per_byte}), "experts"});
+    t.print(measured(w, r.k, std::move(others)));
+  };
+  auto const [first, last] = workload_records.equal_range(name);
+  if (first == last) run({w.devices, 0, 0, 0, 0});
+  for (auto r = first; r != last; ++r) run(r->second);
 }
 
 void run_cost_graph(table& t, fs::path const& path, double flops_per_byte) {
@@ -210,7 +234,7 @@ void run_generated(table& t) {
     t.print(measured(made.finish(name), k, std::move(others)));
   };
   auto const slices = [](double value) { return std::vector<reference>{{value, "3 orders"}}; };
-  run("tfm_L24_H1", bench::transformer(24, 1), 8, {{502.09, "3 orders"}, {500.4, "ideals"}});
+  run("tfm_L24_H1", bench::transformer(24, 1), 8, {{502.09, "3 orders"}, {500.4, "ideals", 10.7}});
   run("tfm_L64_H16", bench::transformer(64, 16), 8, slices(1308.5));
   run("tfm_L64_H16", bench::transformer(64, 16), 32, slices(331.8));
   auto training = bench::transformer(32, 16);
@@ -238,7 +262,7 @@ void run_generated(table& t) {
 
 int main(int count, char** arguments) {
   auto output = style::markdown;
-  double flops_per_byte = 10'000;
+  double flops_per_byte = 1000;
   std::vector<fs::path> folders;
   for (int i = 1; i < count; ++i) {
     std::string_view const a = arguments[i];

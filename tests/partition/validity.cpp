@@ -10,6 +10,7 @@
 
 #include "support/dense_builder.hpp"
 #include "support/rng.hpp"
+#include "support/small_stack.hpp"
 
 using namespace cleave;
 
@@ -146,4 +147,39 @@ TEST_CASE("validity: check says what is wrong in the names of the nodes") {
   CHECK(message(parts({0, 7, 1}, 2)) == "node relu (#1) belongs to none of the 2 parts");
   CHECK(message(parts({0, 1}, 2)) == "the partition is of 2 nodes, the graph has 3");
   CHECK(message(parts({0, 1, 1}, 2)).empty());
+}
+
+TEST_CASE("validity: a replicable node needs no part, and an array that is too short lacks one") {
+  testing::basic_dense_builder<> b;
+  b.node(1);
+  b.replicable();
+  b.node(1);
+  auto const s = b.build();
+  CHECK_FALSE(find_unassigned_node(s, parts({index(no_part), 0}, 1)));
+  CHECK(find_unassigned_node(s, parts({index(no_part)}, 1)) == 1);
+}
+
+TEST_CASE("validity: the first part over its memory is found, with how much it holds") {
+  testing::basic_dense_builder<> b;
+  auto const w = b.state(10);
+  b.node(1, {w});
+  b.node(1, {w, b.state(5)});
+  auto const s = b.build();
+  auto const p = parts({0, 1}, 2);
+  CHECK_FALSE(find_overfull_part(s, p, {}));
+  CHECK_FALSE(find_overfull_part(s, p, 15));
+  CHECK(find_overfull_part(s, p, 14) == overfull_part{part_id{1}, 15, 14});
+  CHECK(find_overfull_part(s, p, {9, 20}) == overfull_part{part_id{0}, 10, 9});
+  std::vector<std::size_t> const more{0, 3};
+  CHECK(find_overfull_part(s, p, 15, more) == overfull_part{part_id{1}, 18, 15});
+}
+
+TEST_CASE("validity: a cycle through 300,000 parts is found beside as many parts that only hang on it") {
+  std::uint32_t const ring = 300'000;
+  auto const s = chain(2 * ring + 1);
+  partition p{{}, 2 * ring};
+  for (std::uint32_t n = 0; n < ring; ++n) p.of.push_back(part_id{ring + n});
+  p.of.push_back(p.of.front());
+  for (std::uint32_t n = 0; n < ring; ++n) p.of.push_back(part_id{n});
+  testing::on_small_stack([&] { CHECK(find_cycle_between_parts(s, p)->size() == ring); });
 }
