@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/child.hpp"
+#include "support/scratch_folder.hpp"
+
+namespace cleave::testing {
+
+/// The command-line tool, which is built into the same folder as the tests.
+inline std::filesystem::path tool_path() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "cleave";
+}
+
+inline std::string text_of_file(std::filesystem::path const& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// Runs the tool; `said` is its stdout.
+inline child_report run_tool(std::vector<std::string> words) {
+  scratch_folder const scratch;
+  auto const out = scratch / "stdout";
+  words.insert(words.begin(), tool_path().string());
+  auto report = in_child([&]() -> std::string {
+    int const file = open(out.c_str(), O_WRONLY | O_CREAT, 0600);
+    if (file < 0 || dup2(file, STDOUT_FILENO) < 0) throw std::runtime_error("no file for stdout");
+    std::vector<char*> arguments;
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    execv(arguments[0], arguments.data());
+    throw std::runtime_error("the tool is not built: " + words[0]);
+  });
+  if (report.said.empty()) report.said = text_of_file(out);
+  return report;
+}
+
+}  // namespace cleave::testing

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "support/tool.hpp"
+
+using cleave::testing::run_tool;
+
+namespace {
+
+std::string const model = std::string(CLEAVE_TEST_DATA) + "/models/onnx/resnet18.onnx";
+
+/// One or two lines, each begun by the tool's name, without controls.
+bool well_said(std::string const& text) {
+  auto const lines = std::ranges::count(text, '\n');
+  bool const plain = std::ranges::none_of(text, [](unsigned char c) { return c < 0x20 && c != '\n'; });
+  return text.starts_with("cleave: ") && text.ends_with('\n') && lines <= 2 && plain;
+}
+
+void check_refusal(std::vector<std::string> const& words, int code, std::string const& said) {
+  auto const r = run_tool(words);
+  CAPTURE(r.to_stderr);
+  CHECK(r.exit == code);
+  CHECK(r.said.empty());
+  CHECK(r.to_stderr.find(said) != std::string::npos);
+  CHECK(well_said(r.to_stderr));
+}
+
+}  // namespace
+
+TEST_CASE("tool: what is typed wrong ends with 2 and says what was meant") {
+  check_refusal({}, 2, "a subcommand is missing");
+  check_refusal({"spilt", model}, 2, "unknown subcommand spilt; did you mean split");
+  check_refusal({"split"}, 2, "a model is missing");
+  check_refusal({"split", model, model}, 2, "one model at a time");
+  check_refusal({"split", model, "--memroy", "2GiB"}, 2, "unknown option --memroy; did you mean --memory");
+  check_refusal({"split", model, "--frobnicate"}, 2, "unknown option --frobnicate\n");
+  check_refusal({"split", model, "--memory"}, 2, "--memory needs a value: --memory SIZE[,SIZE...]");
+  check_refusal({"split", model, "-k", "four"}, 2, "-k takes a whole number from 1 to 65535, not 'four'");
+  check_refusal({"split", model, "-k0"}, 2, "not '0'");
+  check_refusal({"split", model, "-k", "2", "--memory", "1,2,3"}, 2, "--memory takes 1 or 2 values, not 3");
+  check_refusal({"split", model, "--json=1"}, 2, "--json takes no value");
+  check_refusal({"split", model, "--dim", "batch"}, 2, "as in batch=8, not 'batch'");
+  check_refusal({"inspect", model, "-\x1b[2J"}, 2, "unknown option");
+}
+
+TEST_CASE("tool: a cut that cannot be ends with 1 and says which node") {
+  check_refusal({"split", model, "--memory", "1KiB"}, 1, "no stage has more than 1024 bytes");
+}
+
+TEST_CASE("tool: a file that cannot be used ends with 3 and names it") {
+  check_refusal({"inspect", "no/such.onnx"}, 3, "no/such.onnx: cannot be opened");
+  check_refusal({"inspect", CLEAVE_TEST_DATA}, 3, "directory");
+  check_refusal({"split", model, "--dim", "batch=2"}, 3, "'batch'");
+  check_refusal({"split", model, "--out", model}, 3, "resnet18.onnx");
+  check_refusal({"split", model, "--report", "no/such/folder/r.html"}, 3, "cannot be written");
+}
+
+TEST_CASE("tool: help and version are answers, not errors") {
+  for (std::vector<std::string> const& words :
+       {std::vector<std::string>{"--help"}, {"--version"}, {"split", "--help"}, {"demo", "-h"}}) {
+    auto const r = run_tool(words);
+    CHECK(r.exit == 0);
+    CHECK(!r.said.empty());
+    CHECK(r.to_stderr.empty());
+  }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/tool.hpp"
+
+using cleave::testing::run_tool;
+
+namespace {
+
+std::filesystem::path const folder = std::filesystem::path(CLEAVE_TEST_DATA) / "models/malformed";
+
+/// Runs a subcommand on each file: no signal, no more than a second and 256 MB, and the end that is
+/// described.
+std::size_t check_all(std::vector<std::string> const& command) {
+  std::ifstream in(folder / "malformed.json");
+  auto const described = nlohmann::json::parse(in);
+  auto const& cases = described.is_array() ? described : described.at("cases");
+  for (auto const& c : cases) {
+    auto words = command;
+    words.push_back((folder / c.at("file").get<std::string>()).string());
+    auto const r = run_tool(words);
+    CAPTURE(words.back());
+    CAPTURE(r.to_stderr);
+    CHECK(r.signal == 0);
+    CHECK(r.seconds < 1);
+    CHECK(r.peak_bytes < 256'000'000);
+    auto const expect = c.at("expect").get<std::string>();
+    if (expect == "reject") CHECK(r.exit == 3);
+    if (expect == "accept") CHECK(r.exit == 0);
+    if (expect == "either") CHECK((r.exit == 0 || r.exit == 3));
+    if (r.exit != 3 || expect != "reject") continue;
+    for (auto const& name : c.at("message_names"))
+      CHECK(r.to_stderr.find(name.get<std::string>()) != std::string::npos);
+  }
+  return cases.size();
+}
+
+}  // namespace
+
+TEST_CASE("tool: inspect ends on every malformed file as its description says") {
+  CHECK(check_all({"inspect"}) == 49);
+}
+
+TEST_CASE("tool: split ends on every malformed file as its description says") {
+  CHECK(check_all({"split", "-k", "3", "--json"}) == 49);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "support/model_corpus.hpp"
+#include "support/tool.hpp"
+
+using namespace cleave::testing;
+using nlohmann::json;
+
+TEST_CASE("tool: split places each node once and writes what it says") {
+  for (std::string const name : {"googlenet", "gpt2", "lstm_gru", "passthrough", "one_node"}) {
+    CAPTURE(name);
+    scratch_folder const out;
+    auto const file = model_file(name).string();
+    auto const r = run_tool(
+        {"split", file, "-k", "3", "--json", "--out", out / "stages", "--report", out / "report.html"});
+    REQUIRE(r.exit == 0);
+    auto const said = json::parse(r.said);
+    auto const whole = json::parse(run_tool({"inspect", file, "--json"}).said);
+
+    std::vector<std::size_t> nodes;
+    double largest = 0;
+    for (std::size_t i = 0; i < said.at("stages").size(); ++i) {
+      auto const& stage = said.at("stages")[i];
+      for (auto const& n : stage.at("nodes")) nodes.push_back(n.get<std::size_t>());
+      largest = std::max(largest, stage.at("load").get<double>());
+      auto const written = read_model(stage.at("file").get<std::string>());
+      CHECK(static_cast<std::size_t>(written.graph().node_size()) == stage.at("nodes").size());
+      CHECK(static_cast<std::size_t>(written.graph().output_size()) == stage.at("outputs").size());
+    }
+    CHECK(nodes.size() == whole.at("live_nodes").get<std::size_t>());
+    std::ranges::sort(nodes);
+    CHECK(std::ranges::adjacent_find(nodes) == nodes.end());
+    CHECK(said.at("stages").size() == std::min<std::size_t>(3, nodes.size()));
+    CHECK(said.at("bottleneck").get<double>() == doctest::Approx(largest));
+    CHECK(said.at("bound").get<double>() <= said.at("bottleneck").get<double>());
+    for (auto const& t : said.at("transfers")) CHECK(t.at("from").get<int>() < t.at("to").get<int>());
+    CHECK(text_of_file(out / "report.html").find("</html>") != std::string::npos);
+  }
+}
+
+TEST_CASE("tool: the same command gives the same bytes") {
+  scratch_folder const out;
+  auto const file = model_file("moe").string();
+  std::vector<std::string> seen;
+  for (std::string const run : {"a", "b"}) {
+    auto bytes = run_tool({"split", file, "-k", "4", "--report", out / (run + ".html")}).said;
+    bytes.erase(bytes.rfind("  "));  // names the report
+    seen.push_back(bytes + run_tool({"split", file, "-k", "4", "--json"}).said +
+                   text_of_file(out / (run + ".html")));
+  }
+  CHECK(seen[0] == seen[1]);
+}
+
+TEST_CASE("tool: split says what it could not do") {
+  CHECK(run_tool({"split", model_file("one_node").string(), "-k", "4"})
+            .said.find("only 1 stage instead of 4") != std::string::npos);
+  CHECK(run_tool({"split", model_file("zero_nodes").string()}).said.find("nothing to cut") !=
+        std::string::npos);
+  auto const dynamic = run_tool({"split", model_file("bert_dynamic").string()}).said;
+  CHECK(dynamic.find("of unknown size, therefore taken as free") != std::string::npos);
+  auto const told =
+      run_tool({"split", model_file("bert_dynamic").string(), "--dim", "batch=1", "--dim", "sequence=8"})
+          .said;
+  CHECK(told.find("\u2265") == std::string::npos);
+}
+
+TEST_CASE("tool: memory limits are kept") {
+  auto const file = model_file("googlenet").string();
+  auto const r = json::parse(run_tool({"split", file, "-k", "4", "--memory", "30KiB", "--json"}).said);
+  for (auto const& stage : r.at("stages")) CHECK(stage.at("weight_bytes").get<std::size_t>() <= 30 * 1024);
+}
