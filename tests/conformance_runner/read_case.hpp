@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -148,11 +147,12 @@ class graph_reader {
     std::ranges::sort(levels, std::ranges::greater(),
                       &std::string::size);  // what is inside before what it is inside of
 
-    std::map<std::string, std::shared_ptr<module_graph const>> body;
+    std::map<std::string, module_graph> body;
     auto const attribute = [&](std::string const& path, std::string const& full) {
       auto const inside = body.find(full);
-      return module_attribute{
-          path, module_attribute::kind::module, {}, inside == body.end() ? nullptr : inside->second, {}, {}};
+      module_attribute a{path, module_attribute::kind::module, {}, {}, {}, {}};
+      if (inside != body.end()) a.body.push_back(inside->second);
+      return a;
     };
     for (auto const& level : levels) {
       if (level.empty()) continue;
@@ -161,7 +161,7 @@ class graph_reader {
       for (auto const& n : g.list())
         if (n.kind == node_kind::call_module && !g.find_attribute(n.target))
           g.add_attribute(attribute(n.target, level + "." + n.target));
-      body[level] = std::make_shared<module_graph const>(std::move(g));
+      body[level] = std::move(g);
     }
     module_graph root;
     read_nodes(root, modules[""]["graph"], where_ + ", root");

@@ -122,8 +122,8 @@ json write_result(module_graph const& g, split_module_result const& r,
     auto const& piece = r.submodules[i];
     out["order"].push_back(piece.path);
     out["submodules"].push_back({{"name", piece.path},
-                                 {"nodes", write_piece(g, *piece.graph)},
-                                 {"children", write_children(*piece.graph)}});
+                                 {"nodes", write_piece(g, r.graph(piece))},
+                                 {"children", write_children(r.graph(piece))}});
   }
   out["base"] = write_piece(g, r.outer);
   out["base_children"] = write_outer_children(r.outer);
@@ -321,8 +321,8 @@ class split_case {
       auto const other =
           split_module(g_, [&](module_node const& n) { return id_text(body_["input"]["assign"][n.name]); });
       for (std::size_t i = 0; i < other.submodules.size(); ++i)
-        compare(write_children(*other.submodules[i].graph), write_children(*result_->submodules[i].graph),
-                key, differences_);
+        compare(write_children(other.graph(other.submodules[i])),
+                write_children(result_->graph(result_->submodules[i])), key, differences_);
     } else {
       differ("better." + key, value.dump(), "no comparison of that name");
     }
@@ -352,7 +352,7 @@ class split_case {
 
   bool holds(json const& path) const {
     for (auto const& piece : result_->submodules)
-      for (auto const& a : piece.graph->attributes())
+      for (auto const& a : result_->graph(piece).attributes())
         if (path == a.original) return true;
     return false;
   }

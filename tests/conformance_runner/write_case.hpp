@@ -92,7 +92,7 @@ inline json write_graphs(test_case const& c) {
     levels[""]["graph"] = write_nodes(root);
     for (auto const& a : root.attributes()) {
       levels[a.path] = write_metadata(root, a.metadata);
-      if (a.body) levels[a.path]["graph"] = write_nodes(*a.body);
+      if (!a.body.empty()) levels[a.path]["graph"] = write_nodes(a.body.front());
     }
   }
   if (input.contains("stages") && input["stages"].is_array())

@@ -59,10 +59,8 @@ inline module_graph random_module_graph(rng& random, std::size_t calls, std::siz
 
   char const* const modules[] = {"layer.0", "layer_0", "layer", "a.b.c", "submod_0", "linear"};
   char const* const tensors[] = {"w", "blk.w", "blk.b"};
-  for (auto const* path : modules)
-    g.add_attribute({path, module_attribute::kind::module, {}, nullptr, {}, {}});
-  for (auto const* path : tensors)
-    g.add_attribute({path, module_attribute::kind::tensor, {}, nullptr, {}, {}});
+  for (auto const* path : modules) g.add_attribute({path, module_attribute::kind::module, {}, {}, {}, {}});
+  for (auto const* path : tensors) g.add_attribute({path, module_attribute::kind::tensor, {}, {}, {}, {}});
   for (auto inputs = 1 + random.below(3); inputs-- > 0;)
     values.push_back(g.add(add(placeholder, "p" + std::to_string(made))));
   for (auto reads = random.below(4); reads-- > 0;)

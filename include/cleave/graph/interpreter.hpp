@@ -135,11 +135,11 @@ class interpreter {
     for (auto const& k : n.kwargs) kwargs.push_back(value_of(f, k.value));
     module_attribute const* const callee =
         n.kind == node_kind::call_module ? g.find_attribute(n.target) : nullptr;
-    if (!callee || !callee->body) return i_.call(g, f.next, args, kwargs);
+    if (!callee || callee->body.empty()) return i_.call(g, f.next, args, kwargs);
 
     std::vector<std::string> keys;
     for (auto const& k : n.kwargs) keys.push_back(k.key);
-    enter(*callee->body, std::move(args), std::move(keys), std::move(kwargs));
+    enter(callee->body.front(), std::move(args), std::move(keys), std::move(kwargs));
     return std::nullopt;
   }
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,10 +57,10 @@ struct module_attribute {
   enum class kind : std::uint8_t { tensor, parameter, buffer, module };
   std::string path;
   kind what = kind::tensor;
-  std::string storage;                       ///< equal where memory is shared; empty: of its own
-  std::shared_ptr<module_graph const> body;  ///< of a module whose inside is a graph
-  std::string original;                      ///< in a split graph: its path in the original
-  std::vector<keyword_argument> metadata;    ///< whatever else is known of it; travels with it
+  std::string storage;                     ///< equal where memory is shared; empty: of its own
+  std::vector<module_graph> body;          ///< of a module whose inside is a graph: that one graph; else none
+  std::string original;                    ///< in a split graph: its path in the original
+  std::vector<keyword_argument> metadata;  ///< whatever else is known of it; travels with it
 };
 
 /// The IR that the library owns: one graph of placeholders, attributes, calls and one output, in program
@@ -72,6 +71,22 @@ struct module_attribute {
 class module_graph {
  public:
   using position = std::uint32_t;
+
+  module_graph() = default;
+  module_graph(module_graph const& other) { copy(other); }
+  module_graph(module_graph&&) noexcept = default;
+  module_graph& operator=(module_graph other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~module_graph() {  // bodies in bodies are released one by one, not by recursion
+    std::vector<module_graph> rest;
+    for (take_bodies(rest); !rest.empty();) {
+      auto last = std::move(rest.back());
+      rest.pop_back();
+      last.take_bodies(rest);
+    }
+  }
 
   /// Appends a node as it is; the positions that its arguments name must be there. O(size of the node).
   position add(module_node n) {
@@ -143,6 +158,48 @@ class module_graph {
   }
 
  private:
+  void swap(module_graph& other) noexcept {
+    list_.swap(other.list_);
+    calls_.swap(other.calls_);
+    inputs_.swap(other.inputs_);
+    state_.swap(other.state_);
+    std::swap(output_, other.output_);
+    attributes_.swap(other.attributes_);
+    std::swap(paths_, other.paths_);
+    metadata.swap(other.metadata);
+  }
+
+  void take_bodies(std::vector<module_graph>& to) {
+    for (auto& a : attributes_) {
+      for (auto& body : a.body) to.push_back(std::move(body));
+      a.body.clear();
+    }
+  }
+
+  /// Bodies in bodies are copied one by one, not by recursion.
+  void copy(module_graph const& other) {
+    std::vector<std::pair<module_graph const*, module_graph*>> rest{{&other, this}};
+    while (!rest.empty()) {
+      auto const [from, to] = rest.back();
+      rest.pop_back();
+      to->list_ = from->list_;
+      to->calls_ = from->calls_;
+      to->inputs_ = from->inputs_;
+      to->state_ = from->state_;
+      to->output_ = from->output_;
+      to->paths_ = from->paths_;
+      to->metadata = from->metadata;
+      to->attributes_.reserve(from->attributes_.size());
+      for (auto const& a : from->attributes_) {
+        to->attributes_.push_back({a.path, a.what, a.storage, {}, a.original, a.metadata});
+        for (auto const& body : a.body) {
+          to->attributes_.back().body.emplace_back();
+          rest.emplace_back(&body, &to->attributes_.back().body.back());
+        }
+      }
+    }
+  }
+
   std::vector<module_node> list_;
   std::vector<position> calls_, inputs_, state_;
   std::optional<position> output_;

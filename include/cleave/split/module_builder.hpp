@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/numbering.hpp"
 #include "cleave/split/module_names.hpp"
 
 namespace cleave {
@@ -72,7 +72,7 @@ class module_builder {
       n.target = options_.inputs == input_naming::original ? given.name : "arg_" + std::to_string(inputs_++);
       n.name = names_.take(name_candidate(n.kind, n.target));
     }
-    return made_[v] = piece_.add(std::move(n));
+    return add(v, std::move(n));
   }
 
   template <class Lookup>
@@ -84,7 +84,7 @@ class module_builder {
     if (n.kind == node_kind::call_module) n.target = attribute(path, flat(path));
     if (n.kind == node_kind::get_attr) n.target = attribute(path, path);
     n.name = names_.take(options_.nodes == node_naming::original ? n.name : name_candidate(n.kind, path));
-    return {made_[v] = piece_.add(std::move(n))};
+    return {add(v, std::move(n))};
   }
 
   void result(position, position made) { results_.push_back(made); }
@@ -107,9 +107,14 @@ class module_builder {
     n.from = v;
     std::vector<position> follows;  // what is in another piece is its order's business
     for (auto const m : n.after)
-      if (auto const here = made_.find(m); here != made_.end()) follows.push_back(here->second);
+      if (auto const here = copied_.find(m); here != none<position>) follows.push_back(here);
     n.after = std::move(follows);
     return n;
+  }
+
+  position add(position v, module_node n) {
+    copied_.insert(v);  // each once, so that its number is the position in the piece
+    return piece_.add(std::move(n));
   }
 
   static std::string flat(std::string path) {
@@ -138,7 +143,7 @@ class module_builder {
   module_builder_options options_;
   module_graph piece_;
   module_names names_;
-  std::unordered_map<position, position> made_;  // of a node of the whole: its copy
+  numbering<position, position> copied_;  // nodes of the whole, by where their copy is
   std::vector<position> results_;
   std::size_t inputs_ = 0;
 };

@@ -5,12 +5,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/numbering.hpp"
 
 namespace cleave {
 
@@ -25,12 +25,13 @@ class symbol_binders {
 
   explicit symbol_binders(module_graph const& g) : g_(&g) {
     for (position n = 0; n < g.list().size(); ++n)
-      if (!g[n].binds.empty() && g[n].kind != node_kind::output) binder_.try_emplace(g[n].binds, n);
+      if (!g[n].binds.empty() && g[n].kind != node_kind::output)
+        if (symbols_.insert(g[n].binds) == binder_.size()) binder_.push_back(n);
   }
 
   std::optional<position> find(std::string const& symbol) const {
-    auto const at = binder_.find(symbol);
-    return at == binder_.end() ? std::nullopt : std::optional(at->second);
+    auto const at = symbols_.find(symbol);
+    return at == none<position> ? std::nullopt : std::optional(binder_[at]);
   }
   /// What binds the symbols of `v`, in their order, `v` itself apart; symbols that nothing binds are left
   /// out.
@@ -43,7 +44,8 @@ class symbol_binders {
 
  private:
   module_graph const* g_;
-  std::unordered_map<std::string, position> binder_;
+  numbering<std::string, position> symbols_;  // in step with …
+  std::vector<position> binder_;
 };
 
 /// A module_graph as split_module cuts it: its nodes are what has a part; other tensor attributes are passed

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/numbering.hpp"
 
 /// How torch.fx names the nodes of a graph that it writes: from their targets, as Python identifiers, each
 /// once.
@@ -77,14 +77,17 @@ class module_names {
     auto const [stem_size, number] = suffix(name);
     std::string const stem = name.substr(0, stem_size);
     bool const numbered = stem_size < name.size();
-    bool taken = used_.contains(name);
-    std::uint64_t& counter = counter_[stem];
+    auto const is_used = [&] { return used_.find(name) != none<std::uint32_t>; };
+    bool taken = is_used();
+    auto const at = stems_.insert(stem);
+    if (at == counter_.size()) counter_.push_back(0);
+    std::uint64_t& counter = counter_[at];
     if (numbered && !taken) {
       counter = number;
     } else if (reserved_in_python(name)) {
       taken = true;
     }
-    for (; taken; taken = used_.contains(name)) name = stem + "_" + std::to_string(++counter);
+    for (; taken; taken = is_used()) name = stem + "_" + std::to_string(++counter);
     used_.insert(name);
     return name;
   }
@@ -113,8 +116,8 @@ class module_names {
     return {digits - 1, std::stoull(name.substr(digits))};
   }
 
-  std::unordered_set<std::string> used_;
-  std::unordered_map<std::string, std::uint64_t> counter_;  // of a stem: the last number that was tried
+  numbering<std::string, std::uint32_t> used_, stems_;
+  std::vector<std::uint64_t> counter_;  // of a stem: the last number that was tried
 };
 
 }  // namespace cleave

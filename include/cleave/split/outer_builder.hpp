@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/numbering.hpp"
 #include "cleave/split/module_builder.hpp"
 #include "cleave/split/module_names.hpp"
 
@@ -26,7 +24,6 @@ enum class attribute_place : std::uint8_t { front, first_use };
 struct submodule {
   std::string label;  ///< of its part, with the affix
   std::string path;   ///< of the piece in the outer graph
-  std::shared_ptr<module_graph const> graph;
   std::vector<module_graph::position> nodes, inputs, outputs;
   std::vector<module_graph::position> own_attributes;  ///< module attributes, which nobody passes
   std::vector<std::uint32_t> dependencies,
@@ -41,7 +38,9 @@ class outer_builder {
   outer_builder(module_graph const& g, attribute_place attributes, module_builder_options const& options)
       : g_(g), attributes_(attributes), options_(options), at_(g.list().size()) {}
 
-  module_graph build(std::vector<submodule> const& pieces, std::vector<std::uint32_t> const& order) {
+  /// `graphs` are in step with `pieces`.
+  module_graph build(std::vector<submodule> const& pieces, std::vector<module_graph> graphs,
+                     std::vector<std::uint32_t> const& order) {
     bool const front = attributes_ == attribute_place::front || pieces.empty();
     std::vector<char> inside(g_.list().size());  // of a node: a piece has it
     for (auto const& piece : pieces)
@@ -51,7 +50,7 @@ class outer_builder {
         copy(n);
     for (auto const i : order) call(pieces[i]);
     if (auto const output = g_.output()) give(*output);
-    register_attributes(pieces);
+    register_attributes(pieces, graphs);
     return std::move(outer_);
   }
 
@@ -101,20 +100,19 @@ class outer_builder {
   }
 
   /// Paths with fewer dots first, in the order of the nodes that name them.
-  void register_attributes(std::vector<submodule> const& pieces) {
-    std::unordered_map<std::string_view, submodule const*> piece_at;
-    for (auto const& piece : pieces) piece_at[piece.path] = &piece;
+  void register_attributes(std::vector<submodule> const& pieces, std::vector<module_graph>& graphs) {
+    numbering<std::string_view, std::uint32_t> piece_at, known;
+    for (auto const& piece : pieces) piece_at.insert(piece.path);
     std::vector<module_attribute> paths;
-    std::unordered_set<std::string> known;
     for (auto const& n : outer_.list()) {
-      if ((n.kind != node_kind::get_attr && n.kind != node_kind::call_module) ||
-          !known.insert(n.target).second)
-        continue;
+      if (n.kind != node_kind::get_attr && n.kind != node_kind::call_module) continue;
+      if (known.insert(n.target) < paths.size()) continue;
       if (n.kind == node_kind::get_attr) {
         paths.push_back(*g_.find_attribute(n.target));
         if (paths.back().original.empty()) paths.back().original = n.target;
       } else {
-        paths.push_back({n.target, module_attribute::kind::module, {}, piece_at.at(n.target)->graph, {}, {}});
+        paths.push_back({n.target, module_attribute::kind::module, {}, {}, {}, {}});
+        paths.back().body.push_back(std::move(graphs[piece_at.find(n.target)]));
       }
     }
     std::vector<std::pair<std::ptrdiff_t, std::size_t>> by_dots;

@@ -3,17 +3,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/numbering.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/assign.hpp"
 #include "cleave/partition/validity.hpp"
@@ -49,6 +48,10 @@ struct split_module_result {
   std::vector<std::uint32_t> order;   ///< the pieces as the outer graph calls them
   std::vector<std::pair<std::string, std::string>>
       qualified_names;  ///< of called modules: new path, old path; each new one once
+  /// The graph of a piece.
+  module_graph const& graph(submodule const& piece) const {
+    return outer.find_attribute(piece.path)->body.front();
+  }
 };
 
 /// A node for which the callback has no answer. The witness: the node.
@@ -83,12 +86,14 @@ class unbound_symbol_error : public witness_error<std::pair<module_graph::positi
 /// Which pieces need which, each list in the order in which the graph first shows it. Expected O(V + E).
 template <class Snapshot>
 void list_relations(Snapshot const& s, partition const& p, std::vector<submodule>& pieces) {
-  std::unordered_set<std::uint64_t> known;
+  numbering<std::uint64_t, std::uint32_t> known;
   for (std::size_t n = 0; n < s.nodes(); ++n) {
     auto const to = index(p.of[n]);
     auto const need = [&](std::size_t m) {
       auto const from = index(p.of[m]);
-      if (from == to || !known.insert(std::uint64_t{from} << 32 | to).second) return;
+      if (from == to) return;
+      auto const before = known.size();
+      if (known.insert(std::uint64_t{from} << 32 | to) < before) return;
       pieces[from].dependents.push_back(to);
       pieces[to].dependencies.push_back(from);
     };
@@ -161,10 +166,11 @@ split_module_result split_module(module_graph const& g, F part_of, split_module_
       throw stage_order_error(g, s.node[static_cast<std::uint32_t>(edge->producer)],
                               s.node[static_cast<std::uint32_t>(edge->consumer)]);
 
-  std::unordered_set<std::string_view> read;  // paths that the outer graph may read itself
+  numbering<std::string_view, std::uint32_t> read;  // paths that the outer graph may read itself
   for (auto const& n : g.list())
     if (n.kind == node_kind::get_attr) read.insert(n.target);
   split_module_result result;
+  std::vector<module_graph> graphs;
   std::vector<std::string> new_path(g.list().size());  // of a called module
   for (std::uint32_t i = 0; i < p.parts; ++i) {
     auto const& stage = cut.stages[i];
@@ -173,23 +179,24 @@ split_module_result split_module(module_graph const& g, F part_of, split_module_
     submodule piece;
     piece.label = options.affix.empty() ? label[i] : options.affix + "_" + label[i];
     piece.path = "submod_" + piece.label;
-    while (read.contains(piece.path)) piece.path += "_";
-    piece.graph = std::make_shared<module_graph const>(std::move(b).finish());
+    while (read.find(piece.path) != none<std::uint32_t>) piece.path += "_";
+    graphs.push_back(std::move(b).finish());
     for (auto const n : stage.nodes) piece.nodes.push_back(s.node[n]);
     for (auto const v : stage.inputs) piece.inputs.push_back(s.value[v]);
     for (auto const v : stage.outputs) piece.outputs.push_back(s.value[v]);
     for (auto const v : stage.state) piece.own_attributes.push_back(s.value[v]);
-    for (auto const& n : piece.graph->list())
+    for (auto const& n : graphs.back().list())
       if (n.kind == node_kind::call_module) new_path[n.from] = piece.path + "." + n.target;
     result.submodules.push_back(std::move(piece));
   }
   for (auto const i : cut.order) result.order.push_back(index(i));
   list_relations(s, p, result.submodules);
-  std::unordered_set<std::string> listed;
+  numbering<std::string_view, std::uint32_t> listed;
   for (auto const n : g.nodes())
-    if (!new_path[n].empty() && listed.insert(new_path[n]).second)
+    if (!new_path[n].empty() && listed.insert(new_path[n]) == result.qualified_names.size())
       result.qualified_names.emplace_back(new_path[n], g[n].target);
-  result.outer = outer_builder(g, options.attributes, options.pieces).build(result.submodules, result.order);
+  result.outer = outer_builder(g, options.attributes, options.pieces)
+                     .build(result.submodules, std::move(graphs), result.order);
   return result;
 }
 
