@@ -234,3 +234,34 @@ TEST_CASE(
   auto const given = cut(m, 2, onnx_types(m, {.shapes = {{"h", {0, {2}}}}}));
   CHECK(onnx_spelling(given[1].graph().input(0).type()) == "float32 2");
 }
+
+TEST_CASE("onnx builder: a value inside a body does not hide one that became an input of the stage") {
+  auto const m = onnx_text(R"(f (float[2] x, bool c) => (float[2] y) {
+    i = If(c) <
+      then_branch = g1 () => (float[2] t) {
+        z = Relu(x)
+        t = If(c) <then_branch = g3 () => (float[2] p) { p = Neg(z) }, else_branch = g4 () => (float[2] q) { q = Tanh(z) }>
+      },
+      else_branch = g2 () => (float[2] z) { z = Relu(x) }>
+    z = Tanh(x)
+    y = Add(i, z)
+  })");
+  REQUIRE(refusal(m) == "");
+  onnx_graph const g(m);
+  auto const models = onnx_stages(split(g, {{part_id{1}, part_id{0}, part_id{1}}, 2}), onnx_types(m));
+  REQUIRE(models.size() == 2);
+  CHECK(has(names(models[1].graph().input()), "z"));
+  CHECK(refusal(models[1]) == "");
+  CHECK(!find_onnx_fault(models[1]));
+  auto const& branch = models[1].graph().node(0).attribute(0).g();
+  auto const& local = branch.node(0).output(0);
+  CHECK(local != "z");
+  CHECK(branch.node(1).attribute(0).g().node(0).input(0) == local);
+  CHECK(models[1].graph().node(1).input(1) == "z");
+  auto const& other = models[1].graph().node(0).attribute(1).g();
+  CHECK(other.output(0).name() == other.node(0).output(0));
+  CHECK(other.output(0).name() != "z");
+
+  auto const in_order = onnx_stages(split(g, equal_slices(g, 1)), onnx_types(m));
+  CHECK(in_order[0].graph().node(0).attribute(0).g().node(0).output(0) == "z");  // nothing to rename
+}

@@ -50,14 +50,20 @@ def reads(node):
 
 
 def unnamed(node):
-    """A node without names of nodes, which are labels: stages may drop them."""
+    """A node without names that stages may change: of nodes, which are labels, and of values inside bodies."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
-    todo = [copy]
-    while todo:
-        n = todo.pop()
+    def strip(n, renamed):
         n.name = ""
-        for g in bodies(n): todo += g.node
+        for g in bodies(n):
+            local = [v.name for v in g.input] + [t.name for t in g.initializer] + [o for m in g.node for o in m.output if o]
+            inside = {**renamed, **{name: "local %d" % (len(renamed) + i) for i, name in enumerate(local)}}
+            for named in [*g.input, *g.output, *g.initializer, *g.value_info]: named.name = inside.get(named.name, named.name)
+            for m in g.node:
+                m.input[:] = [inside.get(v, v) for v in m.input]
+                m.output[:] = [inside.get(v, v) for v in m.output]
+                strip(m, inside)
+    strip(copy, {})
     return copy.SerializeToString(deterministic=True)
 
 

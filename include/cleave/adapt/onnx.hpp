@@ -18,6 +18,7 @@
 #include "cleave/adapt/onnx/read_file.hpp"
 #include "cleave/adapt/onnx/read_scopes.hpp"
 #include "cleave/adapt/onnx/scopes.hpp"
+#include "cleave/adapt/onnx/shadows.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 #include "cleave/adapt/onnx/split_onnx.hpp"
 #include "cleave/adapt/onnx/stages.hpp"

@@ -12,6 +12,7 @@
 
 #include "cleave/adapt/onnx/functions.hpp"
 #include "cleave/adapt/onnx/graph.hpp"
+#include "cleave/adapt/onnx/shadows.hpp"
 #include "cleave/adapt/onnx/types.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/graph/dense.hpp"
@@ -40,16 +41,25 @@ class onnx_emission {
     return at == declared_.end() ? nullptr : at->second;
   }
 
+  /// A name that no value of the model has, nor one that was made up before.
+  std::string fresh_name(std::string const& name) {
+    if (taken_.empty())
+      for (auto const& v : graph.scopes().values) taken_.emplace(v.name);
+    for (std::size_t i = 1;; ++i)
+      if (auto made = name + "_" + std::to_string(i); taken_.insert(made).second) return made;
+  }
+
  private:
   std::unordered_map<std::string_view, onnx::ValueInfoProto const*> declared_;
+  std::unordered_set<std::string> taken_;
 };
 
 /// Writes one stage as an ONNX model: `emit(stages, i, builder)`, then `finish()`.
 ///
-/// Values keep their names, so bodies need no rewriting. Nodes are copied as messages, fields of later ONNX
-/// versions included; of several nodes with one name the first written keeps it. State becomes initializers;
-/// a default that the caller may override is an input too, and so is every initializer up to IR version 3.
-/// External data stays a reference, as in the file.
+/// Values keep their names, so what bodies capture needs no rewriting. Nodes are copied as messages, fields
+/// of later ONNX versions included; of several nodes with one name the first written keeps it. State becomes
+/// initializers; a default that the caller may override is an input too, and so is every initializer up to IR
+/// version 3. External data stays a reference, as in the file.
 class onnx_builder {
  public:
   using value = onnx_graph::value;
@@ -77,10 +87,12 @@ class onnx_builder {
     for (value const v : all_.graph.operands(n)) expects(lookup(v) == v, "a value to keep its name");
     auto& copy = *graph().add_node();
     copy = all_.graph.proto(n);
-    if (all_.graph.regions(n).empty())
+    if (all_.graph.regions(n).empty()) {
       claim_name(copy);
-    else
+    } else {
       claim_names(copy);
+      has_bodies_ = true;
+    }
     for (value const v : all_.graph.results(n)) made_.push_back(v);
     return all_.graph.results(n);
   }
@@ -92,6 +104,7 @@ class onnx_builder {
 
   /// The stage; the builder is empty afterwards. Precondition: `index` < `count`.
   onnx::ModelProto finish(std::size_t index, std::size_t count) {
+    part_shadows();
     for (value const v : made_)
       if (auto const* known = all_.declared(all_.graph.name_of(v)); known != nullptr && !given_.contains(v))
         *graph().add_value_info() = *known;
@@ -137,6 +150,19 @@ class onnx_builder {
     }
   }
 
+  /// Values keep their names, except those inside bodies that would hide a value of the stage.
+  void part_shadows() {
+    if (!has_bodies_) return;
+    std::unordered_set<std::string> visible;
+    for (auto const& v : graph().input()) visible.insert(v.name());
+    for (auto const& t : graph().initializer()) visible.insert(t.name());
+    for (auto const& t : graph().sparse_initializer()) visible.insert(t.values().name());
+    for (auto& n : *graph().mutable_node()) {
+      rename_shadows(n, visible, [&](std::string const& name) { return all_.fresh_name(name); });
+      visible.insert(n.output().begin(), n.output().end());
+    }
+  }
+
   void claim_name(onnx::NodeProto& n) {
     if (!n.name().empty() && !all_.names.insert(n.name()).second) n.clear_name();
   }
@@ -158,6 +184,7 @@ class onnx_builder {
 
   onnx_emission& all_;
   onnx::ModelProto stage_;
+  bool has_bodies_ = false;
   std::vector<value> made_;
   std::unordered_set<value> given_;
 };
