@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -63,5 +64,11 @@ struct basic_dense {
 };
 
 using dense = basic_dense<std::uint32_t>;
+
+/// Whether `n` is copied to its users; false in a graph that knows no such nodes.
+template <std::unsigned_integral Index>
+bool is_replicable(basic_dense<Index> const& g, std::size_t n) {
+  return n < g.replicable.size() && g.replicable[n] != 0;
+}
 
 }  // namespace cleave

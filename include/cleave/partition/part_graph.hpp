@@ -24,14 +24,14 @@ void each_needed_node(basic_dense<Index> const& s, partition const& p, std::size
   for (Index const v : s.operands[n]) {
     Index const m = s.producer[v];
     bool const made = m != none<Index>;
-    if (made && s.replicable[m]) continue;
+    if (made && is_replicable(s, m)) continue;
     if (made) f(m);
     if (!made || p.of[m] != p.of[n])
       for (Index const c : s.companions[v])
-        if (s.producer[c] != none<Index> && !s.replicable[s.producer[c]]) f(s.producer[c]);
+        if (s.producer[c] != none<Index> && !is_replicable(s, s.producer[c])) f(s.producer[c]);
   }
   for (Index const m : s.after[n])
-    if (!s.replicable[m]) f(m);
+    if (!is_replicable(s, m)) f(m);
 }
 
 /// Which parts need values or effects of which.
@@ -50,7 +50,7 @@ part_graph part_graph_of(basic_dense<Index> const& s, partition const& p) {
     std::uint32_t from, to;
     std::size_t where;  // the first node of `to` that needs `from`
   };
-  auto const lives = [&](std::size_t n) { return p.of[n] != no_part && !s.replicable[n]; };
+  auto const lives = [&](std::size_t n) { return p.of[n] != no_part && !is_replicable(s, n); };
 
   part_graph parts;
   parts.first_node.assign(p.parts, s.nodes());

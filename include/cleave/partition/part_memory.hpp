@@ -14,12 +14,6 @@
 
 namespace cleave {
 
-/// Whether `n` is copied to its users; false in a graph that knows no such nodes.
-template <std::unsigned_integral Index>
-bool is_replicable(basic_dense<Index> const& g, std::size_t n) {
-  return n < g.replicable.size() && g.replicable[n] != 0;
-}
-
 /// Adds bytes. \throws error that names `n` if they exceed what std::size_t holds.
 template <std::unsigned_integral Index>
 void add_bytes(std::size_t& sum, std::size_t bytes, basic_dense<Index> const& g, std::size_t n) {
