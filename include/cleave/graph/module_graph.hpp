@@ -88,6 +88,9 @@ class module_graph {
     }
   }
 
+  /// Makes room for `nodes` in all.
+  void reserve(std::size_t nodes) { list_.reserve(nodes); }
+
   /// Appends a node as it is; the positions that its arguments name must be there. O(size of the node).
   position add(module_node n) {
     auto const at = static_cast<position>(list_.size());

@@ -57,6 +57,9 @@ class module_builder {
   module_builder(module_graph const& whole, module_builder_options const& options)
       : whole_(&whole), options_(options) {}
 
+  /// Makes room for `nodes` in all, inputs and output included.
+  void reserve(std::size_t nodes) { piece_.reserve(nodes); }
+
   position argument(position v, source from) {
     module_node const& given = (*whole_)[v];
     module_node n = copy(v);

@@ -75,24 +75,24 @@ class module_names {
   std::string take(std::string_view candidate) {
     std::string name = identifier(candidate);
     auto const [stem_size, number] = suffix(name);
+    bool const reserved = reserved_in_python(name);
+    bool taken = reserved || !insert(name);
+    if (!taken && stem_size == name.size()) return name;
     std::string const stem = name.substr(0, stem_size);
-    bool const numbered = stem_size < name.size();
-    auto const is_used = [&] { return used_.find(name) != none<std::uint32_t>; };
-    bool taken = is_used();
     auto const at = stems_.insert(stem);
     if (at == counter_.size()) counter_.push_back(0);
-    std::uint64_t& counter = counter_[at];
-    if (numbered && !taken) {
-      counter = number;
-    } else if (reserved_in_python(name)) {
-      taken = true;
-    }
-    for (; taken; taken = is_used()) name = stem + "_" + std::to_string(++counter);
-    used_.insert(name);
+    if (!taken) counter_[at] = number;
+    for (; taken; taken = !insert(name)) name = stem + "_" + std::to_string(++counter_[at]);
     return name;
   }
 
  private:
+  /// Whether `name` is new.
+  bool insert(std::string const& name) {
+    auto const before = used_.size();
+    return used_.insert(name) == before;
+  }
+
   static std::string identifier(std::string_view candidate) {
     std::string name;
     bool replaced = false;  // the character before was no part of an identifier

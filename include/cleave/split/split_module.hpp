@@ -175,6 +175,7 @@ split_module_result split_module(module_graph const& g, F part_of, split_module_
   for (std::uint32_t i = 0; i < p.parts; ++i) {
     auto const& stage = cut.stages[i];
     module_builder b(g, options.pieces);
+    b.reserve(stage.inputs.size() + stage.state.size() + stage.nodes.size() + 1);
     emit_stage(calls, s, stage, b);
     submodule piece;
     piece.label = options.affix.empty() ? label[i] : options.affix + "_" + label[i];
