@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace cleave {
@@ -43,5 +44,24 @@ struct csr {
   void add(Item const& x) { item.push_back(x); }                 ///< to the list that is being written
   void close() { first.push_back(narrow<Index>(item.size())); }  ///< ends it
 };
+
+/// Which rows of `table` list each of the items below `items`: each row once, ascending. O(items + table).
+template <std::unsigned_integral Index>
+csr<Index> users_of(csr<Index> const& table, std::size_t items) {
+  csr<Index> users;
+  std::vector<Index> last;
+  auto const each_use = [&](auto f) {
+    last.assign(items, none<Index>);
+    for (std::size_t row = 0; row < table.rows(); ++row)
+      for (Index const i : table[row])
+        if (std::exchange(last[i], static_cast<Index>(row)) != row) f(i, static_cast<Index>(row));
+  };
+  users.first.assign(items + 1, 0);  // how many first, then who
+  each_use([&](Index i, Index) { ++users.first[i + std::size_t{1}]; });
+  for (std::size_t i = 0; i < items; ++i) users.first[i + 1] += users.first[i];
+  users.item.resize(users.first.back());
+  each_use([&, next = users.first](Index i, Index row) mutable { users.item[next[i]++] = row; });
+  return users;
+}
 
 }  // namespace cleave

@@ -10,6 +10,7 @@
 
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
+#include "cleave/graph/joined_sets.hpp"
 #include "cleave/partition/components.hpp"
 #include "cleave/partition/part_memory.hpp"
 
@@ -29,29 +30,13 @@ struct unit_graph {
 
 /// What units are made of, besides the groups that the graph itself has.
 struct unit_rules {
-  std::span<std::vector<std::size_t> const> together{};  ///< sets of nodes that must share a part
+  std::span<std::vector<std::size_t> const> together{};  ///< sets of nodes that must share a part; replicable
+                                                         ///< ones among them do not count
   std::span<char const> backward{};                      ///< of a node: its edges do not restrict the order
 };
 
-/// Sets that are joined; the smallest member stands for its set (Tarjan, JACM 22(2), 1975; path halving).
-template <std::unsigned_integral Index>
-class joined_sets {
- public:
-  explicit joined_sets(std::size_t count) : up_(count) { std::iota(up_.begin(), up_.end(), Index{}); }
-  Index operator[](std::size_t i) {
-    while (up_[i] != i) i = up_[i] = up_[up_[i]];
-    return static_cast<Index>(i);
-  }
-  void join(std::size_t a, std::size_t b) {
-    auto const [low, high] = std::minmax({(*this)[a], (*this)[b]});
-    up_[high] = low;
-  }
-
- private:
-  std::vector<Index> up_;
-};
-
-/// Calls `f(m, n)` for each node `m` that node `n` needs, neither of them replicable. O(V + E).
+/// Calls `f(m, n)` for each node `m` that node `n` needs, neither of them replicable: what makes its operands
+/// and their companions, which come along where the operand is sent, and what it must follow. O(V + E).
 template <std::unsigned_integral Index, class F>
 void for_each_need(basic_dense<Index> const& g, F f) {
   for (std::size_t n = 0; n < g.nodes(); ++n) {
@@ -59,7 +44,10 @@ void for_each_need(basic_dense<Index> const& g, F f) {
     auto const need = [&](Index m) {
       if (m != none<Index> && !is_replicable(g, m)) f(m, static_cast<Index>(n));
     };
-    for (Index const v : g.operands[n]) need(g.producer[v]);
+    for (Index const v : g.operands[n]) {
+      need(g.producer[v]);
+      for (Index const c : g.companions[v]) need(g.producer[c]);
+    }
     for (Index const m : g.after[n]) need(m);
   }
 }
@@ -128,8 +116,12 @@ template <std::unsigned_integral Index>
 unit_graph<Index> units_of(basic_dense<Index> const& g, unit_rules const& rules = {}) {
   joined_sets<Index> sets(g.nodes());
   for (std::size_t n = 0; n < g.group.size(); ++n) sets.join(n, g.group[n]);
-  for (auto const& set : rules.together)
-    for (auto const n : set) sets.join(set.front(), n);
+  for (auto const& set : rules.together) {
+    auto const live = [&](std::size_t n) { return !is_replicable(g, n); };
+    auto const one = std::ranges::find_if(set, live);
+    for (auto const n : set)
+      if (live(n)) sets.join(*one, n);
+  }
   auto u = linked_units(g, sets, rules.backward);
   auto const component = components_of(u.needs);
   if (component.empty()) return u;

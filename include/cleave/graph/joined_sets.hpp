@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace cleave {
+
+/// Sets that are joined; the smallest member stands for its set (Tarjan, JACM 22(2), 1975; path halving).
+template <std::unsigned_integral Index>
+class joined_sets {
+ public:
+  explicit joined_sets(std::size_t count) : up_(count) { std::iota(up_.begin(), up_.end(), Index{}); }
+  Index operator[](std::size_t i) {
+    while (up_[i] != i) i = up_[i] = up_[up_[i]];
+    return static_cast<Index>(i);
+  }
+  void join(std::size_t a, std::size_t b) {
+    auto const [low, high] = std::minmax({(*this)[a], (*this)[b]});
+    up_[high] = low;
+  }
+
+ private:
+  std::vector<Index> up_;
+};
+
+}  // namespace cleave
