@@ -341,7 +341,7 @@ TEST_CASE("balance: nothing to divide") {
   dense_builder copied;
   copied.node(1);
   copied.replicable();
-  CHECK(balance(copied.build(), 2).parts == 0);
+  CHECK(balance(copied.build(), 2).parts == 1);
 }
 
 TEST_CASE("balance: what lies on a cycle through nodes that stay together is one unit") {
@@ -390,6 +390,29 @@ TEST_CASE("balance: refuses numbers that make no sense and names the node") {
   balance_options huge{.memory = 1};
   huge.node_memory.assign(2, std::numeric_limits<std::size_t>::max());
   CHECK(message_of([&] { balance(pair, 2, huge); }).find("bytes summed up to node #1") != std::string::npos);
+}
+
+TEST_CASE("balance: a unit whose weight overflows is refused, however fast the stages are") {
+  auto const g = chain(3, std::numeric_limits<double>::max(), 1);
+  CHECK(message_of([&] {
+          balance(g, 2, {.speed = 1e10, .together = {{0, 1}}});
+        }).find("the weights summed up to node #1") != std::string::npos);
+}
+
+TEST_CASE("balance: parts do not wait for each other's companions") {
+  struct accompanied {
+    std::vector<int> all{0, 1, 2, 3};
+    std::vector<int> const& nodes() const { return all; }
+    static std::vector<int> operands(int n) { return n == 0 ? std::vector<int>{} : std::vector<int>{n - 1}; }
+    static std::vector<int> companions(int v) { return v == 0 ? std::vector<int>{2} : std::vector<int>{}; }
+    static double weight(int) { return 10; }
+    static std::size_t bytes(int) { return 1; }
+  };
+  auto const s = cleave::snapshot_of(accompanied{});
+  auto const p = balance(s, 4);
+  CHECK(p.parts == 3);
+  CHECK(p.of[1] == p.of[2]);  // 1 reads value 0, and value 2 comes along
+  CHECK(!cleave::find_cycle_between_parts(s, p));
 }
 
 TEST_CASE("balance: says which node does not fit, and into what") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -93,19 +94,18 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
   auto const prices = list_transfers(g, u, model.cost_per_byte, c.touching);
   std::vector<double> sum(u.size());
   double total = 0;
-  auto const count = [&](double cost, std::size_t n, char const* what) {
-    total += cost;
-    if (!is_finite(total))
+  auto const demand = [&](double reached, std::size_t n, char const* what) {
+    if (!is_finite(reached))
       throw error(std::string(what) + " summed up to node " + g.label(n) + " are no finite number");
   };
   for (std::size_t n = 0; n < g.nodes(); ++n)
     if (u.of[n] != none<Index>) {
-      sum[u.of[n]] += g.weight[n];
-      count(g.weight[n] / slowest, n, "the weights");
+      demand(sum[u.of[n]] += g.weight[n], n, "the weights");
+      demand(total += g.weight[n] / slowest, n, "the weights");
     }
   for (std::size_t v = 0; v < prices.size(); ++v)
-    count(2 * static_cast<double>(c.touching[v].size()) * prices[v], u.members[c.touching[v].front()].front(),
-          "the transfers' costs");
+    demand(total += 2 * static_cast<double>(c.touching[v].size()) * prices[v],
+           u.members[c.touching[v].front()].front(), "the transfers' costs");
 
   c.scale = fixed_point::for_total(total);
   std::uint64_t bits = 0;  // what all costs are multiples of needs not be searched in finer steps
