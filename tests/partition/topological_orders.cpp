@@ -138,7 +138,7 @@ TEST_CASE("units: groups, sets and cycles through them are one; replicable nodes
   b.node(1);
   b.together(1, 3);
   auto const g = b.build();
-  std::vector<std::vector<std::size_t>> const together{{4, 5}};
+  std::vector<std::vector<std::size_t>> const together{{0, 4}, {4, 5}, {2, 0}, {0}, {}};
   auto const u = cleave::units_of(g, {.together = together});
   CHECK(u.of == order_list{cleave::none<index_type>, 0, 0, 0, 1, 1});
   CHECK(u.size() == 2);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cleave/partition/balance.hpp"
 #include "cleave/split/inline_stages.hpp"
 #include "support/rng.hpp"
 #include "support/toy_ir.hpp"
@@ -167,6 +168,33 @@ TEST_CASE("split: a replicable node is copied to its readers and never sent, unl
   CHECK(stages[stage_id{1}].nodes.front()->name == "one");
   CHECK(stages[stage_id{1}].inputs == strings{"a", "s"});
   CHECK(stages[stage_id{1}].state == strings{"w"});
+}
+
+TEST_CASE("split: a program of replicable nodes alone is one stage, and none where there is no part") {
+  toy::program p{{}, {}, {"a"}};
+  p.add({"one", {}, {"a"}, 1, true});
+  p.add({"two", {"a"}, {"b"}, 1, true});
+  toy::graph const g(p);
+  auto const stages = split(g, balance(g, 4));
+  REQUIRE(stages.size() == 1);
+  CHECK(stages[stage_id{0}].nodes.size() == 2);
+  CHECK(stages[stage_id{0}].outputs == strings{"a"});
+  CHECK_THROWS_WITH_AS(split(g, partition{{no_part, no_part}, 0}),
+                       "node one (#0) belongs to none of the 0 parts", partition_error);
+}
+
+TEST_CASE("split: more parts than the index can number are empty stages") {
+  toy::program p{{"x"}, {}, {"a", "b"}};
+  p.add({"f", {"x"}, {"a"}});
+  p.add({"g", {"x"}, {"b"}});
+  toy::graph const g(p);
+  partition cut{{part_id{44}, part_id{299}}, 300};
+  auto const narrow = split<std::uint8_t>(g, cut),
+             wide = split<std::uint8_t>(g, {{part_id{255}, part_id{255}}, 256});
+  CHECK(narrow.size() == 300);
+  CHECK(narrow[stage_id{44}].inputs == strings{"x"});
+  CHECK(narrow[stage_id{299}].inputs == strings{"x"});
+  CHECK(wide[stage_id{255}].inputs == strings{"x"});
 }
 
 TEST_CASE("split: a node without a part, a cut group and parts in a cycle are errors that name the nodes") {

@@ -44,7 +44,11 @@ class balancer {
   balanced_partition run() {
     balanced_partition result;
     result.of.assign(g_.nodes(), no_part);
-    if (stages_ == 0) return result;
+    if (stages_ == 0) {
+      result.parts = g_.nodes() > 0 ? 1 : 0;  // a home for what has no reader
+      result.loads.resize(result.parts);
+      return result;
+    }
     costs_ = costs_of(g_, units_, stages_, {o_.cost_per_byte, o_.speed});
     if (!o_.memory.empty()) memory_ = memory_of<Index>(g_, units_, o_.node_memory);
     rank_units();
@@ -231,8 +235,8 @@ class balancer {
 /// A stage's load is the weight of its nodes over its speed plus `cost_per_byte` for each byte that enters or
 /// leaves it (`load_model`). Nodes that must share a part are one unit: groups of the graph, `together`, and
 /// what lies on a cycle through those. Parts are numbered in the order of the pipeline: apart from backward
-/// nodes no edge leads to a part of smaller number. Replicable nodes have no part. A graph without other
-/// nodes has 0 parts.
+/// nodes no edge leads to a part of smaller number. Replicable nodes have no part. A graph of no
+/// others has 1 part, an empty graph none.
 ///
 /// O(V + E) for what surrounds it, O(k (V + E) log V) for each probe in the worst case, usually O(V + E);
 /// some 10 to 40 probes.

@@ -38,11 +38,13 @@ class partition_error : public witness_error<std::vector<std::size_t>> {
 };
 
 /// The first node that belongs to no part, or to one that the partition does not have; replicable nodes need
-/// none. O(V).
+/// none where there is a part at all. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::size_t> find_unassigned_node(basic_dense<Index> const& s, partition const& p) {
   for (std::size_t n = 0; n < s.nodes(); ++n)
-    if (n >= p.of.size() || (!(s.replicable[n] && p.of[n] == no_part) && index(p.of[n]) >= p.parts)) return n;
+    if (bool const free = is_replicable(s, n) && p.parts > 0;
+        n >= p.of.size() || (!(free && p.of[n] == no_part) && index(p.of[n]) >= p.parts))
+      return n;
   return std::nullopt;
 }
 
@@ -61,7 +63,7 @@ template <std::unsigned_integral Index>
 std::optional<dependency> find_backward_edge(basic_dense<Index> const& s, partition const& p) {
   std::optional<dependency> found;
   for (std::size_t n = 0; n < s.nodes() && !found; ++n) {
-    if (s.replicable[n]) continue;
+    if (is_replicable(s, n)) continue;
     auto const look = [&](std::size_t m) {
       if (!found && p.of[m] > p.of[n]) found = dependency{m, n};
     };
@@ -77,7 +79,7 @@ std::optional<dependency> find_sent_value(basic_dense<Index> const& s, partition
   for (std::size_t n = 0; n < s.nodes() && !s.portable.empty(); ++n)
     for (Index const v : s.operands[n])
       if (Index const m = s.producer[v];
-          m != none<Index> && !s.portable[v] && !s.replicable[m] && p.of[m] != p.of[n])
+          m != none<Index> && !s.portable[v] && !is_replicable(s, m) && p.of[m] != p.of[n])
         return dependency{m, n};
   return std::nullopt;
 }
@@ -87,7 +89,7 @@ template <std::unsigned_integral Index>
 std::optional<std::pair<std::size_t, std::size_t>> find_split_group(basic_dense<Index> const& s,
                                                                     partition const& p) {
   for (std::size_t n = 0; n < s.nodes(); ++n)
-    if (!s.group.empty() && !s.replicable[n] && p.of[n] != p.of[s.group[n]])
+    if (!s.group.empty() && !is_replicable(s, n) && p.of[n] != p.of[s.group[n]])
       return std::pair<std::size_t, std::size_t>{s.group[n], n};
   return std::nullopt;
 }
@@ -144,7 +146,7 @@ std::optional<std::vector<dependency>> find_cycle_between_parts(basic_dense<Inde
   std::vector<std::uint32_t> place(p.parts, index(no_part));  // of a part: where it is on the cycle
   for (std::uint32_t i = 0; i < shortest.size(); ++i) place[shortest[i]] = i;
   for (std::size_t n = 0; n < s.nodes(); ++n) {
-    if (p.of[n] == no_part || s.replicable[n] || place[index(p.of[n])] == index(no_part)) continue;
+    if (p.of[n] == no_part || is_replicable(s, n) || place[index(p.of[n])] == index(no_part)) continue;
     auto const at = place[index(p.of[n])];
     auto const before = (at + shortest.size() - 1) % shortest.size();
     auto const look = [&](std::size_t m) {

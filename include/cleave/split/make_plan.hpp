@@ -42,7 +42,7 @@ class plan_maker {
     place_replicable();
     for (std::size_t n = 0; n < s_.nodes(); ++n)
       for (part_id const home : homes(n)) stage(home).nodes.push_back(static_cast<Index>(n));
-    std::vector<Index> seen(s_.values(), none<Index>);
+    std::vector<std::uint32_t> seen(s_.values(), index(no_part));
     for (stage_id const to : plan_.order) receive(to, seen);
     outputs == output_order::production ? give_by_production() : give_by_first_use();
     return std::move(plan_);
@@ -53,7 +53,7 @@ class plan_maker {
 
   /// The parts that hold `n`.
   std::span<part_id const> homes(std::size_t n) const {
-    if (s_.replicable[n]) return copies_[n];
+    if (is_replicable(s_, n)) return copies_[n];
     return {&part_[n], 1};
   }
 
@@ -63,7 +63,7 @@ class plan_maker {
     if (std::ranges::find(s_.replicable, 1) == s_.replicable.end()) return;
     copies_.resize(s_.nodes());
     for (std::size_t n = s_.nodes(); n-- > 0;) {
-      if (!s_.replicable[n]) continue;
+      if (!is_replicable(s_, n)) continue;
       auto& c = copies_[n];
       bool given = false;
       for (Index const v : s_.results[n]) {
@@ -80,7 +80,7 @@ class plan_maker {
 
   /// What stage `to` reads and does not make, each value followed by its companions: its inputs, its state,
   /// and who sends them.
-  void receive(stage_id to, std::vector<Index>& seen) {
+  void receive(stage_id to, std::vector<std::uint32_t>& seen) {
     for (Index const n : plan_.stages[index(to)].nodes)
       for (Index const v : s_.operands[n]) {
         if (!take(v, to, seen)) continue;
@@ -89,12 +89,12 @@ class plan_maker {
   }
 
   /// Whether `v` is new to stage `to` and comes from outside; then it is taken in.
-  bool take(Index v, stage_id to, std::vector<Index>& seen) {
+  bool take(Index v, stage_id to, std::vector<std::uint32_t>& seen) {
     auto& here = plan_.stages[index(to)];
     auto const elsewhere = [&](Index m) { return index(part_[m]) != index(to); };
     Index const m = s_.producer[v];
-    if (m != none<Index> && (s_.replicable[m] || !elsewhere(m))) return false;
-    if (std::exchange(seen[v], static_cast<Index>(index(to))) == index(to)) return false;
+    if (m != none<Index> && (is_replicable(s_, m) || !elsewhere(m))) return false;
+    if (std::exchange(seen[v], index(to)) == index(to)) return false;
     bool const held = s_.from[v] == source::state || s_.from[v] == source::constant;
     (held ? here.state : here.inputs).push_back(v);
     if (m != none<Index>) send(plan_.transfers, v, to);
@@ -122,7 +122,7 @@ class plan_maker {
     };
     auto const crosses = [&](Index v, std::size_t reader) {
       Index const m = s_.producer[v];
-      return m == none<Index> || (!s_.replicable[m] && part_[m] != part_[reader]);
+      return m == none<Index> || (!is_replicable(s_, m) && part_[m] != part_[reader]);
     };
     for (std::size_t n = 0; n < s_.nodes(); ++n)
       for (Index const v : s_.operands[n]) {
