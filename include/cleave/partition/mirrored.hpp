@@ -47,8 +47,8 @@ unit_edges<Index> mirrored_edges(basic_dense<Index> const& g, unit_graph<Index> 
         last);
   }
   auto needs = rows_of(u.size(), pairs);
-  for (auto& [user, producer] : pairs) std::swap(user, producer);
-  return {std::move(needs), rows_of(u.size(), pairs)};
+  auto needed_by = users_of(needs, u.size());
+  return {std::move(needs), std::move(needed_by)};
 }
 
 }  // namespace cleave

@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <ranges>
 #include <utility>
 #include <vector>
@@ -36,10 +35,8 @@ void each_needed_node(basic_dense<Index> const& s, partition const& p, std::size
 
 /// Which parts need values or effects of which.
 struct part_graph {
-  std::vector<std::size_t>
-      first_node;  ///< of a part: its first node in program order, `nodes()` for an empty part
-  csr<std::uint32_t>
-      dependents;  ///< of a part: the parts that need it, by where in the program they first do
+  std::vector<std::size_t> first_node;  ///< of a part: in program order; `nodes()` for an empty part
+  csr<std::uint32_t> dependents;        ///< of a part: those that need it, by where they first do
 };
 
 /// O(V + E + parts log parts). Replicable nodes and nodes without a part need nothing and are needed by
@@ -54,18 +51,16 @@ part_graph part_graph_of(basic_dense<Index> const& s, partition const& p) {
 
   part_graph parts;
   parts.first_node.assign(p.parts, s.nodes());
-  csr<std::size_t> members;  // of a part: its nodes, ascending
-  members.first.assign(p.parts + std::size_t{1}, 0);
-  for (std::size_t n = 0; n < s.nodes(); ++n)
+  csr<std::size_t> part_of;  // of a node: its part, if it has one that counts
+  for (std::size_t n = 0; n < s.nodes(); ++n) {
     if (p.of[n] != no_part) {
       auto& first = parts.first_node[index(p.of[n])];
       first = std::min(first, n);
-      if (lives(n)) ++members.first[index(p.of[n]) + 1];
+      if (lives(n)) part_of.add(index(p.of[n]));
     }
-  std::partial_sum(members.first.begin(), members.first.end(), members.first.begin());
-  members.item.resize(members.first.back());
-  for (auto next = members.first; std::size_t const n : std::views::iota(std::size_t{}, s.nodes()))
-    if (lives(n)) members.item[next[index(p.of[n])]++] = n;
+    part_of.close();
+  }
+  auto const members = users_of(part_of, p.parts);
 
   std::vector<need> needs;
   std::vector<std::uint32_t> met_for(p.parts, index(no_part));

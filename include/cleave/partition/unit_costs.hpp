@@ -125,13 +125,7 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
     for (auto& w : row) w >>= spare;
   for (auto& t : c.transfer) t >>= spare;
 
-  c.touched.first.assign(u.size() + 1, 0);
-  for (Index const unit : c.touching.item) ++c.touched.first[unit + std::size_t{1}];
-  for (std::size_t i = 0; i < u.size(); ++i) c.touched.first[i + 1] += c.touched.first[i];
-  c.touched.item.resize(c.touching.item.size());
-  auto next = c.touched.first;
-  for (Index v = 0; v < c.touching.rows(); ++v)
-    for (Index const unit : c.touching[v]) c.touched.item[next[unit]++] = v;
+  c.touched = users_of(c.touching, u.size());
   return c;
 }
 

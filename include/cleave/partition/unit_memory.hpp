@@ -47,27 +47,22 @@ unit_memory<Index> memory_of(basic_dense<Index> const& g, unit_graph<Index> cons
       add_bytes(total, node_memory[n], g, n);
       m.own[u.of[n]] += node_memory[n];
     }
-  std::vector<std::pair<Index, Index>> pairs;
+  csr<Index> sharers;  // of what several units need: those units
   std::vector<Index> seen(u.size(), none<Index>);
   for_each_held(g, [&](Index v, std::span<Index const> holders) {
-    auto const before = pairs.size();
+    auto const before = sharers.item.size();
     for (Index const n : holders)
-      if (std::exchange(seen[u.of[n]], v) != v)
-        pairs.emplace_back(u.of[n], static_cast<Index>(m.shared.size()));
+      if (std::exchange(seen[u.of[n]], v) != v) sharers.add(u.of[n]);
     add_bytes(total, g.bytes[v], g, holders.front());
-    if (pairs.size() - before == 1) {
-      m.own[pairs.back().first] += g.bytes[v];
-      pairs.pop_back();
+    if (sharers.item.size() - before == 1) {
+      m.own[sharers.item.back()] += g.bytes[v];
+      sharers.item.pop_back();
     } else {
       m.shared.push_back(g.bytes[v]);
+      sharers.close();
     }
   });
-  m.needs.first.assign(u.size() + 1, 0);
-  for (auto const& [unit, s] : pairs) ++m.needs.first[unit + std::size_t{1}];
-  for (std::size_t i = 0; i < u.size(); ++i) m.needs.first[i + 1] += m.needs.first[i];
-  m.needs.item.resize(pairs.size());
-  auto next = m.needs.first;
-  for (auto const& [unit, s] : pairs) m.needs.item[next[unit]++] = s;
+  m.needs = users_of(sharers, u.size());
   return m;
 }
 

@@ -52,29 +52,17 @@ void for_each_need(basic_dense<Index> const& g, F f) {
   }
 }
 
-/// Rows of pairs (row, item): each item once a row, ascending. O(rows + pairs), by two counting passes.
+/// Rows of pairs (row, item), as many items as rows: each item once a row, ascending. O(rows + pairs).
 template <std::unsigned_integral Index>
 csr<Index> rows_of(std::size_t rows, std::vector<std::pair<Index, Index>> const& pairs) {
-  csr<Index> transposed, table;
-  std::vector<Index> last(rows, none<Index>);
-  auto const count = [&](auto& t, auto each) {
-    t.first.assign(rows + 1, 0);
-    each([&](Index row, Index) { ++t.first[row + std::size_t{1}]; });
-    std::partial_sum(t.first.begin(), t.first.end(), t.first.begin());
-    t.item.resize(t.first.back());
-    each([&, next = t.first](Index row, Index item) mutable { t.item[next[row]++] = item; });
-  };
   narrow<Index>(pairs.size());
-  count(transposed, [&](auto f) {
-    for (auto const& [row, item] : pairs) f(item, row);
-  });
-  count(table, [&](auto f) {
-    last.assign(rows, none<Index>);
-    for (std::size_t item = 0; item < rows; ++item)
-      for (Index const row : transposed[item])
-        if (std::exchange(last[row], static_cast<Index>(item)) != item) f(row, static_cast<Index>(item));
-  });
-  return table;
+  csr<Index> by_item;
+  by_item.first.assign(rows + 1, 0);
+  for (auto const& [row, item] : pairs) ++by_item.first[item + std::size_t{1}];
+  std::partial_sum(by_item.first.begin(), by_item.first.end(), by_item.first.begin());
+  by_item.item.resize(pairs.size());
+  for (auto next = by_item.first; auto const& [row, item] : pairs) by_item.item[next[item]++] = row;
+  return users_of(by_item, rows);
 }
 
 /// Numbers the sets of nodes that are not replicable by their first node and links them.
@@ -85,28 +73,22 @@ unit_graph<Index> linked_units(basic_dense<Index> const& g, joined_sets<Index>& 
   u.of.assign(g.nodes(), none<Index>);
   std::vector<Index> unit_of_set(g.nodes(), none<Index>);
   std::size_t count = 0;
-  std::vector<std::pair<Index, Index>> pairs;
-  for (std::size_t n = 0; n < g.nodes(); ++n) {
+  csr<Index> unit_of;  // the same as `of`, as rows
+  for (std::size_t n = 0; n < g.nodes(); ++n, unit_of.close()) {
     if (is_replicable(g, n)) continue;
     auto& unit = unit_of_set[sets[n]];
     if (unit == none<Index>) unit = static_cast<Index>(count++);
-    u.of[n] = unit;
-    pairs.emplace_back(unit, static_cast<Index>(n));
+    unit_of.add(u.of[n] = unit);
   }
-  u.members.first.assign(count + 1, 0);
-  for (auto const& [unit, n] : pairs) ++u.members.first[unit + std::size_t{1}];
-  std::partial_sum(u.members.first.begin(), u.members.first.end(), u.members.first.begin());
-  u.members.item.resize(pairs.size());
-  for (auto next = u.members.first; auto const& [unit, n] : pairs) u.members.item[next[unit]++] = n;
+  u.members = users_of(unit_of, count);
 
-  pairs.clear();
+  std::vector<std::pair<Index, Index>> pairs;
   auto const is_backward = [&](Index n) { return n < backward.size() && backward[n] != 0; };
   for_each_need(g, [&](Index m, Index n) {
     if (u.of[m] != u.of[n] && !is_backward(m) && !is_backward(n)) pairs.emplace_back(u.of[n], u.of[m]);
   });
   u.needs = rows_of(count, pairs);
-  for (auto& [user, producer] : pairs) std::swap(user, producer);
-  u.needed_by = rows_of(count, pairs);
+  u.needed_by = users_of(u.needs, count);
   return u;
 }
 
