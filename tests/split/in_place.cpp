@@ -25,6 +25,7 @@ struct tape {
   struct op {
     char kind;
     std::vector<std::size_t> in, out, over;
+    bool cheap = false;  // may be copied
   };
   std::vector<op> ops;
   std::vector<std::size_t> storages, arguments, held, given;
@@ -34,6 +35,7 @@ struct tape {
   auto const& results(std::size_t n) const { return ops[n].out; }
   auto const& overwrites(std::size_t n) const { return ops[n].over; }
   std::size_t storage(std::size_t v) const { return storages[v]; }
+  bool replicable(std::size_t n) const { return ops[n].cheap; }
   auto const& inputs() const { return arguments; }
   auto const& outputs() const { return given; }
   auto const& state() const { return held; }
@@ -80,12 +82,14 @@ tape random_tape(testing::rng& random, bool write_anything) {
     auto const target = any();
     auto const what = random.below(10);
     if (what < 6) {
-      g.ops.push_back({'f', {target, any()}, {fresh(g.storages.size())}, {}});
+      bool const constant = random.one_in(4);
+      auto const reads = constant ? std::vector<std::size_t>{} : std::vector{target, any()};
+      g.ops.push_back({'f', reads, {fresh(g.storages.size())}, {}, constant});
     } else if (what < 9 || write_anything) {
       g.ops.push_back({'w', {any()}, {}, {target}});
       if (random.one_in(2)) g.ops.back().out = {fresh(g.storages[target])};
     } else {
-      g.ops.push_back({'v', {target}, {fresh(g.storages[target])}, {}});
+      g.ops.push_back({'v', {target}, {fresh(g.storages[target])}, {}, random.one_in(2)});
     }
   }
   g.given = {0, 1, any(), any()};  // the last contents of the caller's memory are results too
@@ -141,6 +145,22 @@ TEST_CASE("in place: a write makes a new version and follows the reads of the ol
   CHECK(s.operands[0][0] != s.operands[2][0]);
   CHECK(s.producer[s.operands[2][0]] == 1);
   CHECK(s.slot[s.operands[0][0]] == s.slot[s.operands[2][0]]);
+}
+
+TEST_CASE("in place: what touches memory that is viewed and written is not copied") {
+  // 0 zeros, 1 a view of them, overwritten; 2 read after the write
+  tape const g{{{'f', {}, {0}, {}, true},
+                {'v', {0}, {1}, {}, true},
+                {'w', {}, {}, {1}},
+                {'f', {0}, {2}, {}, true},
+                {'f', {2}, {3}, {}}},
+               {0, 0, 2, 3},
+               {},
+               {},
+               {3}};
+  auto const s = snapshot_of(g);
+  CHECK(s.replicable == std::vector<char>(5));
+  CHECK(s.group == std::vector<std::uint32_t>{0, 0, 0, 0, 4});
 }
 
 TEST_CASE("in place: stages with memory of their own give what the whole gives, over several steps") {

@@ -217,8 +217,11 @@ class snapshot_reader {
         if (s_.latest[s_.slot[v]] != v) return false;  // overwritten later
         return p == none<Index> ? s_.from[v] != source::input : s_.replicable[p] != 0;
       };
+      std::vector<char> shares(s_.nodes());  // written and viewed memory: a copy would miss the writes
+      for (auto const& cell : logs_)
+        for (Index const n : cell.touched) shares[n] = 1;
       for (Index n = 0; n < s_.nodes(); ++n)
-        s_.replicable[n] = g_.replicable(s_.node[n]) && s_.after[n].empty() &&
+        s_.replicable[n] = g_.replicable(s_.node[n]) && !shares[n] && s_.after[n].empty() &&
                            std::ranges::all_of(s_.operands[n], everywhere);
     }
   }
