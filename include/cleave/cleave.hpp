@@ -44,6 +44,7 @@
 #include "cleave/partition/part_memory.hpp"
 #include "cleave/partition/partition.hpp"
 #include "cleave/partition/per_stage.hpp"
+#include "cleave/partition/rank_set.hpp"
 #include "cleave/partition/slice_bands.hpp"
 #include "cleave/partition/slicing.hpp"
 #include "cleave/partition/topological_orders.hpp"

@@ -226,3 +226,24 @@ TEST_CASE("components: a ring of a million rows is one, without a deep stack") {
     CHECK(std::ranges::count(component, 0u) == n);
   });
 }
+
+TEST_CASE("rank_set: gives up the smallest, whatever was put in") {
+  cleave::testing::rng r(5);
+  for (std::size_t const bound :
+       {std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{65}, std::size_t{5000}}) {
+    cleave::rank_set set(bound);
+    std::vector<char> in(bound);
+    for (int step = 0; step < 2000; ++step) {
+      CHECK(set.empty() == (std::ranges::count(in, 1) == 0));
+      if (set.empty() || r.one_in(2)) {
+        auto const x = r.below(bound);
+        set.insert(x);
+        in[x] = 1;
+      } else {
+        auto const least = static_cast<std::size_t>(std::ranges::find(in, 1) - in.begin());
+        REQUIRE(set.take_least() == least);
+        in[least] = 0;
+      }
+    }
+  }
+}

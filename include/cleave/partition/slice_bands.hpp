@@ -54,21 +54,21 @@ class slice_bands {
   /// reaches further.
   Index furthest(std::size_t s, Index i, std::int64_t bound, std::int64_t& next) const {
     auto const& before = task_.before[task_.speed_of[s]];
-    auto const limit =
-        std::upper_bound(before.begin() + static_cast<std::ptrdiff_t>(i), before.end(), before[i] + bound);
+    auto const limit = std::ranges::upper_bound(before.begin() + static_cast<std::ptrdiff_t>(i), before.end(),
+                                                before[i] + bound);
     if (limit != before.end()) next = std::min(next, *limit - before[i]);
     auto const by_time = static_cast<Index>(limit - before.begin() - 1);
     if (task_.fitting.empty()) return by_time;
     auto const& fits = task_.fitting[task_.limit_of[s]];
-    return std::min(by_time,
-                    static_cast<Index>(std::upper_bound(fits.begin(), fits.end(), i) - fits.begin() - 1));
+    return std::min(by_time, static_cast<Index>(std::ranges::upper_bound(fits.begin(), fits.end(), i) -
+                                                fits.begin() - 1));
   }
 
   /// Where a slice of stage `s` that ends at `j` can begin at the earliest; lowers `next` likewise.
   Index nearest(std::size_t s, Index j, std::int64_t bound, std::int64_t& next) const {
     auto const& before = task_.before[task_.speed_of[s]];
-    auto const limit =
-        std::lower_bound(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(j), before[j] - bound);
+    auto const limit = std::ranges::lower_bound(
+        before.begin(), before.begin() + static_cast<std::ptrdiff_t>(j), before[j] - bound);
     if (limit != before.begin()) next = std::min(next, before[j] - *std::prev(limit));
     return std::max(static_cast<Index>(limit - before.begin()), task_.fits_from(s, j));
   }

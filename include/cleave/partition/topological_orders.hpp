@@ -13,6 +13,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/random.hpp"
 #include "cleave/graph/csr.hpp"
+#include "cleave/partition/rank_set.hpp"
 #include "cleave/partition/units.hpp"
 
 namespace cleave {
@@ -40,6 +41,11 @@ class ready_units {
  public:
   ready_units(unit_order order, std::span<Index const> rank, part_window const& window, std::uint32_t parts)
       : order_(order), rank_(rank), window_(window) {
+    if (order_ == unit_order::given) {
+      ranked_ = rank_set(rank.size());
+      ready_.resize(rank.size());
+      for (std::size_t unit = 0; unit < rank.size(); ++unit) ready_[rank[unit]] = static_cast<Index>(unit);
+    }
     if (window_.earliest.empty()) return;
     left_.resize(parts);
     waiting_.resize(parts);
@@ -52,7 +58,7 @@ class ready_units {
     else
       push(unit);
   }
-  bool empty() const { return head_ == ready_.size(); }
+  bool empty() const { return order_ == unit_order::given ? ranked_.empty() : head_ == ready_.size(); }
   Index take() {
     Index const unit = pop();
     if (!window_.earliest.empty()) {
@@ -71,16 +77,12 @@ class ready_units {
     };
     for (; open_ + std::size_t{1} < left_.size() && left_[open_] == 0; admit()) ++open_;
   }
-  bool after(Index a, Index b) const { return rank_[a] > rank_[b]; }
   void push(Index unit) {
-    ready_.push_back(unit);
-    if (order_ == unit_order::given)
-      std::ranges::push_heap(ready_, [this](Index a, Index b) { return after(a, b); });
+    order_ == unit_order::given ? ranked_.insert(rank_[unit]) : ready_.push_back(unit);
   }
   Index pop() {
+    if (order_ == unit_order::given) return ready_[ranked_.take_least()];
     if (order_ == unit_order::breadth_first) return ready_[head_++];
-    if (order_ == unit_order::given)
-      std::ranges::pop_heap(ready_, [this](Index a, Index b) { return after(a, b); });
     Index const unit = ready_.back();
     ready_.pop_back();
     return unit;
@@ -89,8 +91,9 @@ class ready_units {
   unit_order order_;
   std::span<Index const> rank_;
   part_window const& window_;
-  std::vector<Index> ready_;
+  std::vector<Index> ready_;  // for `given` all units, by rank
   std::size_t head_ = 0;
+  rank_set ranked_;  // the ranks of those that are ready
   std::uint32_t open_ = 0;
   std::vector<std::size_t> left_;            // of a part: units not yet out whose latest part it is
   std::vector<std::vector<Index>> waiting_;  // of a part: ready units whose earliest part it is
@@ -138,7 +141,8 @@ std::vector<Index> shuffled_ranks(std::size_t units, splitmix& dice) {
 
 /// The units in an order in which each follows those it needs (Kahn, CACM 5(11), 1962) and no part that
 /// `window` allows is closed to it; shorter than there are units if they need each other in a cycle. `rank`
-/// is read by `given` alone. O(units + edges), with a factor log(units) for `given`.
+/// numbers the units; `given` and `random` alone read it. O(units + edges), with a small factor log(units)
+/// for those.
 template <std::unsigned_integral Index>
 std::vector<Index> ordered_units(csr<Index> const& needs, csr<Index> const& needed_by, unit_order how,
                                  std::span<Index const> rank, part_window const& window = {},
