@@ -284,3 +284,34 @@ TEST_CASE(
   }
   CHECK(cuts > 1000);
 }
+
+TEST_CASE("inline_stages: a piece that is not what its plan says is an error that names the stage") {
+  toy::program p{{"x"}, {}, {"b"}};
+  p.add({"f", {"x"}, {"a"}});
+  p.add({"g", {"a"}, {"b"}});
+  toy::graph const g(p);
+  auto const stages = split(g, parts({0, 1}));
+  auto const fault_with_second = [&](strings const& inputs, strings const& reads, strings const& outputs) {
+    toy::program first{{"x"}, {}, {"a"}}, second{inputs, {}, outputs};
+    first.add({"f", {"x"}, {"a"}});
+    second.add({"g", reads, {"b"}});
+    joiner join{stages};
+    try {
+      inline_stages(stages.snapshot(), stages.plan(), std::vector{toy::graph(first), toy::graph(second)},
+                    join);
+    } catch (piece_error const& e) {
+      CHECK(e.witness == stage_id{1});
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  auto const lacks = [](std::string const& what) {
+    return "inline_stages: stage 1 does not have the " + what + " of its plan";
+  };
+  CHECK(fault_with_second({"a"}, {"a"}, {"b"}).empty());
+  CHECK(fault_with_second({"a", "y"}, {"a"}, {"b"}) == lacks("arguments"));
+  CHECK(fault_with_second({}, {}, {"b"}) == lacks("arguments"));
+  CHECK(fault_with_second({"a"}, {"from nowhere"}, {"b"}) == lacks("values"));
+  CHECK(fault_with_second({"a"}, {"a"}, {"from nowhere"}) == lacks("values"));
+  CHECK(fault_with_second({"a"}, {"a"}, {}) == lacks("outputs"));
+}

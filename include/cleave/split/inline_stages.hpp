@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <optional>
 #include <ranges>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/dense.hpp"
@@ -17,18 +19,27 @@
 
 namespace cleave {
 
+/// A piece that does not have the arguments, nodes, results, values or outputs that the plan says of its
+/// stage. The witness: the stage.
+class piece_error : public witness_error<stage_id> {
+ public:
+  piece_error(stage_id i, std::string const& what)
+      : witness_error("inline_stages: stage " + std::to_string(index(i)) + " does not have the " + what +
+                          " of its plan",
+                      i) {}
+};
+
 /// The way back: joins what the stages of a plan were written out as into one graph again.
 ///
 /// `pieces[i]` is stage i as a graph: its `inputs()` (followed by its `state()`, where it has one) are the
 /// stage's inputs and state in the plan's order, its `nodes()` the stage's nodes, its `outputs()` the stage's
 /// outputs. `b` receives the whole:
 /// - `b.argument(v, from)`           a value that no stage makes; `v` is its number in `s`,
-/// - `b.clone(piece, n, lookup)`     a node of `pieces[piece]`; returns names for its results, `lookup(value
-/// of the piece)` answers
-///                                   for what it reads,
+/// - `b.clone(piece, n, lookup)`     a node of `pieces[piece]`; returns names for its results, `lookup(v)` is
+///                                   the name of a value `v` of the piece that `n` reads,
 /// - `b.result(v, made)`             what the whole gives, in the order of `s.outputs`.
-/// A node that several stages replicate is cloned once. Expected O(V + E).
-/// \throws error if a piece does not have the interface that the plan says, with its stage.
+/// A node that several stages replicate is cloned once. Expected O(V + E). Precondition: a piece a stage.
+/// \throws piece_error if a piece is not what the plan says of its stage.
 template <std::unsigned_integral Index, function_graph Piece, class Builder>
 void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std::vector<Piece> const& pieces,
                    Builder& b) {
@@ -40,10 +51,9 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
   for (auto const* list : {&s.inputs, &s.state})
     for (Index const v : *list) argument(v);
 
+  expects(pieces.size() == p.stages.size(), "a piece for each stage");
   auto const demand = [](bool ok, stage_id i, char const* what) {
-    if (!ok)
-      throw error("inline_stages: stage " + std::to_string(index(i)) + " does not have the " + what +
-                  " of its plan");
+    if (!ok) throw piece_error(i, what);
   };
   for (stage_id const i : p.order) {
     auto const& stage = p.stages[index(i)];
@@ -53,6 +63,12 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
     auto const name = [&](value_t<Piece> const& v, made m) {
       auto const at = values.insert(v);
       at == names.size() ? names.push_back(std::move(m)) : void(names[at] = std::move(m));
+    };
+
+    auto const called = [&](value_t<Piece> const& v) -> made const& {
+      auto const at = values.find(v);
+      demand(at != none<std::size_t>, i, "values");
+      return names[at];
     };
 
     std::vector<Index> given = stage.inputs;
@@ -74,13 +90,16 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
       auto const results = s.results[stage.nodes[done++]];
       bool const again = !results.empty() && whole[results.front()];  // a replicated node
       if (again) {
-        for (std::size_t r = 0; auto v : results_of(piece, n)) name(v, *whole[results[r++]]);
+        for (std::size_t r = 0; auto v : results_of(piece, n)) {
+          demand(r < results.size(), i, "results");
+          name(v, *whole[results[r++]]);
+        }
         continue;
       }
-      auto&& clones =
-          b.clone(index(i), n, [&](value_t<Piece> const& v) -> made { return names[values.find(v)]; });
+      auto&& clones = b.clone(index(i), n, [&](value_t<Piece> const& v) -> made { return called(v); });
       auto clone = std::ranges::begin(clones);
       for (std::size_t r = 0; auto v : results_of(piece, n)) {
+        expects(clone != std::ranges::end(clones), "clone to return a name for each result");
         name(v, *clone);
         if (r < results.size()) whole[results[r++]] = *clone;
         ++clone;
@@ -91,7 +110,7 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
     std::size_t returned = 0;
     for (auto v : piece.outputs()) {
       demand(returned < stage.outputs.size(), i, "outputs");
-      whole[stage.outputs[returned++]] = names[values.find(v)];
+      whole[stage.outputs[returned++]] = called(v);
     }
     demand(returned == stage.outputs.size(), i, "outputs");
   }
