@@ -56,6 +56,7 @@ TEST_CASE("validity: the first node without a part, or with one beyond the last,
 }
 
 TEST_CASE("validity: a part without nodes, and an edge into an earlier part") {
+  CHECK(find_empty_part(parts({5}, 2)) == part_id{0});
   CHECK(find_empty_part(parts({0, 2}, 3)) == part_id{1});
   CHECK_FALSE(find_empty_part(parts({1, 0}, 2)));
   CHECK(find_backward_edge(chain(3), parts({0, 1, 0}, 2)) == dependency{1, 2});

@@ -20,7 +20,8 @@
 #include "cleave/partition/partition.hpp"
 #include "cleave/partition/per_stage.hpp"
 
-/// What can be wrong with a partition, each as a total function with a witness. Nodes are positions.
+/// What can be wrong with a partition, each as a function with a witness. Nodes are positions. The first two
+/// take any partition; the others one in which `find_unassigned_node` finds nothing.
 namespace cleave {
 
 /// `consumer` reads a value of `producer`, or must follow it.
@@ -52,7 +53,7 @@ std::optional<std::size_t> find_unassigned_node(basic_dense<Index> const& s, par
 inline std::optional<part_id> find_empty_part(partition const& p) {
   std::vector<char> used(p.parts);
   for (part_id const i : p.of)
-    if (i != no_part) used[index(i)] = 1;
+    if (index(i) < p.parts) used[index(i)] = 1;
   for (std::uint32_t i = 0; i < p.parts; ++i)
     if (!used[i]) return part_id{i};
   return std::nullopt;
