@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <cstddef>
+#include <stdexcept>
 
 namespace cleave::testing {
 
@@ -17,13 +18,15 @@ void on_small_stack(F f) {
 #endif
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, bytes);
+  bool const small = pthread_attr_setstacksize(&attributes, bytes) == 0;
   pthread_t thread;
   auto const run = [](void* work) -> void* {
     (*static_cast<F*>(work))();
     return nullptr;
   };
-  if (pthread_create(&thread, &attributes, run, &f) == 0) pthread_join(thread, nullptr);
+  if (!small || pthread_create(&thread, &attributes, run, &f) != 0)
+    throw std::runtime_error("no thread with a small stack");
+  pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
 }
 
