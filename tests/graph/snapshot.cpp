@@ -162,3 +162,47 @@ TEST_CASE("snapshot: an empty graph is an empty snapshot") {
   CHECK(s.nodes() == 0);
   CHECK(s.values() == 0);
 }
+
+namespace {
+
+/// Node i reads, makes and overwrites registers; each has storage of its own unless `view` says otherwise.
+struct registers {
+  struct op {
+    std::vector<int> reads, makes, writes;
+  };
+  std::vector<op> ops;
+  std::vector<int> arguments, returned;
+  int view = -1;  // a second handle of register 0
+
+  auto nodes() const { return std::views::iota(std::size_t{}, ops.size()); }
+  std::vector<int> const& operands(std::size_t n) const { return ops[n].reads; }
+  std::vector<int> const& results(std::size_t n) const { return ops[n].makes; }
+  std::vector<int> const& overwrites(std::size_t n) const { return ops[n].writes; }
+  int storage(int v) const { return v == view ? 0 : v; }
+  std::vector<int> const& inputs() const { return arguments; }
+  std::vector<int> const& outputs() const { return returned; }
+};
+
+}  // namespace
+
+TEST_CASE("snapshot: what a node overwrites may be its result by the same handle") {
+  for (int const view : {-1, 3}) {
+    registers const g{{{{1}, {0}, {}}, {{0}, {3}, {}}, {{0}, {0}, {0}}, {{0}, {2}, {}}}, {1}, {2}, view};
+    CHECK(!find_adapter_fault(g));
+    auto const s = snapshot_of(g);
+    CHECK(s.find_slot(0) == s.slot[s.operands[3].front()]);
+    if (view < 0) CHECK(s.producer[s.operands[3].front()] == 2);
+    if (view == 3) CHECK(s.group == std::vector<std::uint32_t>{0, 0, 0, 0});
+  }
+}
+
+TEST_CASE("snapshot: what is overwritten cannot be made later, and find_adapter_fault says the same") {
+  registers const g{{{{1}, {}, {5}}, {{1}, {5}, {}}}, {1}, {5}};
+  CHECK(find_adapter_fault(g) == adapter_fault{broken_promise::after_its_user, 1});
+  try {
+    snapshot_of(g);
+    FAIL("no error");
+  } catch (adapter_error const& e) {
+    CHECK(e.witness == adapter_fault{broken_promise::after_its_user, 1});
+  }
+}

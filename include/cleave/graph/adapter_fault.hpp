@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cleave/core/error.hpp"
 #include "cleave/graph/captures.hpp"
@@ -86,7 +88,14 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
     for (auto v : g.operands(n)) used.insert(v);
     if constexpr (nested_graph<Graph>)
       for (auto v : captures(g, n)) used.insert(v);
+    std::vector<value_t<Graph>> written;
+    if constexpr (aliasing_graph<Graph>)
+      for (auto v : g.overwrites(n)) {
+        used.insert(v);
+        written.push_back(v);
+      }
     for (auto v : results_of(g, n)) {
+      if (std::ranges::find(written, v) != written.end()) continue;  // what it holds now, not another value
       if (arguments.find(v) != none<std::size_t>) return adapter_fault{broken_promise::makes_argument, at};
       if (made.find(v) != none<std::size_t>) return adapter_fault{broken_promise::two_producers, at};
       if (used.find(v) != none<std::size_t>) return adapter_fault{broken_promise::after_its_user, at};

@@ -95,7 +95,8 @@ concept tied_graph = dataflow_graph<Graph> && requires(Graph const& g, value_t<G
   requires handle<std::remove_cvref_t<decltype(g.storage(v))>>;
 };
 
-/// + `g.overwrites(n)`  the values whose memory `n` writes.
+/// + `g.overwrites(n)`  the values whose memory `n`, a body of it included, writes. `results(n)` names what
+///                      they hold then by new handles, by the same, or not at all.
 template <class Graph>
 concept aliasing_graph = tied_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.overwrites(n) } -> range_of<value_t<Graph>>;

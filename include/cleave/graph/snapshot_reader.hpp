@@ -86,10 +86,12 @@ class snapshot_reader {
     for (auto v : g_.operands(n)) read(v, at);
     if constexpr (nested_graph<Graph>)
       for (auto v : captures(g_, n)) read(v, at);
-    std::vector<Index> written;             // slots
+    std::vector<Index> written;             // slots …
+    std::vector<value> overwritten;         // … and handles
     if constexpr (aliasing_graph<Graph>) {  // all reads first, so that the results are numbered consecutively
-      for (auto v : g_.overwrites(n)) read_overwritten(v, at);
-      for (auto v : g_.overwrites(n)) overwrite(v, at, written);
+      for (auto v : g_.overwrites(n)) overwritten.push_back(v);
+      for (auto const& v : overwritten) read_overwritten(v, at);
+      for (auto const& v : overwritten) overwrite(v, at, written);
     }
     for (auto v : results_of(g_, n)) {
       Index const k = slot(v);
@@ -97,10 +99,8 @@ class snapshot_reader {
         s_.value[s_.latest[k]] = v;
         continue;
       }
-      if (Index const known = s_.latest[k]; known != none<Index>)
-        broken(s_.producer[known] != none<Index>    ? two_producers
-               : s_.from[known] == source::constant ? after_its_user
-                                                    : makes_argument);
+      if (std::ranges::find(overwritten, v) != overwritten.end()) continue;  // viewed, under its old handle
+      if (s_.latest[k] != none<Index>) broken(clash(k));
       s_.results.add(make(v, k, at));
       if constexpr (aliasing_graph<Graph>)
         if (auto const c = memory_.number(v); memory_.cell(c).shared()) log(c).touched.push_back(at);
@@ -120,6 +120,14 @@ class snapshot_reader {
     s_.operands.close();
     s_.results.close();
     if constexpr (effectful_graph<Graph> || aliasing_graph<Graph>) s_.after.close();
+  }
+
+  /// Why no node can make what `slot` names: where its first value comes from.
+  broken_promise clash(Index slot) const {
+    auto const first = static_cast<std::size_t>(std::ranges::find(s_.slot, slot) - s_.slot.begin());
+    return s_.producer[first] != none<Index>    ? two_producers
+           : s_.from[first] == source::constant ? after_its_user
+                                                : makes_argument;
   }
 
   void read(value const& v, Index at) {
