@@ -88,13 +88,12 @@ std::optional<cleave::report_run> run(job const& j) {
 }
 
 std::string outcome_of(cleave::report_run const& r) {
-  std::int64_t end = 0;
-  for (auto const& bar : r.timeline) end = std::max(end, bar.end);
-  auto const whole = static_cast<double>(r.whole_ns), pipelined = static_cast<double>(end);
-  return "  by " + r.engine + "; " + r.machine + "\n  whole model, one after the other   " +
-         cleave::milliseconds_text(whole) + "\n  stages, as a pipeline              " +
-         cleave::milliseconds_text(pipelined) + " (" + cleave::decimal_text(whole / pipelined, 2) +
-         " times as fast" + (whole < pipelined ? "; short stages gain nothing from threads" : "") +
+  auto const whole = static_cast<double>(r.whole_ns), pipelined = static_cast<double>(duration(r.timeline));
+  return "  by " + r.engine + "; " + r.machine + "; the fastest of " + std::to_string(attempts) +
+         " runs\n  whole model, one after the other   " + cleave::milliseconds_text(whole) +
+         "\n  stages, as a pipeline              " + cleave::milliseconds_text(pipelined) + " (" +
+         cleave::decimal_text(whole / pipelined, 2) + " times as fast" +
+         (whole < pipelined ? "; short stages gain nothing from threads" : "") +
          ")\n  largest difference                 " + cleave::short_text(*r.largest_difference) + "\n";
 }
 
@@ -133,7 +132,7 @@ int demo(std::span<std::string const> words) {
   doing("writing the stages");
   auto const files = cleave::write_onnx_stages(cut.stages, m.types, folder);
   doing.clear();
-  headline("3", "written to " + cleave::printable(fs::proximate(folder).string()));
+  headline("3", "written to " + shown(folder));
   for (auto const& f : files)
     print("  " + f.filename().string() + "   " + cleave::bytes_text(fs::file_size(f)) + ", " + verdict_on(f) +
           "\n");
@@ -153,7 +152,7 @@ int demo(std::span<std::string const> words) {
 
   headline("5", "report");
   write_file(folder / "report.html", cleave::write_report(report));
-  print("  " + fs::proximate(folder / "report.html").string() + "\n");
+  print("  " + shown(folder / "report.html") + "\n");
   if (report.run && *report.run->largest_difference > 0)
     throw cleave::infeasible_error("the stages do not equal the whole: see largest difference");
   return 0;

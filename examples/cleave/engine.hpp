@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <cleave/core/ids.hpp>
+#include <algorithm>
 #include <cleave/io/report_data.hpp>
+#include <cleave/run/timeline.hpp>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -22,6 +23,16 @@ struct job {
   std::uint32_t microbatches;
   progress const& doing;
 };
+
+/// How often a job is measured.
+inline constexpr int attempts = 5;
+
+/// From the start of a run to its last bar, in nanoseconds.
+inline std::int64_t duration(std::vector<cleave::interval> const& timeline) {
+  std::int64_t end = 0;
+  for (auto const& bar : timeline) end = std::max(end, bar.end);
+  return end;
+}
 
 inline std::string machine_text() { return plural(std::thread::hardware_concurrency(), "processor"); }
 

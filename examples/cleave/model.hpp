@@ -98,15 +98,15 @@ inline cleave::onnx_limits limits_for(fs::path const& path) {
 /// \throws cleave::error with the path and what is wrong with the file.
 inline model read_model(fs::path const& path, cleave::onnx_type_options const& options,
                         progress const& doing) {
-  auto const shown = cleave::printable(path.filename().string());
+  auto const file = cleave::printable(path.filename().string());
   try {
-    doing("reading " + shown);
+    doing("reading " + file);
     auto const bytes = cleave::read_model_file(path, limits_for(path));
     auto proto = std::make_unique<onnx::ModelProto>(cleave::parse_onnx(bytes));
     cleave::check_onnx(*proto);
-    doing("inferring the shapes of " + shown);
+    doing("inferring the shapes of " + file);
     cleave::onnx_types types(*proto, options);
-    doing("pricing " + shown);
+    doing("pricing " + file);
     auto costs = cleave::onnx_costs_of(types);
     cleave::onnx_graph graph(*proto);
     price(graph, types, costs);
@@ -114,6 +114,13 @@ inline model read_model(fs::path const& path, cleave::onnx_type_options const& o
   } catch (cleave::error const& e) {
     throw cleave::error(cleave::printable(path.string()) + ": " + e.what());
   }
+}
+
+/// As one would type it from here.
+inline std::string shown(fs::path const& path) {
+  auto const near = fs::proximate(path).string();
+  return cleave::printable(near.starts_with("..") ? fs::absolute(path).lexically_normal().string() : near,
+                           200);
 }
 
 /// \throws cleave::error where the file cannot be written.

@@ -60,7 +60,8 @@ inline cleave::report_run run_in_onnxruntime(job const& j) {
   std::string command = python;
   for (auto const& word :
        {std::string(CLEAVE_SOURCE_DIR "/tests/support/run_onnx.py"), j.whole.path.string(), folder.string(),
-        std::string("--inputs"), inputs.string(), std::string("--out"), outcome.string()})
+        std::string("--inputs"), inputs.string(), std::string("--repeats"), std::to_string(attempts),
+        std::string("--out"), outcome.string()})
     command += " " + shell_word(word);
 
   std::string said;

@@ -75,22 +75,27 @@ class opencv_run {
     cleave::run_forward(stages_, transport_, std::vector<std::vector<cv::Mat>>{first});
   }
 
+  /// Runs whole and stages `attempts` times; the times are those of the fastest.
   cleave::report_run operator()() {
-    std::vector<std::vector<cv::Mat>> inputs, expected;
+    std::vector<std::vector<cv::Mat>> inputs;
     for (std::uint32_t m = 0; m < j_.microbatches; ++m) inputs.push_back(inputs_of(m));
     cleave::report_run r;
     r.microbatches = j_.microbatches;
-    auto const begin = std::chrono::steady_clock::now();
-    for (auto& in : inputs) expected.push_back(whole_.front()({}, in));
-    r.whole_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
-
-    auto report = cleave::run_forward(stages_, transport_, inputs);
-    r.timeline = std::move(report.timeline);
     r.largest_difference = 0;
-    for (std::size_t m = 0; m < inputs.size(); ++m)
-      r.largest_difference = std::max(*r.largest_difference, difference(expected[m], report.results[m]));
     r.engine = "OpenCV DNN " + std::string(CV_VERSION) + ", a thread a stage, fusion off";
     r.machine = machine_text();
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+      std::vector<std::vector<cv::Mat>> expected;
+      auto const begin = std::chrono::steady_clock::now();
+      for (auto& in : inputs) expected.push_back(whole_.front()({}, in));
+      auto const whole_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+      auto run = cleave::run_forward(stages_, transport_, inputs);
+
+      if (attempt == 0 || whole_ns < r.whole_ns) r.whole_ns = whole_ns;
+      if (attempt == 0 || duration(run.timeline) < duration(r.timeline)) r.timeline = std::move(run.timeline);
+      for (std::size_t m = 0; m < inputs.size(); ++m)
+        r.largest_difference = std::max(*r.largest_difference, difference(expected[m], run.results[m]));
+    }
     return r;
   }
 

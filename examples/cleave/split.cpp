@@ -120,8 +120,8 @@ int split(std::span<std::string const> words) {
         "\n");
   print(table_of(cut));
   for (auto const& line : remarks_on(m, cut, options.stages)) print("  note: " + line + "\n");
-  for (auto const& f : files) print("  " + f.string() + "\n");
-  if (!report_file.empty()) print("  " + report_file + "\n");
+  for (auto const& f : files) print("  " + shown(f) + "\n");
+  if (!report_file.empty()) print("  " + shown(report_file) + "\n");
   return 0;
 }
 

@@ -20,7 +20,10 @@ inline std::string bold(std::string const& text) {
   return plain ? text : "\x1b[1m" + text + "\x1b[0m";
 }
 
-inline void print(std::string const& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+inline void print(std::string const& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
 
 /// One line on stderr that says what is being done, rewritten each time and gone at the end; nothing in a
 /// log.

@@ -104,6 +104,7 @@ def main():
     ap.add_argument("folder", type=pathlib.Path)
     ap.add_argument("--inputs", type=pathlib.Path)
     ap.add_argument("--microbatches", type=int, default=8)
+    ap.add_argument("--repeats", type=int, default=1, help="the times are those of the fastest run")
     ap.add_argument("--capacity", type=int, default=1)
     ap.add_argument("--tolerance", type=float, default=0)
     ap.add_argument("--out", type=pathlib.Path)
@@ -117,15 +118,19 @@ def main():
             batches = [inputs_of(whole, args.model, b) for b in range(args.microbatches)]
         run(whole, batches[0])  # both are warm before the clock runs
         pipeline(stages, batches[:1], args.capacity)
-        start = time.perf_counter()
-        wanted = [run(whole, env) for env in batches]
-        whole_seconds = time.perf_counter() - start
-        made, bars, pipeline_seconds = pipeline(stages, batches, args.capacity)
+        whole_seconds, fastest, worst = float("inf"), None, 0.0
+        for _ in range(args.repeats):
+            start = time.perf_counter()
+            wanted = [run(whole, env) for env in batches]
+            whole_seconds = min(whole_seconds, time.perf_counter() - start)
+            made, bars, seconds = pipeline(stages, batches, args.capacity)
+            if fastest is None or seconds < fastest[1]: fastest = bars, seconds
+            # an output that is an initializer comes from no stage: whoever runs the stages has it
+            worst = max([worst] + [difference(v, have[k]) for want, have in zip(wanted, made) for k, v in want.items() if k in have])
+        bars, pipeline_seconds = fastest
     except Exception as e:
         print("%s: %s" % (args.model, str(e).splitlines()[0]), file=sys.stderr)
         return 2
-    # an output that is an initializer comes from no stage: whoever runs the stages has it
-    worst = max((difference(v, have[k]) for want, have in zip(wanted, made) for k, v in want.items() if k in have), default=0.0)
     report = {"engine": "onnxruntime " + ort.__version__, "stages": len(stages), "microbatches": len(batches),
               "largest_difference": worst, "whole_seconds": whole_seconds, "pipeline_seconds": pipeline_seconds, "bars": bars}
     text = json.dumps(report)
