@@ -10,4 +10,4 @@ struct ir {
   double weight(int) const { return 1; }
 };
 
-auto mistake(ir const& g) { return cleave::balance(g, 2); }
+auto const mistake = cleave::balance(ir{}, 2);

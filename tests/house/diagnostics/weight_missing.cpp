@@ -11,4 +11,4 @@ struct ir {
   std::size_t bytes(int) const { return 4; }
 };
 
-auto mistake(ir const& g) { return cleave::balance(g, 2); }
+auto const mistake = cleave::balance(ir{}, 2);
