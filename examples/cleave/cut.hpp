@@ -75,8 +75,8 @@ inline cut cut_model(model const& m, cut_options const& options, progress const&
   doing("cutting");
   auto plan = cleave::make_plan(s, parts);
   auto boxes = cleave::quotient_of(s, plan);
-  for (std::size_t i = 0; i < boxes.stages.size();
-       ++i)  // 0 bytes are unknown to it, and right for an empty tensor
+  // 0 bytes are unknown to it, and right for an empty tensor.
+  for (std::size_t i = 0; i < boxes.stages.size(); ++i)
     for (auto const v : plan.stages[i].state)
       if (auto const* t = m.graph.tensor(s.value[v]); t != nullptr && std::ranges::count(t->dims(), 0) > 0)
         boxes.stages[i].state.unknown -= boxes.stages[i].state.unknown > 0;

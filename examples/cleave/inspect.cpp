@@ -7,9 +7,9 @@
 //   nodes, live_nodes   in the file; those that a cut places: they reach an output and hold no mere constant
 //   operators           {operator: nodes of the file}
 //   weights             {tensors, parameters, bytes}
-//   inputs, outputs     [{name, type, bytes}]; type is null where nobody knows it, bytes where a dimension is
-//   open values              {made, untyped, unsized}: results of live nodes; those whose type, those whose
-//   size nobody knows flops               of one run, by the table of cleave/adapt/onnx/flops.hpp
+//   inputs, outputs     [{name, type, bytes}]; null is what nobody knows
+//   values              {made, untyped, unsized}: results of live nodes; those of unknown type, unknown size
+//   flops               of one run, by the table of cleave/adapt/onnx/flops.hpp
 //   priced_by_bytes     {operator: nodes} which that table does not list
 #include <cleave/io/json_writer.hpp>
 #include <map>

@@ -135,8 +135,8 @@ struct model_summary {
   std::map<std::string, std::size_t> operators;  ///< how many nodes of the graph, by operator
   std::size_t weights = 0, parameters = 0;       ///< initializers, and their elements
   std::size_t weight_bytes = 0;
-  std::size_t made = 0, untyped = 0,
-              unsized = 0;  ///< results of live nodes; those whose type, those whose size nobody knows
+  std::size_t made = 0;                  ///< results of live nodes
+  std::size_t untyped = 0, unsized = 0;  ///< those of unknown type, those of unknown size
   double flops = 0;
 };
 

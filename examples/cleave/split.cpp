@@ -3,12 +3,13 @@
 //
 // --json writes one object:
 //   file                        of the model
-//   stages                      [{nodes, cost, share, load, weight_bytes, in_bytes, out_bytes, inputs,
-//   outputs, file}]:
+//   stages                      a list of
 //     nodes                     positions in the file
 //     cost, share               estimated seconds, and as a multiple of an even share
 //     load                      cost at the stage's speed and what its transfers cost, in seconds
-//     weight_bytes, …           null where a size is unknown; file only with --out
+//     weight_, in_, out_bytes   null where a size is unknown
+//     inputs, outputs           names of values
+//     file                      with --out only
 //   transfers                   [{value, from, to, bytes}] between stages
 //   bottleneck, bound, gap      the largest load; below bound no cut can be; bottleneck / bound - 1
 //   ties                        [{weight, stages}]: one weight in several stages

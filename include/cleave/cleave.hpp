@@ -6,10 +6,10 @@
 #include "cleave/core/bytes.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
-#include "cleave/core/real.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/core/random.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/core/transport.hpp"
 
 #include "cleave/graph/adapter_fault.hpp"

@@ -7,8 +7,8 @@
 namespace cleave {
 
 /// Bad data: what came from a file, an option or a user's IR is not what it must be. The message says what,
-/// where and in the user's names; a subclass carries the place as data. Every function that throws one on
-/// data has a total twin `find_…` that returns it as `std::optional`.
+/// where and in the user's names. Where there is a place to show, a subclass carries it as data, and a total
+/// function `find_…` returns the same as `std::optional`.
 class error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

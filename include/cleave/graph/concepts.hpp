@@ -42,8 +42,7 @@ concept multi_result = requires(Graph const& g, node_t<Graph> n) {
 
 /// A computation, read as nodes that consume values which other nodes produce.
 /// - `g.nodes()`      every node once, each after the producers of its operands.
-/// - `g.operands(n)`  the values `n` consumes, in argument order. A value that no node produces comes from
-/// outside.
+/// - `g.operands(n)`  the values `n` consumes, in argument order; what no node produces is from outside.
 /// - `g.results(n)`   may be left out where a node is its own only result (value_t is node_t).
 template <class Graph>
 concept dataflow_graph = requires(Graph const& g) {
@@ -81,9 +80,8 @@ concept function_graph = dataflow_graph<Graph> && requires(Graph const& g) {
   { g.outputs() } -> range_of<value_t<Graph>>;
 };
 
-/// - `g.state()`  parameters and buffers, disjoint from `inputs()`. Any other value that no node produces is
-/// a constant
-///                and is placed like state.
+/// - `g.state()`  parameters and buffers, disjoint from `inputs()`. Any other value that no node produces
+///                is a constant and is placed like state.
 template <class Graph>
 concept stateful_graph = function_graph<Graph> && requires(Graph const& g) {
   { g.state() } -> range_of<value_t<Graph>>;
@@ -102,18 +100,16 @@ concept aliasing_graph = tied_graph<Graph> && requires(Graph const& g, node_t<Gr
   { g.overwrites(n) } -> range_of<value_t<Graph>>;
 };
 
-/// - `g.replicable(n)`  running `n` again elsewhere costs nothing and gives the same (constants, shapes): it
-/// is copied into
-///                      each stage that needs it and its results are never sent, provided that all it needs
-///                      is everywhere.
+/// - `g.replicable(n)`  running `n` again elsewhere costs nothing and gives the same (constants, shapes):
+///                      it is copied into each stage that needs it and its results are never sent, provided
+///                      that all it needs is everywhere.
 template <class Graph>
 concept replicating_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.replicable(n) } -> std::convertible_to<bool>;
 };
 
-/// - `g.portable(v)`  false where `v` cannot cross a boundary (objects, tokens, tuples): its producer and its
-/// readers
-///                    stay together.
+/// - `g.portable(v)`  false where `v` cannot cross a boundary (objects, tokens, tuples): its producer and
+///                    its users stay together.
 template <class Graph>
 concept bounded_graph = dataflow_graph<Graph> && requires(Graph const& g, value_t<Graph> v) {
   { g.portable(v) } -> std::convertible_to<bool>;
@@ -139,14 +135,14 @@ concept nested_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<
 };
 
 /// - `g.after(n)`  nodes that `n` must follow although no value says so (printing, random state): effects
-/// without memory.
+///                 without memory.
 template <class Graph>
 concept effectful_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.after(n) } -> range_of<node_t<Graph>>;
 };
 
 /// - `g.companions(v)`  values that go wherever `v` goes although nobody may read them there: the sizes that
-/// its shape is written in. What makes one may come after the readers of `v`.
+///                      its shape is written in. What makes one may come after the users of `v`.
 template <class Graph>
 concept accompanied_graph = dataflow_graph<Graph> && requires(Graph const& g, value_t<Graph> v) {
   { g.companions(v) } -> range_of<value_t<Graph>>;

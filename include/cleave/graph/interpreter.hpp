@@ -19,12 +19,10 @@ namespace cleave {
 
 /// What the constants, containers and calls of a module_graph mean, in values of the user's choice.
 /// - `i.constant(t)`                the value of a token that is neither a node nor a container,
-/// - `i.collect(c, elements)`       a list, tuple, dict or slice of values; of a dict keys and values
-/// alternate,
+/// - `i.collect(c, elements)`       a list, tuple, dict or slice; of a dict keys and values alternate,
 /// - `i.attribute(g, n)`            what the get_attr node `n` of `g` reads,
 /// - `i.call(g, n, args, kwargs)`   what the call `n` of `g` gives; `kwargs` are in step with `g[n].kwargs`.
-/// A module whose inside
-///                                  is a graph is not asked for: the interpreter goes through that graph.
+/// A module whose inside is a graph is not asked for: the interpreter goes through that graph.
 template <class I, class Value>
 concept interpretation =
     std::copyable<Value> && requires(I& i, token const& t, container const& c, std::span<Value const> values,

@@ -34,9 +34,8 @@ using dimension = std::variant<std::int64_t, std::string>;
 
 struct module_node {
   node_kind kind = node_kind::call_function;
-  std::string name;  ///< what messages call it; whoever adds nodes keeps it unique
-  std::string
-      target;  ///< the function, method, module path, attribute path, or a placeholder's parameter name
+  std::string name;    ///< what messages call it; whoever adds nodes keeps it unique
+  std::string target;  ///< a function, method, path of a module or attribute, or placeholder's parameter
   std::vector<module_argument> args;
   std::vector<keyword_argument> kwargs;          ///< in written order
   std::optional<module_argument> default_value;  ///< of a placeholder
@@ -45,8 +44,8 @@ struct module_node {
   std::string binds;                             ///< the symbol that this scalar is, or empty
   std::vector<std::string> symbols;  ///< the symbols free in its shape or expression, sorted as text
   std::vector<std::uint32_t> after;  ///< calls that it must follow although it reads none of their values
-  std::vector<keyword_argument> metadata;  ///< whatever else is known of it; travels with it
-  std::uint32_t from = 0xffffffff;         ///< in a split graph: the node of the original that it stands for
+  std::vector<keyword_argument> metadata;    ///< whatever else is known of it; travels with it
+  std::uint32_t from = none<std::uint32_t>;  ///< in a split graph: the node that it is in the original
 
   bool operator==(module_node const&) const = default;
 };
@@ -121,9 +120,8 @@ class module_graph {
     paths_.insert(a.path);
     attributes_.push_back(std::move(a));
   }
-  std::span<module_attribute const> attributes() const {
-    return attributes_;
-  }  ///< in the order of registration
+  /// In the order of registration.
+  std::span<module_attribute const> attributes() const { return attributes_; }
   /// What `path` names, or null.
   module_attribute const* find_attribute(std::string const& path) const {
     auto const at = paths_.find(path);

@@ -34,10 +34,8 @@ struct balance_options {
   std::vector<std::vector<std::size_t>> together{};  ///< sets of nodes that must share a part
   std::vector<char> backward{};   ///< of a node: its edges cost transfers but do not restrict the order
   std::vector<part_id> pinned{};  ///< of a node: its part, or no_part
-  std::vector<std::size_t>
-      node_memory{};  ///< of a node: bytes that its stage holds for it, beside the state it needs
-  std::vector<std::size_t>
-      rank{};  ///< of a node: `unit_order::given` takes the smallest first; else its position
+  std::vector<std::size_t> node_memory{};  ///< of a node: bytes that its stage holds besides its state
+  std::vector<std::size_t> rank{};         ///< of a node: `unit_order::given` takes the smallest first
   std::vector<unit_order> orders{unit_order::given, unit_order::breadth_first, unit_order::depth_first,
                                  unit_order::on_demand, unit_order::on_demand_last};
   std::size_t random_orders = 64;  ///< tried besides, as far as they have a million units in all

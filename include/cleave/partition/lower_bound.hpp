@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "cleave/core/real.hpp"
@@ -24,8 +25,8 @@ std::int64_t even_share(unit_costs<Index> const& c) {
   auto const sum = std::accumulate(weight.begin(), weight.end(), std::int64_t{});
   auto const stages = static_cast<std::int64_t>(c.speed_of.size());
   if (c.weight.size() == 1) return sum / stages + (sum % stages != 0);
-  return static_cast<std::int64_t>(static_cast<double>(sum) / c.relative_speed *
-                                   (1 - 0x1p-30));  // rounded by less
+  double const rounding = 1 - 0x1p-30;  // more than what the division loses
+  return static_cast<std::int64_t>(static_cast<double>(sum) / c.relative_speed * rounding);
 }
 
 /// Of any j k + 1 units, j + 1 share one of k stages. O(units log units). Martello and Toth, Knapsack
@@ -50,8 +51,8 @@ std::int64_t least_with(unit_costs<Index> const& c, Index unit) {
   constexpr std::size_t most_units = 4000, most_touches = 40000;
   auto const& weight = c.weight[c.fastest];
   std::vector<Index> units{unit}, values;
-  std::vector<std::uint32_t> place_of_unit(c.units(), 0),
-      place_of_value(c.transfer.size(), 0);  // one more than it
+  // One more than the place, 0 for none.
+  std::vector<std::uint32_t> place_of_unit(c.units()), place_of_value(c.transfer.size());
   place_of_unit[unit] = 1;
   std::size_t touches = 0;
   for (std::size_t i = 0; i < units.size(); ++i)

@@ -181,8 +181,8 @@ std::vector<Index> ordered_units(csr<Index> const& needs, csr<Index> const& need
 template <std::unsigned_integral Index>
 struct pin_reach {
   part_window window;
-  std::optional<std::pair<Index, Index>>
-      conflict;  ///< a pinned unit, and one behind it that is pinned to an earlier part
+  /// A pinned unit, and one behind it that is pinned to an earlier part.
+  std::optional<std::pair<Index, Index>> conflict;
 };
 
 /// Of each unit the parts that those pinned before and behind it leave; `pinned` is `no_part` for a unit that
@@ -192,8 +192,7 @@ pin_reach<Index> reach_of_pins(csr<Index> const& needs, std::span<Index const> o
                                std::span<part_id const> pinned, std::uint32_t parts) {
   pin_reach<Index> reach;
   auto& [earliest, latest] = reach.window;
-  std::vector<Index> cause(needs.rows(),
-                           none<Index>);  // of a unit: the pinned one that sets its earliest part
+  std::vector<Index> cause(needs.rows(), none<Index>);  // of a unit: the pin that sets its earliest part
   earliest.assign(needs.rows(), 0);
   latest.assign(needs.rows(), parts - 1);
   for (Index const unit : order) {

@@ -47,9 +47,9 @@ struct envelope {
 /// of one edge match in issue order. A transfer may wait for its peer, never for a transfer of another edge.
 /// - `c.send(v, which, s)`  moves `v` out.
 /// - `c.recv(v, which, s)`  moves what was sent into `v`.
-///                          Both throw `run_error` once the run is aborted, and on a mismatch.
-/// - `c.abort(f)`           from any thread: releases everyone who waits in a transfer, now and later.
-/// noexcept.
+/// - `c.abort(f)`           from any thread: releases everyone who waits in a transfer, now and later;
+///                          noexcept.
+/// The first two throw `run_error` once the run is aborted, and on a mismatch.
 template <class C, class D, class Value>
 concept communicator =
     device<D> && stage_value<Value> &&
@@ -60,7 +60,7 @@ concept communicator =
     };
 
 /// Who said what, out of band of the data: the first failure that is published is the one everybody reads.
-/// - `b.publish(f)`  from any thread. noexcept.
+/// - `b.publish(f)`  from any thread; noexcept.
 /// - `b.poll()`      the first failure, or nothing; never waits.
 template <class B>
 concept board = requires(B& b, failure const& f) {
@@ -69,10 +69,9 @@ concept board = requires(B& b, failure const& f) {
 };
 
 /// The user's code for all stages that one device runs.
-/// - `st.forward(s, stage, mb, in, out)`  issues to `s` what makes `out`, the results of the stage that are
-/// read, from
-///                                       `in`, its inputs, both in the order of the transport. May move from
-///                                       `in`.
+/// - `st.forward(s, i, mb, in, out)`  issues to `s` what makes `out`, the results of stage `i` that are read,
+///                                   from `in`, its inputs, both in the order of the transport. May move
+///                                   from `in`.
 template <class S, class D, class Value>
 concept stage =
     device<D> && stage_value<Value> &&

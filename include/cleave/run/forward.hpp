@@ -23,8 +23,8 @@
 namespace cleave {
 
 /// - `f(mb, in)`  the results of a stage that are read, from its inputs (a span it may move from), both in
-/// the order of the
-///                transport. Each function is called from one thread, for microbatch 0, 1, … in order.
+///                the order of the transport.
+/// Each function is called from one thread, for microbatch 0, 1, … in order.
 template <class F, class Value>
 concept forward_function = stage_value<Value> && requires(F& f, microbatch_id mb, std::span<Value> in) {
   { f(mb, in) } -> std::convertible_to<std::vector<Value>>;

@@ -158,8 +158,8 @@ class size_decomposer {
   module_graph const& g_;
   module_graph made_;
   module_names names_;
-  std::vector<std::optional<std::vector<extent>>>
-      sizes_;  // of a node: the dimensions of a size that is taken apart
+  // Of a node: the dimensions of a size that is taken apart.
+  std::vector<std::optional<std::vector<extent>>> sizes_;
   std::vector<std::vector<std::size_t>> made_after_;  // of a tensor: the new nodes that read its dimensions
   std::vector<module_node> new_nodes_;                // until they are placed …
   std::vector<position> made_at_;                     // … and where

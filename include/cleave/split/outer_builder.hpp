@@ -26,8 +26,8 @@ struct submodule {
   std::string path;   ///< of the piece in the outer graph
   std::vector<module_graph::position> nodes, inputs, outputs;
   std::vector<module_graph::position> own_attributes;  ///< module attributes, which nobody passes
-  std::vector<std::uint32_t> dependencies,
-      dependents;  ///< other pieces, in the order in which the graph first shows it
+  /// Other pieces, in the order in which the graph first shows it.
+  std::vector<std::uint32_t> dependencies, dependents;
 };
 
 /// Writes the outer graph of a split; `split_module` is its one use.

@@ -34,10 +34,10 @@ template <std::unsigned_integral Index>
 struct basic_plan {
   std::vector<basic_stage<Index>> stages;
   std::vector<stage_id> order;  ///< the stages, each after those it receives from
-  std::vector<basic_transfer<Index>>
-      transfers;  ///< who feeds whom: by receiving stage in `order`, then by its inputs
-  std::vector<basic_transfer<Index>>
-      updates;  ///< a state's last value, from its writer to each other stage that holds it
+  /// Who feeds whom: by receiving stage in `order`, then by its inputs.
+  std::vector<basic_transfer<Index>> transfers;
+  /// A state's last value, from its writer to each other stage that holds it.
+  std::vector<basic_transfer<Index>> updates;
 
   bool operator==(basic_plan const&) const = default;
 };

@@ -46,8 +46,9 @@ struct split_module_result {
   module_graph outer;                 ///< the pieces are its attributes, as bodies
   std::vector<submodule> submodules;  ///< by first appearance in the graph
   std::vector<std::uint32_t> order;   ///< the pieces as the outer graph calls them
-  std::vector<std::pair<std::string, std::string>>
-      qualified_names;  ///< of called modules: new path, old path; each new one once
+  /// Of called modules: new path, old path; each new one once.
+  std::vector<std::pair<std::string, std::string>> qualified_names;
+
   /// The graph of a piece.
   module_graph const& graph(submodule const& piece) const {
     return outer.find_attribute(piece.path)->body.front();

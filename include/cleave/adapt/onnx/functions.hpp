@@ -63,8 +63,8 @@ inline bool onnx_functions_unfold(onnx::ModelProto const& m, double nodes = 1e5,
       visit(f == functions.end() ? nullptr : f->second);
     });
   };
-  std::vector<std::pair<onnx::FunctionProto const*, bool>>
-      open;  // a function, and whether its callees were opened
+  // A function, and whether its callees were opened.
+  std::vector<std::pair<onnx::FunctionProto const*, bool>> open;
   for (auto const& f : m.functions()) open.push_back({&f, false});
   std::unordered_set<onnx::FunctionProto const*> entered;
   while (!open.empty()) {

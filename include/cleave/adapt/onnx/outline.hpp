@@ -20,9 +20,9 @@
 
 namespace cleave {
 
-/// A copy of a model for inference: without initialisers' payloads above `heavy` bytes, which shapes do not
+/// A copy of a model for inference: without initializers' payloads above `heavy` bytes, which shapes do not
 /// depend on, and without defaults that the caller may override (IR version 4 on), whose data says nothing
-/// about other runs. Each initialiser is an input of the copy, so that its type stays known.
+/// about other runs. Each initializer is an input of the copy, so that its type stays known.
 inline onnx::ModelProto onnx_outline(onnx::ModelProto const& m, std::size_t heavy = 65536) {
   onnx::ModelProto copy;
   copy.set_ir_version(m.ir_version());

@@ -66,8 +66,8 @@ std::optional<std::string> in_own_process(F f, std::chrono::milliseconds limit) 
     open = got > 0;
   }
   close(ends[0]);
-  kill(child,
-       SIGKILL);  // where it is late; one that is done is not reaped yet, so the number is still its own
+  // Where it is late; one that is done is not reaped yet, so the number is still its own.
+  kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
 
   std::uint64_t size = 0;
