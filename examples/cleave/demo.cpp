@@ -56,9 +56,9 @@ std::string verdict_on(fs::path const& file) {
     return "refused by the ONNX checker: " + cleave::printable(e.what(), 160);
   }
   return "accepted by the ONNX checker" +
-         (unshaped == 0
-              ? ""
-              : ", but for the shapes of " + plural(unshaped, "boundary value") + ", which nobody knows");
+         (unshaped == 0 ? ""
+                        : ", but for the shapes of " + plural(unshaped, "boundary value") +
+                              ", which inference does not find");
 }
 
 /// The run of the first engine that can; why others cannot is printed.

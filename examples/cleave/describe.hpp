@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <map>
 #include <ranges>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,16 @@ inline std::string value_text(model const& m, cleave::onnx_graph::value v) {
          (type == nullptr ? "of unknown type" : cleave::printable(cleave::onnx_spelling(*type)));
 }
 
+/// The symbolic dimensions of the inputs whose size nobody gave.
+inline std::set<std::string> open_dimensions(model const& m) {
+  std::set<std::string> names;
+  for (auto const v : m.graph.inputs())
+    if (auto const* type = m.types.priced(m.graph.name_of(v)); type != nullptr)
+      for (auto const& d : type->tensor_type().shape().dim())
+        if (!d.has_dim_value() && !d.dim_param().empty()) names.insert(d.dim_param());
+  return names;
+}
+
 /// What a model is, in a few lines.
 inline std::string description_of(model const& m) {
   auto const s = summary_of(m);
@@ -76,9 +87,14 @@ inline std::string description_of(model const& m) {
                       cleave::bytes_text(s.weight_bytes));
   line("inputs", values(m.graph.inputs()));
   line("outputs", values(m.graph.outputs()));
-  line("shapes", s.unsized == 0 ? "all " + cleave::count_text(s.made) + " known"
-                                : cleave::count_text(s.made - s.unsized) + " of " +
-                                      cleave::count_text(s.made) + " known");
+  auto const open = open_dimensions(m);
+  line("shapes", s.unsized == 0
+                     ? "all " + cleave::count_text(s.made) + " known"
+                     : cleave::count_text(s.made - s.unsized) + " of " + cleave::count_text(s.made) +
+                           " known" +
+                           (open.empty() ? "" : "; more with " + first_of(open, 4, [](auto const& name) {
+                                                  return "--dim " + cleave::printable(name, 40) + "=N";
+                                                })));
   line("work", cleave::amount_text(s.flops, "FLOP") + " a run" +
                    (m.costs.fallbacks.empty()
                         ? ""
