@@ -23,10 +23,11 @@ struct byte_sum {
   std::uint64_t known = 0;
   std::size_t unknown = 0;  ///< how many values have no size
 
-  void add(std::size_t bytes) {
-    unknown += bytes == 0;
-    known = known > UINT64_MAX - bytes ? UINT64_MAX : known + bytes;
+  void add(byte_sum const& other) {
+    unknown += other.unknown;
+    known = known > UINT64_MAX - other.known ? UINT64_MAX : known + other.known;
   }
+  void add(std::size_t bytes) { add(byte_sum{bytes, bytes == 0}); }
   bool operator==(byte_sum const&) const = default;
 };
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -155,8 +154,7 @@ class report_writer {
     byte_sum state;
     for (auto const& s : r_.cut.stages) {
       nodes += s.nodes;
-      state.unknown += s.state.unknown;
-      state.known = s.state.known > UINT64_MAX - state.known ? UINT64_MAX : state.known + s.state.known;
+      state.add(s.state);
     }
     to_.open("tfoot").open("tr").element("th", {{"scope", "row"}}, "All");
     to_.element("td", count_text(nodes))

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "cleave/core/ids.hpp"
 #include "cleave/core/real.hpp"
@@ -170,8 +169,8 @@ class stage_graph_writer {
     double const filled = most_ > 0 ? h * box.cost / most_ : 0;
     auto const name = "stage " + std::to_string(s);
     to_.open("g", {{"class", "stage"}, {"data-stage", s}});
-    to_.element("title", name + ": " + count_text(box.nodes) + " nodes, cost " +
-                             amount_text(box.cost, unit_) + ", holds " + bytes_text(box.state));
+    to_.element("title", name + ": " + nodes(box) + ", cost " + amount_text(box.cost, unit_) + ", holds " +
+                             bytes_text(box.state));
     to_.empty("rect", {{"class", "ground"}, {"x", x}, {"y", y}, {"width", w}, {"height", h}, {"rx", 5}});
     to_.empty("rect", {{"class", "fill"}, {"x", x}, {"y", y + h - filled}, {"width", w}, {"height", filled}});
     if (most_ > 0 && total_ > 0) {

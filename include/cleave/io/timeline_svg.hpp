@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cleave/core/ids.hpp"
@@ -45,7 +46,7 @@ inline double tick_step(double length, std::size_t marks) {
 class timeline_writer {
  public:
   timeline_writer(markup_writer& to, std::span<interval const> timeline, std::size_t stages)
-      : to_(to), timeline_(timeline), stages_(stages) {
+      : to_(to), timeline_(timeline), stages_(stages), times_(stage_times(timeline, stages)) {
     row_height_ = stages <= 12 ? 26 : stages <= 40 ? 18 : 12;
     scale_ = chart_width / static_cast<double>(std::max<std::int64_t>(1, end_of(timeline)));
   }
@@ -79,11 +80,10 @@ class timeline_writer {
 
   std::string description() const {
     std::string out = "The run took " + milliseconds_text(static_cast<double>(end_of(timeline_))) + ".";
-    auto const times = stage_times(timeline_, stages_);
     for (std::size_t s = 0; s < stages_; ++s)
       out += " Stage " + std::to_string(s) + " computed for " +
-             milliseconds_text(static_cast<double>(times[s].forward)) + " and was idle for " +
-             percent_text(idle(times[s])) + " of it.";
+             milliseconds_text(static_cast<double>(times_[s].forward)) + " and was idle for " +
+             percent_text(idle(times_[s])) + " of it.";
     return out;
   }
 
@@ -99,7 +99,6 @@ class timeline_writer {
       double const ms = static_cast<double>(i) * step, at = chart_left + ms * 1e6 * scale_;
       to_.empty("line", {{"class", "grid"}, {"x1", at}, {"x2", at}, {"y1", 2}, {"y2", bottom() + 3}});
       text("tick", at, bottom() + 17, "middle", decimal_text(ms, 6));
-      if (length <= 0) break;
     }
     text("tick", chart_left + chart_width + 82, bottom() + 17, "end", "ms");
   }
@@ -110,8 +109,7 @@ class timeline_writer {
         "rect",
         {{"class", "track"}, {"x", chart_left}, {"y", y}, {"width", chart_width}, {"height", row_height_}});
     text("name", chart_left - 10, middle, "end", "stage\u00a0" + std::to_string(s));
-    auto const times = stage_times(timeline_, stages_);
-    text("detail", chart_left + chart_width + 82, middle, "end", percent_text(idle(times[s])) + " idle");
+    text("detail", chart_left + chart_width + 82, middle, "end", percent_text(idle(times_[s])) + " idle");
   }
 
   static std::string moments(interval const& bar) {
@@ -158,6 +156,7 @@ class timeline_writer {
   markup_writer& to_;
   std::span<interval const> timeline_;
   std::size_t stages_;
+  std::vector<stage_time> times_;
   double row_height_, scale_;
 };
 
