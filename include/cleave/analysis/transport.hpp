@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>

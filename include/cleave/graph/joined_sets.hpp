@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <numeric>
-#include <utility>
 #include <vector>
 
 namespace cleave {

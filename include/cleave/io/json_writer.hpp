@@ -2,10 +2,8 @@
 #pragma once
 #include <charconv>
 #include <concepts>
-#include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cleave/core/expects.hpp"

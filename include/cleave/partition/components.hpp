@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 #include "cleave/graph/csr.hpp"

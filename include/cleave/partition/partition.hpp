@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -5,8 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "cleave/run/concepts.hpp"

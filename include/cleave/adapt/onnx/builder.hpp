@@ -2,6 +2,7 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>

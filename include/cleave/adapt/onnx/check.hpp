@@ -2,12 +2,12 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
-#include <vector>
+#include <unordered_map>
 
 #include "cleave/adapt/onnx/fault.hpp"
 #include "cleave/adapt/onnx/functions.hpp"

@@ -3,6 +3,8 @@
 #include <google/protobuf/stubs/logging.h>
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>

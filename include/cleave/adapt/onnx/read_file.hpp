@@ -3,6 +3,7 @@
 #include <google/protobuf/io/gzip_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <string>

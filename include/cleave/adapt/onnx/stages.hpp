@@ -2,8 +2,8 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
-#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>

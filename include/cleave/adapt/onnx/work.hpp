@@ -3,7 +3,6 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
