@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -520,6 +521,20 @@ TEST_CASE("balance: the same graph gives the same answer, and a width of 64 bits
     last_narrow = {narrow.node(n % 7, last_narrow, 3)};
   }
   CHECK(balance(wide.build(), 4).of == balance(narrow.build(), 4).of);
+}
+
+TEST_CASE("balance: the answer to a seed is this one, with any compiler and standard library") {
+  std::uint64_t digest = 0xcbf29ce484222325u;  // FNV-1a
+  auto const count = [&](std::uint64_t x) { digest = (digest ^ x) * 0x100000001b3u; };
+  cleave::testing::rng r(10);
+  for (int i = 0; i < 20; ++i) {
+    auto const g = random_graph(r, {.nodes = 60, .most_weight = 100, .most_bytes = 200, .states = 3});
+    auto const p = balance(g, 5, {.cost_per_byte = 0.3, .speed = {1, 3, 1, 0.7, 1}, .seed = r.next()});
+    for (auto const part : p.of) count(index(part));
+    count(std::bit_cast<std::uint64_t>(p.bottleneck));
+    count(std::bit_cast<std::uint64_t>(p.bound));
+  }
+  CHECK(digest == 3495785143738592211u);
 }
 
 TEST_CASE("balance: weights and bytes scaled alike scale the answer and nothing else") {

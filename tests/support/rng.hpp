@@ -1,36 +1,19 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
+
+#include "cleave/core/random.hpp"
 
 namespace cleave::testing {
 
-/// The same numbers with every compiler and library (splitmix64; Steele, Lea, Flood, OOPSLA 2014).
-class rng {
+/// The library's random numbers, the same with every compiler, and what tests ask of them besides.
+class rng : public splitmix {
  public:
-  explicit rng(std::uint64_t seed) : state_(seed) {}
+  using splitmix::splitmix;
 
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-  /// Below `bound`, which is not 0.
-  std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
   bool one_in(std::size_t times) { return below(times) == 0; }
   /// In [0, 1).
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-
-  template <class T>
-  void shuffle(std::vector<T>& list) {
-    for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[below(i)]);
-  }
-
- private:
-  std::uint64_t state_;
 };
 
 }  // namespace cleave::testing
