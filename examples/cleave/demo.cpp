@@ -89,11 +89,10 @@ std::optional<cleave::report_run> run(job const& j) {
 
 std::string outcome_of(cleave::report_run const& r) {
   auto const whole = static_cast<double>(r.whole_ns), pipelined = static_cast<double>(duration(r.timeline));
-  return "  by " + r.engine + "; " + r.machine + "; the fastest of " + std::to_string(attempts) +
-         " runs\n  whole model, one after the other   " + cleave::milliseconds_text(whole) +
-         "\n  stages, as a pipeline              " + cleave::milliseconds_text(pipelined) + " (" +
-         cleave::decimal_text(whole / pipelined, 2) + " times as fast" +
-         (whole < pipelined ? "; short stages gain nothing from threads" : "") +
+  return "  by " + r.engine + "; " + r.machine + "\n  whole model, one after the other   " +
+         cleave::milliseconds_text(whole) + "\n  stages, as a pipeline              " +
+         cleave::milliseconds_text(pipelined) + " (" + cleave::decimal_text(whole / pipelined, 2) +
+         " times as fast" + (whole < pipelined ? "; short stages gain nothing from threads" : "") +
          ")\n  largest difference                 " + cleave::short_text(*r.largest_difference) + "\n";
 }
 

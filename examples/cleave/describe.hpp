@@ -37,7 +37,9 @@ std::string first_of(Items const& items, std::size_t most, Show show) {
 /// `57 Conv, 57 Relu, 13 MaxPool and 4 more`, the most frequent first.
 inline std::string frequencies_text(std::map<std::string, std::size_t> const& counts, std::size_t most) {
   std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
-  std::ranges::stable_sort(sorted, [](auto const& a, auto const& b) { return a.second > b.second; });
+  std::ranges::sort(sorted, [](auto const& a, auto const& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
   return first_of(sorted, most, [](auto const& s) {
     return std::to_string(s.second) + " " + cleave::printable(s.first, 40);
   });

@@ -34,6 +34,10 @@ inline std::int64_t duration(std::vector<cleave::interval> const& timeline) {
   return end;
 }
 
-inline std::string machine_text() { return plural(std::thread::hardware_concurrency(), "processor"); }
+/// Where and how a job was measured.
+inline std::string machine_text() {
+  return plural(std::thread::hardware_concurrency(), "processor") + "; the fastest of " +
+         std::to_string(attempts) + " runs";
+}
 
 }  // namespace tool
