@@ -130,8 +130,8 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
   if (c.parts.parts < asked && c.parts.parts > 0)
     lines.push_back("only " + plural(c.parts.parts, "stage") + " instead of " + std::to_string(asked) +
                     ": the model has " + plural(m.graph.nodes().size(), "node") + " to place");
-  if (!c.notes.unpriced.empty())
-    lines.push_back("of unknown size, therefore taken as free: " + names(c.notes.unpriced) +
+  if (!c.notes.unsized.empty())
+    lines.push_back("of unknown size, therefore taken as free: " + names(c.notes.unsized) +
                     " (--dim or --shape tells)");
   auto const tie_text = [&](cleave::onnx_notes::tie const& t) {
     return cleave::quoted(m.graph.name_of(t.storage)) + " in " +

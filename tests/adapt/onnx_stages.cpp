@@ -53,7 +53,7 @@ TEST_CASE("onnx stages: gpt2's one matrix for embedding and head is a tie; const
   CHECK(notes.ties[0].stages == std::vector{stage_id{0}, stage_id{3}});
 }
 
-TEST_CASE("onnx stages: outputs that no stage makes, dead nodes and unpriced values are told") {
+TEST_CASE("onnx stages: outputs that no stage makes, dead nodes and unsized values are told") {
   auto const through = model("passthrough");
   onnx_graph const g(through);
   CHECK(value_names(g, notes_of(split(g, equal_slices(g, 4))).passed) == strings{"y", "k"});
@@ -67,7 +67,7 @@ TEST_CASE("onnx stages: outputs that no stage makes, dead nodes and unpriced val
 
   auto const m = onnx_text("f (float[2] x, int64[2] s) => (float[2] y) { h = Reshape(x, s)  y = Relu(h) }");
   auto const cut = split_onnx(m, 2);
-  CHECK(value_names(*cut.graph, notes_of(cut.stages).unpriced) == strings{"h"});
+  CHECK(value_names(*cut.graph, notes_of(cut.stages).unsized) == strings{"h"});
 }
 
 TEST_CASE("onnx stages: a stage that gives nothing becomes no file") {

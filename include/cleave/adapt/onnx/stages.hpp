@@ -92,7 +92,7 @@ struct onnx_notes {
 
   std::vector<tie> ties;
   std::vector<value> passed;           ///< outputs of the model that no stage makes: inputs, initializers
-  std::vector<value> unpriced;         ///< sent from stage to stage, bytes unknown
+  std::vector<value> unsized;          ///< sent from stage to stage, bytes unknown
   std::vector<onnx_graph::node> dead;  ///< of the file: reach no output, in no stage
   std::vector<stage_id> dead_stages;   ///< give nothing, become no file
   std::vector<std::string> external;   ///< files of data that must lie beside the stages
@@ -125,7 +125,7 @@ inline onnx_notes notes_of(onnx_staged const& stages) {
     if (g.producer(v) == none<onnx_graph::node>) notes.passed.push_back(v);
   std::vector<char> seen(s.values());
   for (auto const& t : stages.plan().transfers)
-    if (s.bytes[t.value] == 0 && !std::exchange(seen[t.value], 1)) notes.unpriced.push_back(s.value[t.value]);
+    if (s.bytes[t.value] == 0 && !std::exchange(seen[t.value], 1)) notes.unsized.push_back(s.value[t.value]);
 
   std::vector<char> lives(g.file_nodes());
   for (auto const n : g.nodes()) lives[n] = 1;
