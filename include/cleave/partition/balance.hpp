@@ -247,7 +247,7 @@ class balancer {
 template <std::unsigned_integral Index>
 balanced_partition balance(basic_dense<Index> const& g, std::uint32_t k,
                            balance_options const& options = {}) {
-  if (auto const fault = fault_of(options, g, k); !fault.empty()) throw error("balance: " + fault);
+  if (auto const fault = find_option_fault(options, g, k)) throw error("balance: " + *fault);
   return balancer<Index>(g, k, options).run();
 }
 

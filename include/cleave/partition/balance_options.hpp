@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,9 +59,10 @@ struct balanced_partition : partition {
   }
 };
 
-/// The first thing in options that makes no sense for `g` and `k`, as a sentence; empty if all does. O(V).
+/// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
 template <std::unsigned_integral Index>
-std::string fault_of(balance_options const& o, basic_dense<Index> const& g, std::uint32_t k) {
+std::optional<std::string> find_option_fault(balance_options const& o, basic_dense<Index> const& g,
+                                             std::uint32_t k) {
   auto const count = [](std::size_t n) { return std::to_string(n); };
   if (k == 0) return "0 parts are asked for: at least one is needed";
   if (o.orders.empty() && o.random_orders == 0) return "no order is to be tried: name one in `orders`";
@@ -94,7 +96,7 @@ std::string fault_of(balance_options const& o, basic_dense<Index> const& g, std:
     for (auto const n : set)
       if (n >= g.nodes())
         return "`together` names node #" + count(n) + ", and the graph has " + count(g.nodes()) + " nodes";
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace cleave
