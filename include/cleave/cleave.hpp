@@ -27,6 +27,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 #include "cleave/graph/order.hpp"
+#include "cleave/graph/producers_first.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/graph/snapshot_reader.hpp"
 

@@ -3,7 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <cstddef>
+#include <ranges>
 #include <vector>
 
 using namespace cleave;
@@ -13,19 +14,4 @@ TEST_CASE("counted: f(0) to f(n - 1)") {
   for (auto x : counted(4, [](std::size_t i) { return i * i; })) squares.push_back(x);
   CHECK(squares == std::vector<std::size_t>{0, 1, 4, 9});
   CHECK(std::ranges::empty(counted(0, [](std::size_t i) { return i; })));
-}
-
-TEST_CASE("producers_first: all that the roots need, each node once and after those it needs") {
-  std::vector<std::vector<int>> const needs{{1, 2}, {3}, {3, 1}, {}, {0}};
-  auto const order =
-      producers_first(std::vector{0, 2}, [&](int n) { return needs[static_cast<std::size_t>(n)]; });
-  CHECK(order == std::vector{3, 1, 2, 0});
-}
-
-TEST_CASE("producers_first: a chain of a million nodes") {
-  int const n = 1'000'000;
-  auto const order = producers_first(std::vector{n - 1},
-                                     [](int i) { return i > 0 ? std::vector{i - 1} : std::vector<int>(); });
-  CHECK(order.size() == n);
-  CHECK(std::ranges::is_sorted(order));
 }
