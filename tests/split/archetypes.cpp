@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+#include "support/archetype.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "cleave/analysis/transport.hpp"
+#include "cleave/partition/assign.hpp"
+#include "cleave/partition/balance.hpp"
+#include "cleave/split/split.hpp"
+
+using namespace cleave;
+
+static_assert(stage_builder<archetype::builder<archetype::node, archetype::node>, archetype::graph>);
+static_assert(stage_builder<archetype::builder<archetype::node, archetype::value>, archetype::results_graph>);
+
+TEST_CASE("archetypes: balance asks for weights and sizes, and for nothing else") {
+  archetype::costed const g;
+  CHECK(balance(g, 2).parts == 2);
+  CHECK(balance(g, 2, {.memory = 1}).loads == std::vector<double>{9, 9});
+}
+
+TEST_CASE_TEMPLATE("archetypes: to assign, split and emit a graph takes nodes and operands", Graph,
+                   archetype::graph, archetype::results_graph) {
+  Graph const g;
+  auto const p = assign(g, [](archetype::node n) { return n; });
+  CHECK(p.parts == 2);
+  CHECK(assign(g, std::vector<std::uint32_t>{0, 1}).of == p.of);
+  CHECK(assign_at_markers(g, [](archetype::node n) { return n == archetype::node(2); }).of == p.of);
+
+  auto const stages = split(g, p);
+  CHECK(stages[stage_id{1}].inputs.size() == 1);
+  CHECK_FALSE(find_transport_fault(transport_of(stages.snapshot(), stages.plan())));
+  for (stage_id const i : stages.plan().order) {
+    archetype::builder<archetype::node, value_t<Graph>> b;
+    emit(stages, i, b);
+    CHECK(b.results == 1);
+  }
+}
