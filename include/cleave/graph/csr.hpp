@@ -3,17 +3,18 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
-#include <stdexcept>
 #include <utility>
 #include <vector>
+
+#include "cleave/core/error.hpp"
 
 namespace cleave {
 
 /// More nodes, values or operands than the index type can number; `with_snapshot` then takes the next wider
 /// one.
-class index_overflow : public std::length_error {
+class index_overflow : public error {
  public:
-  index_overflow() : std::length_error("too many nodes, values or operands for this index type") {}
+  index_overflow() : error("too many nodes, values or operands for this index type") {}
 };
 
 /// The index that names nothing.

@@ -2,7 +2,6 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "cleave/graph/check_rungs.hpp"
@@ -52,13 +51,11 @@ snapshot<Graph, Index> snapshot_of(Graph const& g) {
 /// returns the same type for both.
 template <dataflow_graph Graph, class F>
 auto with_snapshot(Graph const& g, F f) {
-  std::optional<snapshot<Graph, std::uint32_t>> s;
   try {
-    s = snapshot_of<std::uint32_t>(g);
+    return f(snapshot_of<std::uint32_t>(g));
   } catch (index_overflow const&) {
     return f(snapshot_of<std::uint64_t>(g));
   }
-  return f(*s);
 }
 
 }  // namespace cleave

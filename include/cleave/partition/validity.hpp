@@ -191,6 +191,10 @@ void check(basic_dense<Index> const& s, partition const& p) {
     throw partition_error("the partition is of " + std::to_string(p.of.size()) + " nodes, the graph has " +
                               std::to_string(s.nodes()),
                           {});
+  if (p.parts > s.nodes() + 65'536)  // tables of that size would be made for nothing
+    throw partition_error("the partition has " + std::to_string(p.parts) + " parts for " +
+                              std::to_string(s.nodes()) + " nodes; number parts from 0 without gaps",
+                          {});
   if (auto const n = find_unassigned_node(s, p))
     throw partition_error(
         "node " + s.label(*n) + " belongs to none of the " + std::to_string(p.parts) + " parts", {*n});

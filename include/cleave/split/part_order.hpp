@@ -29,7 +29,7 @@ inline std::vector<stage_id> emission_order(part_graph const& parts, order polic
   std::vector<std::uint32_t> missing(count), by_appearance(count);
   for (auto const to : parts.dependents.item) ++missing[to];
   std::iota(by_appearance.begin(), by_appearance.end(), 0u);
-  std::ranges::stable_sort(by_appearance, {}, [&](auto part) { return parts.first_node[part]; });
+  std::ranges::sort(by_appearance, {}, [&](auto part) { return std::pair(parts.first_node[part], part); });
 
   std::vector<std::size_t> appearance(count);
   for (std::size_t i = 0; i < count; ++i) appearance[by_appearance[i]] = i;

@@ -124,7 +124,7 @@ class onnx_types {
 
   /// Data propagation stops at some operators that exporters compute shapes with (libonnx 1.12: Equal, Where,
   /// ConstantOfShape, …). Where such a shape is the same in every run, inference is told, until nothing new
-  /// comes of it.
+  /// comes of it or a longer chain of shapes than real files have is left unknown.
   void fold_shapes(onnx::ModelProto& m, bool propagate) const {
     auto& g = *m.mutable_graph();
     onnx_shape_arithmetic arithmetic;
@@ -132,7 +132,8 @@ class onnx_types {
       if (auto value = onnx_integers_of(t)) arithmetic.learn(t.name(), std::move(*value));
     std::vector<std::pair<int, onnx::NodeProto>> replaced;
     std::vector<char> done(static_cast<std::size_t>(g.node_size()));
-    for (bool fresh = true; std::exchange(fresh, false);) {
+    int rounds = 32;  // each infers the whole model; in real files three tell all
+    for (bool fresh = true; std::exchange(fresh, false) && rounds > 0; --rounds) {
       auto const types = table(m);
       auto const type_of = [&](std::string const& name) { return look_up(types, name); };
       for (int i = 0; i < g.node_size(); ++i) {
