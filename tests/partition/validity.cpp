@@ -176,10 +176,9 @@ TEST_CASE("validity: the first part over its memory is found, with how much it h
 }
 
 TEST_CASE("validity: far more parts than nodes are refused before tables of that size are made") {
-  auto const g = square();
-  CHECK_THROWS_WITH_AS(cleave::check(g, {{p0, p1, p1, p2}, 4'000'000'000}),
+  CHECK_THROWS_WITH_AS(check(chain(4), parts({0, 1, 1, 2}, 4'000'000'000)),
                        "the partition has 4000000000 parts for 4 nodes; number parts from 0 without gaps",
-                       cleave::partition_error);
+                       partition_error);
 }
 
 TEST_CASE("validity: a cycle through 300,000 parts is found beside as many parts that only hang on it") {
