@@ -3,7 +3,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,14 +46,6 @@ struct basic_dense {
 
   std::size_t nodes() const { return operands.rows(); }
   std::size_t values() const { return producer.size(); }
-
-  /// The nodes that read what `n` makes, a node once for each value that it reads.
-  std::span<Index const> readers(std::size_t n) const {
-    Index const begin = results.first[n], end = results.first[n + 1];
-    if (begin == end) return {};
-    std::size_t const made = results.item[begin];
-    return {users.item.data() + users.first[made], users.item.data() + users.first[made + (end - begin)]};
-  }
 
   /// What messages call a node: its name and position, `conv1 (#4)`, or `#4`.
   std::string label(std::size_t n) const {
