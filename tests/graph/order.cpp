@@ -72,6 +72,19 @@ TEST_CASE("find_cycle: a cycle of the graph where there is one, nothing where th
   CHECK(cyclic > 300);
 }
 
+TEST_CASE("topological_order: the message names the two ends of a long cycle, the witness all of it") {
+  needs ring{std::vector<std::vector<std::size_t>>(1000)};
+  for (std::size_t n = 0; n < 1000; ++n) ring.reads[n] = {(n + 999) % 1000};
+  try {
+    topological_order(ring);
+    FAIL("no error");
+  } catch (cycle_error<std::size_t> const& e) {
+    CHECK(e.witness.size() == 1000);
+    CHECK(std::string(e.what()).find("… 984 more … -> ") != std::string::npos);
+    CHECK(std::string(e.what()).size() < 300);
+  }
+}
+
 TEST_CASE("find_cycle: a loop of one node names that node") {
   CHECK(find_cycle(needs{{{}, {1}, {}}}) == std::vector<std::size_t>{1});
 }

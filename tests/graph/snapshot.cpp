@@ -143,6 +143,40 @@ TEST_CASE(
   both(toy::graph(p), broken_promise::follows_a_later, 0);
 }
 
+TEST_CASE("snapshot: a size below 0 or beyond all sizes is an error, not a huge number") {
+  struct priced : numbers {
+    double size;
+    double bytes(int v) const { return v == 100 ? size : 8; }
+  };
+  struct signed_sizes : numbers {
+    static long bytes(int v) { return v == 7 ? -1 : 8; }
+  };
+  for (double const size : {-1.0, 2e19, std::numeric_limits<double>::quiet_NaN()}) {
+    priced const g{{{{}, {100}}}, size};
+    CHECK(find_adapter_fault(g) == adapter_fault{broken_promise::not_a_size, 0});
+    CHECK(message([&] { snapshot_of(g); }).find("node #0") != std::string::npos);
+  }
+  signed_sizes const g{{{{}, {100, 7}}}};
+  CHECK(find_adapter_fault(g) == adapter_fault{broken_promise::not_a_size, 1});
+  CHECK(message([&] { snapshot_of(g); }).find("node #1") != std::string::npos);
+  CHECK(snapshot_of(priced{{{{}, {100}}}, 3}).bytes == std::vector<std::size_t>{3, 8});
+}
+
+TEST_CASE("snapshot: nodes that follow each other are named as a cycle") {
+  toy::program p{{"x"}, {}, {}};
+  auto const* f = p.add({"f", {"x"}, {"a"}});
+  auto const* g = p.add({"g", {"a"}, {"b"}});
+  p.ops.front()->follows.push_back(g);
+  CHECK(f == p.ops.front().get());
+  CHECK(message([&] { snapshot_of(toy::graph(p)); }) == "the graph has a cycle: f (#0) -> g (#1) -> f (#0)");
+}
+
+TEST_CASE("snapshot: names come into messages fit for a terminal") {
+  toy::program p{{"x"}, {}, {}};
+  p.add({"a\n\x1b[31m", {"x"}, {"x"}});
+  CHECK(message([&] { snapshot_of(toy::graph(p)); }).find("node a\\x0a\\x1b[31m (#0)") != std::string::npos);
+}
+
 TEST_CASE("snapshot: nodes out of order are sorted by topological_order, or the cycle is named") {
   CHECK(message([] { snapshot_of(numbers{{{101}, {7}}}); }).find("topological_order") != std::string::npos);
   CHECK(message([] { snapshot_of(numbers{{{102}, {100}, {101}}}); }) ==

@@ -373,6 +373,9 @@ TEST_CASE("balance: refuses numbers that make no sense and names the node") {
   CHECK(with_weight(1).empty());
   g.weight.clear();
   CHECK(message_of([&] { balance(g, 1); }).find("no weights") != std::string::npos);
+  auto unsized = chain(3, 1, 1);
+  unsized.bytes.push_back(1);
+  CHECK(message_of([&] { balance(unsized, 1); }) == "balance: bytes has 4 entries, the graph 3 values");
   auto const heavy = chain(3, std::numeric_limits<double>::max(), 1);
   CHECK(message_of([&] { balance(heavy, 2); }).find("summed up to node #1") != std::string::npos);
   auto const pair = chain(2, 1, 1);

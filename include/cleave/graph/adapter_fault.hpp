@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,9 +24,11 @@ enum class broken_promise : std::uint8_t {
   follows_a_later,  ///< `after(n)` names a node that is listed later, or never
   input_twice,      ///< `inputs()` or `state()` lists a value twice
   input_and_state,  ///< a value is in both
+  not_a_size,       ///< `bytes(v)` of a value that a node reads or makes is negative, or no number
 };
 
-/// Which promise, and where: a position in `nodes()`, for the last two in `inputs()` followed by `state()`.
+/// Which promise, and where: a position in `nodes()`, for `input_twice` and `input_and_state` in `inputs()`
+/// followed by `state()`.
 struct adapter_fault {
   broken_promise what;
   std::size_t at;
@@ -46,11 +49,13 @@ constexpr char const* describe(broken_promise what) {
     case broken_promise::makes_argument:
       return "produces a value that inputs() or state() lists";
     case broken_promise::follows_a_later:
-      return "follows, by after(n), a node that is not listed before it";
+      return "follows, by after(n), a node that is not listed before it; list both, in topological_order(g)";
     case broken_promise::input_twice:
       return "is listed twice in inputs() and state()";
     case broken_promise::input_and_state:
       return "is both input and state";
+    case broken_promise::not_a_size:
+      return "reads or makes a value whose bytes(v) is negative or no number; give 0 where nobody knows";
   }
   return "";
 }
@@ -61,6 +66,35 @@ class adapter_error : public witness_error<adapter_fault> {
   adapter_error(adapter_fault f, std::string const& place)
       : witness_error("adapter: " + place + " " + describe(f.what), f) {}
 };
+
+/// Whether what `bytes(v)` returned counts bytes; it may be of a signed or floating type.
+template <class T>
+constexpr bool is_size(T const& bytes) {
+  if constexpr (std::floating_point<T>)
+    return bytes >= 0 && bytes < static_cast<T>(18446744073709551616.0);
+  else if constexpr (std::signed_integral<T>)
+    return bytes >= 0;
+  else
+    return true;
+}
+
+/// The first node that reads or makes a value whose size is none. O(V + E).
+template <sized_graph Graph>
+std::optional<std::size_t> find_node_without_size(Graph const& g) {
+  auto const bad = [&](value_t<Graph> const& v) { return !is_size(g.bytes(v)); };
+  std::size_t at = 0;
+  for (auto n : g.nodes()) {
+    for (auto v : g.operands(n))
+      if (bad(v)) return at;
+    if constexpr (nested_graph<Graph>)
+      for (auto v : captures(g, n))
+        if (bad(v)) return at;
+    for (auto v : results_of(g, n))
+      if (bad(v)) return at;
+    ++at;
+  }
+  return std::nullopt;
+}
 
 /// The first broken promise of an adapter, or nothing: the first thing to run on a new one. Expected O(V +
 /// E).
@@ -107,6 +141,8 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
           return adapter_fault{broken_promise::follows_a_later, at};
     ++at;
   }
+  if constexpr (sized_graph<Graph>)
+    if (auto const n = find_node_without_size(g)) return adapter_fault{broken_promise::not_a_size, *n};
   return std::nullopt;
 }
 

@@ -4,14 +4,16 @@
 #include <string>
 #include <string_view>
 
+#include "cleave/core/printable.hpp"
 #include "cleave/graph/concepts.hpp"
 
 namespace cleave {
 
-/// What messages call a node: its name and position, `conv1 (#4)`, or `#4` where it has no name.
+/// What messages call a node: its name, fit for a terminal, and position, `conv1 (#4)`, or `#4` where it has
+/// no name.
 inline std::string label(std::string_view name, std::size_t position) {
   auto const at = "#" + std::to_string(position);
-  return name.empty() ? at : std::string(name) + " (" + at + ")";
+  return name.empty() ? at : printable(name) + " (" + at + ")";
 }
 
 template <class Graph>

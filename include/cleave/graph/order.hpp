@@ -138,7 +138,7 @@ std::optional<std::vector<node_t<Graph>>> find_cycle(Graph const& g) {
 }
 
 /// The nodes of `g`, each after those it needs, the first in `nodes()` that is ready first. O((V + E) log V).
-/// \throws cycle_error with the cycle.
+/// \throws cycle_error with the cycle; the message leaves out the middle of a long one.
 template <dataflow_graph Graph>
 std::vector<node_t<Graph>> topological_order(Graph const& g) {
   auto const t = need_table::of(g);
@@ -148,12 +148,15 @@ std::vector<node_t<Graph>> topological_order(Graph const& g) {
   if (order.size() < nodes.size()) {
     auto const cycle = cycle_outside(t, order);
     std::vector<node_t<Graph>> witness;
+    for (auto const at : cycle) witness.push_back(nodes[at]);
     std::string path;
-    for (auto const at : cycle) {
-      witness.push_back(nodes[at]);
-      path += label(g, nodes[at], at) + " -> ";
-    }
-    path += label(g, nodes[cycle.front()], cycle.front());
+    std::size_t const shown = 8;  // at each end of a long cycle
+    for (std::size_t i = 0; i < cycle.size(); ++i)
+      if (i < shown || i + shown >= cycle.size())
+        path += label(g, witness[i], cycle[i]) + " -> ";
+      else if (i == shown)
+        path += "… " + std::to_string(cycle.size() - 2 * shown) + " more … -> ";
+    path += label(g, witness.front(), cycle.front());
     throw cycle_error<node_t<Graph>>("the graph has a cycle: " + path, std::move(witness));
   }
   for (auto const at : order) sorted.push_back(nodes[at]);

@@ -57,7 +57,8 @@ class snapshot_reader {
   };
 
   [[noreturn]] void fault(broken_promise what, std::size_t at, std::string const& place) {
-    if (what == after_its_user) topological_order(g_);  // throws if there is no order at all
+    if (what == after_its_user || what == follows_a_later)
+      topological_order(g_);  // throws if there is no order at all
     throw adapter_error({what, at}, place);
   }
 
@@ -239,9 +240,20 @@ class snapshot_reader {
       for (Index n = 0; n < s_.nodes(); ++n)
         s_.weight.push_back(s_.replicable[n] ? 0.0 : static_cast<double>(g_.weight(s_.node[n])));
     if constexpr (sized_graph<Graph>)
-      for (auto const& v : s_.value) s_.bytes.push_back(static_cast<std::size_t>(g_.bytes(v)));
+      for (auto const& v : s_.value) {
+        auto const size = g_.bytes(v);
+        if (!is_size(size)) refuse_size();
+        s_.bytes.push_back(is_size(size) ? static_cast<std::size_t>(size) : 0);
+      }
     if constexpr (bounded_graph<Graph>)
       for (auto const& v : s_.value) s_.portable.push_back(static_cast<bool>(g_.portable(v)));
+  }
+
+  /// Throws, unless no node reads or makes the value without a size.
+  void refuse_size() {
+    if constexpr (sized_graph<Graph>)
+      if (auto const n = find_node_without_size(g_))
+        fault(not_a_size, *n, "node " + label(g_, s_.node[static_cast<Index>(*n)], *n));
   }
 
   void read_storage() {

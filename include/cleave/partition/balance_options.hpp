@@ -68,6 +68,8 @@ std::optional<std::string> find_option_fault(balance_options const& o, basic_den
   if (o.orders.empty() && o.random_orders == 0) return "no order is to be tried: name one in `orders`";
   if (g.weight.size() != g.nodes())
     return "the graph has no weights: give its adapter weight(n), or fill the array `weight` of its snapshot";
+  if (!g.bytes.empty() && g.bytes.size() != g.values())
+    return "bytes has " + count(g.bytes.size()) + " entries, the graph " + count(g.values()) + " values";
   if (auto const n = find_bad_weight(g))
     return "the weight of node " + g.label(*n) + " is " + std::to_string(g.weight[*n]) +
            ": weights are finite, not negative";
