@@ -419,6 +419,19 @@ TEST_CASE("balance: parts do not wait for each other's companions") {
   CHECK(!cleave::find_cycle_between_parts(s, p));
 }
 
+TEST_CASE("balance: backward nodes come before what they read where nothing else fits") {
+  dense_builder b;
+  auto const x = b.node(1, {b.state(10)});
+  b.node(1, {x});
+  auto const g = b.build();
+  balance_options const o{.memory = {0, 10}, .backward = {0, 1}};
+  CHECK(balance(g, 2, o).of == std::vector{part_id{1}, part_id{0}});
+}
+
+TEST_CASE("balance: one random order is tried at least where no other is") {
+  CHECK(balance(chain(1'000'001, 1, 0), 1, {.orders = {}}).parts == 1);
+}
+
 TEST_CASE("balance: says which node does not fit, and into what") {
   dense_builder b;
   auto const w = b.state(300);
@@ -435,7 +448,9 @@ TEST_CASE("balance: says which node does not fit, and into what") {
             .find("node head (#2) needs 300 bytes, and no stage has more than 250 bytes") !=
         std::string::npos);
   CHECK(refusal(2, {.memory = {300, 200}}).find("stage 0 cannot hold node head (#2)") == std::string::npos);
-  CHECK(refusal(1, {.memory = 450}).find("stage 0 cannot hold node head (#2)") != std::string::npos);
+  CHECK(refusal(1, {.memory = 450}) ==
+        "stage 0 cannot hold node head (#2) beside what stands before it: its limit is 450 bytes, and all "
+        "nodes together need 500 bytes");
   CHECK(refusal(2, {.memory = {300, 200}, .pinned = {no_part, no_part, part_id{1}}})
             .find("part 1, to which it is pinned, has 200 bytes") != std::string::npos);
   CHECK(refusal(2, {.pinned = {part_id{1}, part_id{0}, no_part}})

@@ -58,9 +58,9 @@ class balancer {
     slices<Index> best;
     std::vector<Index> best_order;
     std::vector<std::vector<Index>> tried;
-    edges_ = window_.earliest.empty() && !o_.backward.empty()
-                 ? mirrored_edges<Index>(g_, units_, o_.backward)
-                 : unit_edges<Index>{units_.needs, units_.needed_by};
+    unit_edges<Index> const rules{units_.needs, units_.needed_by};
+    bool const mirrored = window_.earliest.empty() && !o_.backward.empty();
+    edges_ = mirrored ? mirrored_edges<Index>(g_, units_, o_.backward) : rules;
     auto const attempt = [&](unit_order how, std::span<Index const> rank) {
       if (best.load <= bound) return;
       auto order = ordered_units<Index>(edges_.needs, edges_.needed_by, how, rank, window_, stages_);
@@ -72,11 +72,18 @@ class balancer {
       }
       tried.push_back(std::move(order));
     };
-    for (auto const how : o_.orders) attempt(how, rank_);
     splitmix dice(o_.seed);
-    for (auto left = std::min(o_.random_orders, 1'000'000 / units_.size()); left-- > 0;)
-      attempt(unit_order::random, shuffled_ranks<Index>(units_.size(), dice));
-    if (best.at.empty()) refuse(tried.front());
+    auto const attempt_all = [&](std::size_t random_orders) {
+      for (auto const how : o_.orders) attempt(how, rank_);
+      while (random_orders-- > 0) attempt(unit_order::random, shuffled_ranks<Index>(units_.size(), dice));
+    };
+    auto const few = std::max<std::size_t>(1'000'000 / units_.size(), o_.orders.empty() ? 1 : 0);
+    attempt_all(std::min(o_.random_orders, few));
+    if (mirrored) {  // which is a habit and may leave out what is best, or all that fits
+      edges_ = rules;
+      attempt_all(std::min(o_.random_orders, few) / 4);
+    }
+    if (best.at.empty()) refuse(tried);
     report(result, best, best_order, bound);
     return result;
   }
@@ -167,7 +174,8 @@ class balancer {
 
   static std::string text(part_id p) { return "part " + std::to_string(index(p)); }
 
-  [[noreturn]] void refuse(std::vector<Index> const& order) const {
+  [[noreturn]] void refuse(std::vector<std::vector<Index>> const& tried) const {
+    auto const& order = tried.front();
     auto const bytes = [](std::size_t n) { return std::to_string(n) + " bytes"; };
     std::size_t most = 0;
     for (std::uint32_t s = 0; s < stages_ && !o_.memory.empty(); ++s) most = std::max(most, o_.memory[s]);
@@ -188,10 +196,12 @@ class balancer {
       auto reach = end;
       while (reach < task.high[s + 1] && task.fits_from(s, reach + 1) <= end) ++reach;
       if (reach < task.low[s + 1] || (s + 1 == stages_ && reach < order.size()))
-        throw infeasible_error(
-            "stage " + std::to_string(s) + " cannot hold node " + g_.label(node_of(order[reach])) +
-            " beside what stands before it in the order: its limit is " + bytes(o_.memory[s]) +
-            ", and all nodes together need " + bytes(memory_.total()));
+        throw infeasible_error((tried.size() > 1 ? "in none of " + std::to_string(tried.size()) +
+                                                       " orders tried do slices fit; in the first, stage "
+                                                 : std::string("stage ")) +
+                               std::to_string(s) + " cannot hold node " + g_.label(node_of(order[reach])) +
+                               " beside what stands before it: its limit is " + bytes(o_.memory[s]) +
+                               ", and all nodes together need " + bytes(memory_.total()));
       end = reach;
     }
     throw infeasible_error("in no order tried can all pinned nodes be in their parts" +
