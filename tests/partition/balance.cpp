@@ -40,14 +40,15 @@ std::vector<std::vector<small_graph::set>> orders_of(cleave::dense const& g, bal
   std::vector<std::uint32_t> rank(u.size());
   for (std::uint32_t i = 0; i < rank.size(); ++i) rank[i] = i;
   std::vector<std::vector<small_graph::set>> orders;
-  for (auto const how : o.orders) {
-    auto& sets = orders.emplace_back();
-    for (auto const unit : cleave::ordered_units<std::uint32_t>(
-             o.backward.empty() ? u.needs : edges.needs, o.backward.empty() ? u.needed_by : edges.needed_by,
-             how, rank)) {
-      sets.push_back(units[unit]);
+  auto const list = [&](auto const& needs, auto const& needed_by) {
+    for (auto const how : o.orders) {
+      auto& sets = orders.emplace_back();
+      for (auto const unit : cleave::ordered_units<std::uint32_t>(needs, needed_by, how, rank))
+        sets.push_back(units[unit]);
     }
-  }
+  };
+  list(u.needs, u.needed_by);
+  if (!o.backward.empty()) list(edges.needs, edges.needed_by);
   return orders;
 }
 
