@@ -175,6 +175,19 @@ TEST_CASE("validity: the first part over its memory is found, with how much it h
   CHECK(find_overfull_part(s, p, 15, more) == overfull_part{part_id{1}, 18, 15});
 }
 
+TEST_CASE("validity: the message names the two ends of a long cycle, the witness all of it") {
+  partition p{{}, 1000};
+  for (std::uint32_t n = 0; n <= 1000; ++n) p.of.push_back(part_id{n % 1000});
+  try {
+    check(chain(1001), p);
+    FAIL("no error");
+  } catch (partition_error const& e) {
+    CHECK(e.witness.size() == 2000);
+    CHECK(std::string(e.what()).find("; … 992 more …; ") != std::string::npos);
+    CHECK(std::string(e.what()).size() < 600);
+  }
+}
+
 TEST_CASE("validity: far more parts than nodes are refused before tables of that size are made") {
   CHECK_THROWS_WITH_AS(check(chain(4), parts({0, 1, 1, 2}, 4'000'000'000)),
                        "the partition has 4000000000 parts for 4 nodes; number parts from 0 without gaps",

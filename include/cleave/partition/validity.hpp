@@ -181,7 +181,7 @@ std::optional<overfull_part> find_overfull_part(basic_dense<Index> const& s, par
 }
 
 /// \throws partition_error unless each node has a part, groups are whole and no parts need each other in a
-/// cycle. O(V + E).
+/// cycle; of a long cycle the message names the two ends. O(V + E).
 template <std::unsigned_integral Index>
 void check(basic_dense<Index> const& s, partition const& p) {
   auto const part_of = [&](std::size_t n) {
@@ -211,8 +211,13 @@ void check(basic_dense<Index> const& s, partition const& p) {
   if (auto const cycle = find_cycle_between_parts(s, p)) {
     std::string text = "parts need each other in a cycle: ";
     std::vector<std::size_t> nodes;
-    for (auto const& edge : *cycle) {
-      text += (nodes.empty() ? "" : "; ") + part_of(edge.producer) + " -> " + part_of(edge.consumer);
+    std::size_t const shown = 4;  // at each end of a long cycle
+    for (std::size_t i = 0; i < cycle->size(); ++i) {
+      auto const& edge = (*cycle)[i];
+      if (i < shown || i + shown >= cycle->size())
+        text += (i == 0 ? "" : "; ") + part_of(edge.producer) + " -> " + part_of(edge.consumer);
+      else if (i == shown)
+        text += "; … " + std::to_string(cycle->size() - 2 * shown) + " more …";
       nodes.insert(nodes.end(), {edge.producer, edge.consumer});
     }
     throw partition_error(text, std::move(nodes));
