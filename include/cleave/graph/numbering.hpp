@@ -41,7 +41,7 @@ class numbering {
   }
 
  private:
-  static constexpr bool integral = std::integral<Handle>;
+  static constexpr bool integral = std::integral<Handle> && sizeof(Handle) <= sizeof(std::uint64_t);
 
   /// Whether the array has room for `h`; lets it grow to sixteen places a handle.
   bool fits_array(Handle const& h) {
