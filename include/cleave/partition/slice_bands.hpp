@@ -109,7 +109,7 @@ class slice_bands {
     for (std::size_t s = task_.stages(); s-- > 1;) {
       Index const first = std::max(band->low[s], nearest(s, at[s + 1], bound, unused));
       if (first > band->high[s]) return std::nullopt;
-      at[s] = first + (band->high[s] - first) / 2;
+      at[s] = static_cast<Index>(first + (band->high[s] - first) / 2);
     }
     for (std::size_t s = 0; s < task_.stages(); ++s)
       if (at[s] > at[s + 1] || (at[s] == at[s + 1] && !task_.may_be_empty) ||
