@@ -55,6 +55,14 @@ std::string meaning(std::map<std::string, std::string> const& values, std::strin
   return known == values.end() ? v : known->second;
 }
 
+/// Copies more than the adapter told of.
+struct greedy : toy::builder {
+  strings clone(toy::op const* o, auto lookup) {
+    lookup("x");
+    return toy::builder::clone(o, lookup);
+  }
+};
+
 /// Joins stages into a program again.
 struct joiner {
   staged_graph<toy::graph> const& stages;
@@ -195,6 +203,20 @@ TEST_CASE("split: more parts than the index can number are empty stages") {
   CHECK(narrow[stage_id{44}].inputs == strings{"x"});
   CHECK(narrow[stage_id{299}].inputs == strings{"x"});
   CHECK(wide[stage_id{255}].inputs == strings{"x"});
+}
+
+TEST_CASE("emit: a builder that reads more than its adapter told is an error that names the node") {
+  toy::program p{{"x"}, {}, {"b"}};
+  p.add({"f", {"x"}, {"a"}});
+  p.add({"g", {"a"}, {"b"}});
+  toy::graph const g(p);
+  auto const stages = split(g, parts({0, 1}));
+  greedy first, second;
+  emit(stages, stage_id{0}, first);
+  CHECK_THROWS_WITH_AS(emit(stages, stage_id{1}, second),
+                       "emit: node g (#1) looks up a value that its stage does not have; operands(n), or the "
+                       "bodies that regions(n) names, must list all that clone(n) reads",
+                       lookup_error);
 }
 
 TEST_CASE("split: a node without a part, a cut group and parts in a cycle are errors that name the nodes") {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <ranges>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/numbering.hpp"
@@ -14,10 +17,22 @@
 
 namespace cleave {
 
+/// A builder's `clone` looked up a value that its stage neither is given nor makes before. The witness: the
+/// node's position.
+class lookup_error : public witness_error<std::size_t> {
+ public:
+  lookup_error(std::size_t n, std::string const& label)
+      : witness_error("emit: node " + label +
+                          " looks up a value that its stage does not have; operands(n), or the bodies that "
+                          "regions(n) names, must list all that clone(n) reads",
+                      n) {}
+};
+
 /// Writes one stage of a plan of `s`, the snapshot of `g`, into `b`. Expected O(size of the stage). Nothing
 /// is written into `g`.
 ///
 /// Values are looked up by version: an operand means what its memory holds at that point of the stage.
+/// \throws lookup_error where `clone` asks for more than its node is known to read.
 template <dataflow_graph Graph, std::unsigned_integral Index, stage_builder<Graph> Builder>
 void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Index> const& stage,
                 Builder& b) {
@@ -31,17 +46,19 @@ void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Ind
     else
       holds[at] = std::move(m);
   };
-  auto const held = [&](Index slot) -> made const& {
+  auto const find_held = [&](Index slot) -> made const* {
     Index const at = slots.find(slot);
-    expects(at != none<Index>, "a value that the stage reads or has made");
-    return holds[at];
+    return at == none<Index> ? nullptr : &holds[at];
   };
 
   for (auto const* arguments : {&stage.inputs, &stage.state})
     for (Index const v : *arguments) hold(s.slot[v], b.argument(s.value[v], s.from[v]));
   for (Index const n : stage.nodes) {
-    auto&& results =
-        b.clone(s.node[n], [&](value_t<Graph> const& v) -> made { return held(s.find_slot(v)); });
+    auto&& results = b.clone(s.node[n], [&](value_t<Graph> const& v) -> made {
+      auto const* m = find_held(s.find_slot(v));
+      if (!m) throw lookup_error(n, s.label(n));
+      return *m;
+    });
     auto result = std::ranges::begin(results);
     for (auto v : results_of(g, s.node[n])) {
       expects(result != std::ranges::end(results), "clone to return a name for each result");
@@ -49,7 +66,11 @@ void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Ind
       ++result;
     }
   }
-  for (Index const v : stage.outputs) b.result(s.value[v], held(s.slot[v]));
+  for (Index const v : stage.outputs) {
+    auto const* m = find_held(s.slot[v]);
+    expects(m != nullptr, "a plan of this snapshot");
+    b.result(s.value[v], *m);
+  }
 }
 
 }  // namespace cleave
