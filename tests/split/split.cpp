@@ -205,6 +205,30 @@ TEST_CASE("split: more parts than the index can number are empty stages") {
   CHECK(wide[stage_id{255}].inputs == strings{"x"});
 }
 
+TEST_CASE(
+    "split: companions come with each value that a stage reads from outside, copied where they may be") {
+  struct accompanied : toy::graph {
+    using toy::graph::graph;
+    static strings companions(std::string const& v) {
+      if (v == "x") return {"a"};
+      if (v == "a") return {"b", "one"};
+      return {};
+    }
+  };
+  toy::program p{{"x"}, {}, {"c"}};
+  p.add({"f", {"x"}, {"a"}});
+  p.add({"g", {"a"}, {"b"}});
+  p.add({"const", {}, {"one"}, 1, true});
+  p.add({"h", {"x", "a"}, {"c"}});
+  accompanied const g(p);
+  for (auto const outputs : {output_order::production, output_order::first_use}) {
+    auto const stages = split(g, parts({0, 0, 0, 1}), {.outputs = outputs});
+    CHECK(stages[stage_id{1}].inputs == strings{"x", "a", "b"});  // a comes with x, b with a
+    CHECK(stages[stage_id{1}].nodes.size() == 2);
+    CHECK(stages[stage_id{0}].outputs == strings{"a", "b"});
+  }
+}
+
 TEST_CASE("emit: a builder that reads more than its adapter told is an error that names the node") {
   toy::program p{{"x"}, {}, {"b"}};
   p.add({"f", {"x"}, {"a"}});

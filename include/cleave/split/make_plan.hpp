@@ -43,7 +43,8 @@ class plan_maker {
     for (std::size_t n = 0; n < s_.nodes(); ++n)
       for (part_id const home : homes(n)) stage(home).nodes.push_back(static_cast<Index>(n));
     std::vector<std::uint32_t> seen(s_.values(), index(no_part));
-    for (stage_id const to : plan_.order) receive(to, seen);
+    auto followed = s_.companions.rows() > 0 ? seen : std::vector<std::uint32_t>();
+    for (stage_id const to : plan_.order) receive(to, seen, followed);
     outputs == output_order::production ? give_by_production() : give_by_first_use();
     return std::move(plan_);
   }
@@ -62,6 +63,13 @@ class plan_maker {
   void place_replicable() {
     if (std::ranges::find(s_.replicable, 1) == s_.replicable.end()) return;
     copies_.resize(s_.nodes());
+    for (std::size_t n = 0; n < s_.nodes() && s_.companions.rows() > 0; ++n)
+      for (Index const v : s_.operands[n]) {
+        if (is_replicable(s_, n) || !comes_from_outside(v, part_[n])) continue;
+        for (Index const c : s_.companions[v])
+          if (Index const m = s_.producer[c]; m != none<Index> && is_replicable(s_, m))
+            copies_[m].push_back(part_[n]);
+      }
     for (std::size_t n = s_.nodes(); n-- > 0;) {
       if (!is_replicable(s_, n)) continue;
       auto& c = copies_[n];
@@ -80,27 +88,35 @@ class plan_maker {
 
   /// What stage `to` reads and does not make, each value followed by its companions: its inputs, its state,
   /// and who sends them.
-  void receive(stage_id to, std::vector<std::uint32_t>& seen) {
+  void receive(stage_id to, std::vector<std::uint32_t>& seen, std::vector<std::uint32_t>& followed) {
     for (Index const n : plan_.stages[index(to)].nodes)
       for (Index const v : s_.operands[n]) {
-        if (!take(v, to, seen)) continue;
+        take(v, to, seen);
+        if (followed.empty() || is_replicable(s_, n) || !comes_from_outside(v, part_id{index(to)}) ||
+            std::exchange(followed[v], index(to)) == index(to))
+          continue;
         for (Index const c : s_.companions[v]) take(c, to, seen);
       }
   }
 
-  /// Whether `v` is new to stage `to` and comes from outside; then it is taken in.
-  bool take(Index v, stage_id to, std::vector<std::uint32_t>& seen) {
+  /// Whether a stage that reads `v` is given it.
+  bool comes_from_outside(Index v, part_id reader) const {
+    Index const m = s_.producer[v];
+    return m == none<Index> || (!is_replicable(s_, m) && part_[m] != reader);
+  }
+
+  /// Takes `v` into stage `to` where it comes from outside and is new there.
+  void take(Index v, stage_id to, std::vector<std::uint32_t>& seen) {
+    if (!comes_from_outside(v, part_id{index(to)})) return;
+    if (std::exchange(seen[v], index(to)) == index(to)) return;
     auto& here = plan_.stages[index(to)];
     auto const elsewhere = [&](Index m) { return index(part_[m]) != index(to); };
     Index const m = s_.producer[v];
-    if (m != none<Index> && (is_replicable(s_, m) || !elsewhere(m))) return false;
-    if (std::exchange(seen[v], index(to)) == index(to)) return false;
     bool const held = s_.from[v] == source::state || s_.from[v] == source::constant;
     (held ? here.state : here.inputs).push_back(v);
     if (m != none<Index>) send(plan_.transfers, v, to);
     if (Index const last = s_.latest[s_.slot[v]]; held && last != v && elsewhere(s_.producer[last]))
       send(plan_.updates, last, to);
-    return true;
   }
 
   void send(std::vector<basic_transfer<Index>>& list, Index v, stage_id to) {
@@ -120,16 +136,12 @@ class plan_maker {
     auto const give_once = [&](Index v) {
       if (s_.producer[v] != none<Index> && std::exchange(leaves_[v], 0)) give(v);
     };
-    auto const crosses = [&](Index v, std::size_t reader) {
-      Index const m = s_.producer[v];
-      return m == none<Index> || (!is_replicable(s_, m) && part_[m] != part_[reader]);
-    };
     for (std::size_t n = 0; n < s_.nodes(); ++n)
       for (Index const v : s_.operands[n]) {
-        if (!crosses(v, n)) continue;
+        if (!comes_from_outside(v, part_[n])) continue;
         give_once(v);
         for (Index const c : s_.companions[v])
-          if (crosses(c, n)) give_once(c);
+          if (comes_from_outside(c, part_[n])) give_once(c);
       }
     for (Index const v : s_.outputs) give_once(v);
     for (auto const& u : plan_.updates) give_once(u.value);
