@@ -62,7 +62,7 @@ int main() {
 
   try {
     cleave::run_forward(functions, transport, std::vector<std::vector<double>>{{1}, {8}, {-0.5}});
-  } catch (cleave::stage_failure const& e) {
+  } catch (cleave::stage_error const& e) {
     std::cout << e.what() << '\n';
   }
 }

@@ -81,7 +81,7 @@ inline cut cut_model(model const& m, cut_options const& options, progress const&
       if (auto const* t = m.graph.tensor(s.value[v]); t != nullptr && std::ranges::count(t->dims(), 0) > 0)
         boxes.stages[i].state.unknown -= boxes.stages[i].state.unknown > 0;
   cleave::onnx_staged stages(m.graph, std::move(s), std::move(plan));
-  auto notes = cleave::notes_of(stages);
+  auto notes = cleave::onnx_notes_of(stages);
   return {std::move(parts), std::move(stages), std::move(boxes), std::move(notes)};
 }
 

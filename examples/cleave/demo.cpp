@@ -41,7 +41,7 @@ fs::path find_model(std::vector<std::string> const& operands) {
 /// What the ONNX checker says of a stage. It asks for a shape of each input and output, which onnxruntime
 /// does not: where inference finds none, that is only remarked.
 std::string verdict_on(fs::path const& file) {
-  auto stage = cleave::parse_onnx(cleave::read_model_file(file));
+  auto stage = cleave::parse_onnx(cleave::read_onnx_file(file));
   std::size_t unshaped = 0;
   auto const complete = [&](onnx::ValueInfoProto& v) {
     if (!v.type().has_tensor_type() || v.type().tensor_type().has_shape()) return;

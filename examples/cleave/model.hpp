@@ -44,7 +44,7 @@ inline void add_type_options(command& c, cleave::onnx_type_options& to) {
   auto const take = [](auto set) {
     return [set](std::string_view text) {
       try {
-        auto const [name, value] = cleave::parse_assignment(text);
+        auto const [name, value] = cleave::parse_onnx_assignment(text);
         set(name, value);
         return true;
       } catch (cleave::onnx_error const&) {
@@ -55,11 +55,11 @@ inline void add_type_options(command& c, cleave::onnx_type_options& to) {
   c.options.push_back(
       {"", "--dim", "NAME=N", "a symbolic dimension's name and size, as in batch=8",
        "size of a symbolic dimension; may be repeated",
-       take([&to](auto const& name, auto value) { to.dims[name] = cleave::parse_dimension(value); })});
+       take([&to](auto const& name, auto value) { to.dims[name] = cleave::parse_onnx_dimension(value); })});
   c.options.push_back(
       {"", "--shape", "VALUE=SHAPE", "a value's name and shape, as in image=1x3x224x224 or mask=bool:8x?",
        "shape of a value where inference finds none; may be repeated",
-       take([&to](auto const& name, auto value) { to.shapes[name] = cleave::parse_shape(value); })});
+       take([&to](auto const& name, auto value) { to.shapes[name] = cleave::parse_onnx_shape(value); })});
 }
 
 /// All of `text` as a list `read` takes apart at commas.
@@ -101,7 +101,7 @@ inline model read_model(fs::path const& path, cleave::onnx_type_options const& o
   auto const file = cleave::printable(path.filename().string());
   try {
     doing("reading " + file);
-    auto const bytes = cleave::read_model_file(path, limits_for(path));
+    auto const bytes = cleave::read_onnx_file(path, limits_for(path));
     auto proto = std::make_unique<onnx::ModelProto>(cleave::parse_onnx(bytes));
     cleave::check_onnx(*proto);
     doing("inferring the shapes of " + file);
@@ -109,7 +109,7 @@ inline model read_model(fs::path const& path, cleave::onnx_type_options const& o
     doing("pricing " + file);
     auto costs = cleave::onnx_costs_of(types);
     cleave::onnx_graph graph(*proto);
-    price(graph, types, costs);
+    price_onnx(graph, types, costs);
     return {path, bytes.size(), std::move(proto), std::move(types), std::move(costs), std::move(graph)};
   } catch (cleave::error const& e) {
     throw cleave::error(cleave::printable(path.string()) + ": " + e.what());

@@ -74,7 +74,7 @@ inline cleave::report_run run_in_onnxruntime(job const& j) {
     throw cleave::error(cleave::printable(said.substr(said.rfind('\n') + 1), 200));
   }
   google::protobuf::Struct result;
-  if (!google::protobuf::util::JsonStringToMessage(cleave::read_model_file(outcome), &result).ok())
+  if (!google::protobuf::util::JsonStringToMessage(cleave::read_onnx_file(outcome), &result).ok())
     throw cleave::error(outcome.string() + " cannot be read");
 
   auto const number = [](google::protobuf::Struct const& from, char const* key) {

@@ -59,12 +59,12 @@ class opencv_run {
     for (auto const& f : j.fills)
       if (f.how != input_fill::kind::floats || f.type != onnx::TensorProto::FLOAT)
         throw cleave::error("takes float32 only, and input " + cleave::quoted(f.name) + " has another type");
-    auto const live = live_stages(j.stages.stages);
+    auto const live = live_onnx_stages(j.stages.stages);
     stages_.reserve(live.size());
     for (std::size_t i = 0; i < live.size(); ++i) {
       auto const& stage = j.stages.stages.plan().stages[i];
       if (index(live[i]) != i) throw cleave::error("cannot run stages that are out of order");
-      stages_.emplace_back(cleave::parse_onnx(cleave::read_model_file(j.files[i])), names(stage.inputs),
+      stages_.emplace_back(cleave::parse_onnx(cleave::read_onnx_file(j.files[i])), names(stage.inputs),
                            names(stage.outputs));
     }
     made_ = snapshot().outputs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/split/decompose_sizes.hpp"
+#include "cleave/graph/decompose_sizes.hpp"
 
 #include <span>
 #include <string>

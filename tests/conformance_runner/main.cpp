@@ -18,7 +18,11 @@ namespace cleave::conformance {
 outcome run_split_module(test_case const& c, json const& body);
 
 area_runner find_runner(std::string const& area) {
-  return area == "split_module" ? run_split_module : nullptr;
+  static std::map<std::string, area_runner> const runners = {
+      {"split_module", run_split_module},
+  };
+  auto const found = runners.find(area);
+  return found == runners.end() ? nullptr : found->second;
 }
 
 namespace {

@@ -102,12 +102,12 @@ json write_result(module_graph const& g, split_module_result const& r,
                   std::vector<std::string> const& asked) {
   auto const labels = [&](std::vector<std::uint32_t> const& list) {
     json text = json::array();
-    for (auto const i : list) text.push_back(r.submodules[i].label);
+    for (auto const i : list) text.push_back(r.pieces[i].label);
     return text;
   };
   json out;
   out["partitions"] = out["order"] = out["submodules"] = json::array();
-  for (auto const& piece : r.submodules) {
+  for (auto const& piece : r.pieces) {
     json p{{"id", piece.label},
            {"submodule", piece.path},
            {"nodes", names_of(g, piece.nodes)},
@@ -119,7 +119,7 @@ json write_result(module_graph const& g, split_module_result const& r,
     out["partitions"].push_back(std::move(p));
   }
   for (auto const i : r.order) {
-    auto const& piece = r.submodules[i];
+    auto const& piece = r.pieces[i];
     out["order"].push_back(piece.path);
     out["submodules"].push_back({{"name", piece.path},
                                  {"nodes", write_piece(g, r.graph(piece))},
@@ -302,7 +302,7 @@ class split_case {
       compare(value, json(true), key, differences_);
     } else if (key == "order") {
       json order = json::array();
-      for (auto const i : result_->order) order.push_back(result_->submodules[i].path);
+      for (auto const i : result_->order) order.push_back(result_->pieces[i].path);
       compare(value, order, key, differences_);
     } else if (key == "missing_modules") {
       for (json const& path : value)
@@ -320,9 +320,9 @@ class split_case {
     } else if (key == "children_as" && value == "split_module") {
       auto const other =
           split_module(g_, [&](module_node const& n) { return id_text(body_["input"]["assign"][n.name]); });
-      for (std::size_t i = 0; i < other.submodules.size(); ++i)
-        compare(write_children(other.graph(other.submodules[i])),
-                write_children(result_->graph(result_->submodules[i])), key, differences_);
+      for (std::size_t i = 0; i < other.pieces.size(); ++i)
+        compare(write_children(other.graph(other.pieces[i])),
+                write_children(result_->graph(result_->pieces[i])), key, differences_);
     } else {
       differ("better." + key, value.dump(), "no comparison of that name");
     }
@@ -351,7 +351,7 @@ class split_case {
   }
 
   bool holds(json const& path) const {
-    for (auto const& piece : result_->submodules)
+    for (auto const& piece : result_->pieces)
       for (auto const& a : result_->graph(piece).attributes())
         if (path == a.original) return true;
     return false;

@@ -33,7 +33,7 @@ TEST_CASE("timeline: each microbatch has one bar in each stage, as long as it to
     }
     REQUIRE(tracks.size() == stages);
     CHECK(bars.size() == std::size_t{stages} * microbatches);
-    double const scale = tracks[0].number("width") / static_cast<double>(end_of(timeline));
+    double const scale = tracks[0].number("width") / static_cast<double>(timeline_end(timeline));
     for (auto const& i : timeline) {
       if (i.what != activity::forward) continue;
       auto const& bar = bars.at({std::to_string(index(i.stage)), std::to_string(index(i.microbatch))});
@@ -79,12 +79,7 @@ TEST_CASE("timeline: marks are at round numbers, at most as many as asked for") 
   CHECK(tick_step(0, 9) == 1);
 }
 
-TEST_CASE("timeline: idle is what stages did not compute, of the whole run") {
-  std::vector<interval> const timeline = {{stage_id{0}, microbatch_id{0}, activity::forward, 0, 60},
-                                          {stage_id{1}, microbatch_id{0}, activity::receive, 0, 60},
-                                          {stage_id{1}, microbatch_id{0}, activity::forward, 60, 100}};
-  CHECK(idle_share(timeline, 2) == doctest::Approx(0.5));
-  CHECK(idle_share({}, 2) == 0);
+TEST_CASE("write_timeline: a timeline without intervals is drawn too") {
   markup_writer to;
   write_timeline(to, {}, 0);
   CHECK(testing::read_markup(to.str()).size() > 2);

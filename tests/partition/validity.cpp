@@ -113,7 +113,7 @@ TEST_CASE("validity: a cycle between parts is found exactly where there is one, 
       CHECK(std::ranges::any_of(s.operands[edge.consumer],
                                 [&](auto v) { return s.producer[v] == edge.producer; }));
     }
-    CHECK_THROWS_AS(check(s, p), partition_error);
+    CHECK_THROWS_AS(check_partition(s, p), partition_error);
     bool pair = false;  // of parts that need each other directly
     for (std::size_t n = 0; n < s.nodes(); ++n)
       for (auto const v : s.operands[n])
@@ -136,7 +136,7 @@ TEST_CASE("validity: check says what is wrong in the names of the nodes") {
   auto const s = b.build();
   auto const message = [&](partition const& p) -> std::string {
     try {
-      check(s, p);
+      check_partition(s, p);
     } catch (partition_error const& e) {
       return e.what();
     }
@@ -179,7 +179,7 @@ TEST_CASE("validity: the message names the two ends of a long cycle, the witness
   partition p{{}, 1000};
   for (std::uint32_t n = 0; n <= 1000; ++n) p.of.push_back(part_id{n % 1000});
   try {
-    check(chain(1001), p);
+    check_partition(chain(1001), p);
     FAIL("no error");
   } catch (partition_error const& e) {
     CHECK(e.witness.size() == 2000);
@@ -189,7 +189,7 @@ TEST_CASE("validity: the message names the two ends of a long cycle, the witness
 }
 
 TEST_CASE("validity: far more parts than nodes are refused before tables of that size are made") {
-  CHECK_THROWS_WITH_AS(check(chain(4), parts({0, 1, 1, 2}, 4'000'000'000)),
+  CHECK_THROWS_WITH_AS(check_partition(chain(4), parts({0, 1, 1, 2}, 4'000'000'000)),
                        "the partition has 4000000000 parts for 4 nodes; number parts from 0 without gaps",
                        partition_error);
 }

@@ -38,7 +38,7 @@ TEST_CASE("failure: what is no std::exception is kept too") {
   try {
     raise(f);
     FAIL("raise returned");
-  } catch (stage_failure const& e) {
+  } catch (stage_error const& e) {
     CHECK(e.stage == stage_id{2});
     CHECK(e.microbatch == microbatch_id{5});
     CHECK_THROWS_AS(e.rethrow_nested(), int);
@@ -62,7 +62,7 @@ TEST_CASE("failure: where no stage is to blame a plain run_error is raised") {
   try {
     raise(stopped);
     FAIL("raise returned");
-  } catch (stage_failure const&) {
+  } catch (stage_error const&) {
     FAIL("no stage failed");
   } catch (run_error const& e) {
     CHECK(e.info.code == failure_code::cancelled);

@@ -256,7 +256,7 @@ TEST_CASE("forward: a failure of any stage at any microbatch names both and nest
         try {
           run_forward(stages, t, inputs(random, 6));
           FAIL("no failure was reported");
-        } catch (stage_failure const& e) {
+        } catch (stage_error const& e) {
           CHECK(e.stage == stage_id{s});
           CHECK(e.microbatch == microbatch_id{m});
           CHECK(std::string(e.what()) ==
@@ -275,7 +275,7 @@ TEST_CASE("forward: when several stages fail one of them is reported, whole") {
     try {
       run_forward(stages, t, counted(4));
       FAIL("no failure was reported");
-    } catch (stage_failure const& e) {
+    } catch (stage_error const& e) {
       CHECK(index(e.microbatch) == index(e.stage) % 3);
     }
   }
@@ -290,7 +290,7 @@ TEST_CASE("forward: an exception of any type is reported") {
   try {
     run_forward(stages, chain(2), counted(3));
     FAIL("no failure was reported");
-  } catch (stage_failure const& e) {
+  } catch (stage_error const& e) {
     CHECK(e.stage == s0);
     CHECK_THROWS_AS(e.rethrow_nested(), int);
   }
@@ -302,7 +302,7 @@ TEST_CASE("forward: a wrong number of results is a failure of the stage that ret
   };
   auto stages = told_stages(3, two);
   CHECK_THROWS_WITH_AS(run_forward(stages, chain(3), counted(2)),
-                       "stage 1, microbatch 0: returned 2 results, but the transport takes 1", stage_failure);
+                       "stage 1, microbatch 0: returned 2 results, but the transport takes 1", stage_error);
 }
 
 TEST_CASE("forward: a value that throws when it is copied fails the stage that sends it") {
@@ -326,7 +326,7 @@ TEST_CASE("forward: a value that throws when it is copied fails the stage that s
   auto t = chain(2);
   t.edges.push_back({s0, 0, the_caller, 1});
   CHECK_THROWS_WITH_AS(run_forward(stages, t, std::vector<std::vector<brittle>>(4, std::vector<brittle>(1))),
-                       "stage 0, microbatch 2: broke", stage_failure);
+                       "stage 0, microbatch 2: broke", stage_error);
 }
 
 TEST_CASE(
@@ -354,12 +354,12 @@ TEST_CASE(
     auto stages = told_stages(3, work);
     {
       auto run = start_forward(stages, side_by_side(3), counted(3));
-      CHECK_THROWS_WITH_AS(run.wait(), "stage 1, microbatch 0: out of memory", stage_failure);
+      CHECK_THROWS_WITH_AS(run.wait(), "stage 1, microbatch 0: out of memory", stage_error);
       reported = std::min<std::chrono::duration<double>>(reported, clock::now() - thrown);
       REQUIRE(run.poll());
       CHECK(run.poll()->at == stage_call{s1, microbatch_id{0}});
       CHECK(run.wait_for(0ms));
-      CHECK_THROWS_AS(run.wait(), stage_failure);
+      CHECK_THROWS_AS(run.wait(), stage_error);
       release = true;
     }
     joined = std::min<std::chrono::duration<double>>(joined, clock::now() - returned);
@@ -384,7 +384,7 @@ TEST_CASE("forward: stages that wait for values or for room are told to stop") {
   };
   auto stages = told_stages(4, work);
   CHECK_THROWS_WITH_AS(run_forward(stages, chain(4), counted(50), {.capacity = 1}),
-                       "stage 1, microbatch 0: full", stage_failure);
+                       "stage 1, microbatch 0: full", stage_error);
   CHECK(made == 3);
 }
 
@@ -460,7 +460,7 @@ TEST_CASE("forward: whoever observes hears of a failure while another stage stil
   };
   auto stages = told_stages(2, work);
   auto const observe = [&](forward_progress const& p) { heard = heard || p.failed.has_value(); };
-  CHECK_THROWS_AS(run_forward(stages, side_by_side(2), counted(1), {}, observe), stage_failure);
+  CHECK_THROWS_AS(run_forward(stages, side_by_side(2), counted(1), {}, observe), stage_error);
   CHECK(heard_in_time);
 }
 

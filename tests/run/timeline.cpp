@@ -18,3 +18,12 @@ TEST_CASE("timeline: times are summed by stage and activity") {
   CHECK(times == std::vector<stage_time>{{1, 1010, 100}, {500, 0, 0}, {0, 0, 0}});
   CHECK(stage_times({}, 0).empty());
 }
+
+TEST_CASE("timeline: idle is what stages did not compute, of the whole run") {
+  std::vector<interval> const timeline = {{stage_id{0}, microbatch_id{0}, activity::forward, 0, 60},
+                                          {stage_id{1}, microbatch_id{0}, activity::receive, 0, 60},
+                                          {stage_id{1}, microbatch_id{0}, activity::forward, 60, 100}};
+  CHECK(idle_fraction(timeline, 2) == doctest::Approx(0.5));
+  CHECK(idle_fraction({}, 2) == 0);
+  CHECK(timeline_end(timeline) == 100);
+}

@@ -96,8 +96,8 @@ struct joiner {
 TEST_CASE("split_module: pieces by first appearance, their interfaces, names and the outer graph") {
   auto const g = chain();
   auto const r = split_module(g, by_name({{"f", "b"}, {"g", "a"}, {"h", "a"}}), {.affix = "pp"});
-  REQUIRE(r.submodules.size() == 2);
-  auto const& [first, second] = std::pair(r.submodules[0], r.submodules[1]);
+  REQUIRE(r.pieces.size() == 2);
+  auto const& [first, second] = std::pair(r.pieces[0], r.pieces[1]);
   CHECK(first.label == "pp_b");
   CHECK(first.path == "submod_pp_b");
   CHECK(first.nodes == std::vector<position>{1});
@@ -120,7 +120,7 @@ TEST_CASE("split_module: labels may be text or optional text, and each call is a
     return n.name;
   });
   CHECK(asked == strings{"f", "g", "h"});
-  CHECK(r.submodules.size() == 3);
+  CHECK(r.pieces.size() == 3);
 }
 
 TEST_CASE("split_module: what cannot be cut is a named error with its witness") {
@@ -166,7 +166,7 @@ TEST_CASE("split_module: an effect that no value shows keeps its order under eve
   for (auto const policy : {order::program, order::fifo, order::upstream}) {
     auto const r = split_module(g, [](module_node const& n) { return n.name; }, {.stages = policy});
     CHECK(r.order == std::vector<std::uint32_t>{0, 1});
-    CHECK(r.submodules[0].dependents == std::vector<std::uint32_t>{1});
+    CHECK(r.pieces[0].dependents == std::vector<std::uint32_t>{1});
   }
 }
 
@@ -182,10 +182,10 @@ TEST_CASE(
   g.add(node(node_kind::output, "output", {tuple_argument({two, body})}));
   auto const r = split_module(g, [](module_node const&) { return "0"; });
   CHECK(value_of(g, 1) == value_of(r.outer, 1));
-  REQUIRE(r.submodules.size() == 1);
-  CHECK(r.submodules[0].path == "submod_0_");
-  CHECK(r.graph(r.submodules[0]).find_attribute("a_b")->original == "a.b");
-  CHECK(r.graph(r.submodules[0]).find_attribute("a_b_1")->original == "a_b");
+  REQUIRE(r.pieces.size() == 1);
+  CHECK(r.pieces[0].path == "submod_0_");
+  CHECK(r.graph(r.pieces[0]).find_attribute("a_b")->original == "a.b");
+  CHECK(r.graph(r.pieces[0]).find_attribute("a_b_1")->original == "a_b");
   CHECK(r.qualified_names.size() == 2);
 }
 
@@ -236,7 +236,7 @@ TEST_CASE(
       auto const r = split_module(g, part_of, random_options(random));
       ++cuts;
       CHECK(value_of(g, g.inputs().size()) == value_of(r.outer, g.inputs().size()));
-      for (auto const& piece : r.submodules)
+      for (auto const& piece : r.pieces)
         for (auto const v : piece.inputs)
           for (auto const& symbol : g[v].symbols) {
             auto const binder = binders.find(symbol);
@@ -273,12 +273,12 @@ TEST_CASE(
   size.symbols = {"u0"};
   auto const late = g.add(size);
   auto const there = split_module(g, by_name({{"nonzero", "0"}, {"f", "1"}, {"size", "0"}}));
-  CHECK(there.submodules[0].outputs == std::vector{v, late});
-  CHECK(there.submodules[1].inputs == std::vector{v, late});
+  CHECK(there.pieces[0].outputs == std::vector{v, late});
+  CHECK(there.pieces[1].inputs == std::vector{v, late});
   auto const here = split_module(g, by_name({{"nonzero", "0"}, {"f", "1"}, {"size", "1"}}));
-  CHECK(here.submodules[1].inputs == std::vector{v});
+  CHECK(here.pieces[1].inputs == std::vector{v});
   auto const simple = split_module_simple(g, by_name({{"nonzero", "0"}, {"f", "1"}, {"size", "0"}}));
-  CHECK(simple.submodules[1].inputs == std::vector{v});
+  CHECK(simple.pieces[1].inputs == std::vector{v});
 }
 
 TEST_CASE("split_module_simple: an attribute may have a part, and order of first appearance is asked for") {
@@ -287,10 +287,10 @@ TEST_CASE("split_module_simple: an attribute may have a part, and order of first
   auto const x = g.add(node(node_kind::placeholder, "x"));
   auto const w = g.add(node(node_kind::get_attr, "w"));
   g.add(node(node_kind::call_function, "f", {node_argument(x), node_argument(w)}));
-  CHECK(split_module_simple(g, by_name({{"f", "0"}})).submodules[0].inputs == std::vector{x, w});
+  CHECK(split_module_simple(g, by_name({{"f", "0"}})).pieces[0].inputs == std::vector{x, w});
   auto const own = split_module_simple(g, by_name({{"f", "0"}, {"w", "0"}}));
-  CHECK(own.submodules[0].inputs == std::vector{x});
-  CHECK(own.submodules[0].nodes == std::vector<position>{1, 2});
+  CHECK(own.pieces[0].inputs == std::vector{x});
+  CHECK(own.pieces[0].nodes == std::vector<position>{1, 2});
   CHECK(own.outer.state().empty());
 }
 
@@ -348,6 +348,6 @@ TEST_CASE("split_module: a chain of a hundred thousand calls in a thousand piece
   std::size_t asked = 0;
   auto const r = split_module(g, [&](module_node const&) { return std::to_string(asked++ / 100); },
                               {.stages = order::upstream});
-  CHECK(r.submodules.size() == 1000);
+  CHECK(r.pieces.size() == 1000);
   CHECK(value_of(g, 1) == value_of(r.outer, 1));
 }

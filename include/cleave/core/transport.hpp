@@ -56,7 +56,7 @@ struct transport_fault {
 };
 
 /// `stage 3`, or `the caller`.
-inline std::string describe(stage_id s) {
+inline std::string stage_text(stage_id s) {
   return s == the_caller ? "the caller" : "stage " + std::to_string(index(s));
 }
 
@@ -66,20 +66,20 @@ inline std::string describe(transport_fault const& f) {
   std::string const position = std::to_string(f.position), edge = "edge #" + std::to_string(f.edge);
   switch (f.what) {
     case unknown_stage:
-      return edge + " names " + describe(f.stage) + ", which does not exist; stages are numbered from 0";
+      return edge + " names " + stage_text(f.stage) + ", which does not exist; stages are numbered from 0";
     case filled_twice:
-      return edge + " brings input #" + position + " of " + describe(f.stage) +
+      return edge + " brings input #" + position + " of " + stage_text(f.stage) +
              " once more; number the inputs of a stage without repetition";
     case nothing_arrives:
-      return "nothing brings input #" + position + " of " + describe(f.stage) +
+      return "nothing brings input #" + position + " of " + stage_text(f.stage) +
              "; number the inputs of a stage from 0 without a gap";
     case nobody_reads:
-      return "nobody reads result #" + position + " of " + describe(f.stage) +
+      return "nobody reads result #" + position + " of " + stage_text(f.stage) +
              "; number the results that are read from 0 without a gap";
     case cycle: {
       std::string stages;
-      for (stage_id const s : f.path) stages += describe(s) + " -> ";
-      return "stages wait for each other: " + stages + describe(f.path.front());
+      for (stage_id const s : f.path) stages += stage_text(s) + " -> ";
+      return "stages wait for each other: " + stages + stage_text(f.path.front());
     }
   }
   return {};

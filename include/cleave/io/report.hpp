@@ -207,13 +207,13 @@ class report_writer {
 
   void run(report_run const& run) {
     to_.open("section", {{"aria-labelledby", "run"}}).element("h2", {{"id", "run"}}, "The run");
-    double const pipelined = static_cast<double>(end_of(run.timeline)),
+    double const pipelined = static_cast<double>(timeline_end(run.timeline)),
                  whole = static_cast<double>(run.whole_ns);
     std::vector<report::fact> totals = {{"As a pipeline", milliseconds_text(pipelined)}};
     if (run.whole_ns > 0) totals.push_back({"Whole model, in sequence", milliseconds_text(whole)});
     if (run.whole_ns > 0 && pipelined > 0)
       totals.push_back({"Speed-up", "×\u202f" + decimal_text(whole / pipelined, 2)});
-    totals.push_back({"Idle time", percent_text(idle_share(run.timeline, stages()))});
+    totals.push_back({"Idle time", percent_text(idle_fraction(run.timeline, stages()))});
     if (run.largest_difference)
       totals.push_back({"Largest difference", difference_text(*run.largest_difference)});
     facts("totals", totals);
@@ -237,7 +237,7 @@ class report_writer {
         "Measured. Bars are microbatches, numbered and coloured alike in all stages; empty ground is idle "
         "time.";
     for (auto const& bar : run.timeline)
-      if (bar.what == activity::send && (bar.end - bar.begin) * 200 > end_of(run.timeline)) {
+      if (bar.what == activity::send && (bar.end - bar.begin) * 200 > timeline_end(run.timeline)) {
         caption += " Warm ground: the stage waits for room where its results go.";
         break;
       }

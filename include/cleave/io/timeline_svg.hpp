@@ -16,21 +16,6 @@
 
 namespace cleave {
 
-/// The last moment of a timeline, in nanoseconds since the run began.
-inline std::int64_t end_of(std::span<interval const> timeline) {
-  std::int64_t end = 0;
-  for (auto const& bar : timeline) end = std::max(end, bar.end);
-  return end;
-}
-
-/// The share of all stages' time until the end in which they did not compute. O(intervals).
-inline double idle_share(std::span<interval const> timeline, std::size_t stages) {
-  double busy = 0;
-  for (auto const& t : stage_times(timeline, stages)) busy += static_cast<double>(t.forward);
-  double const all = static_cast<double>(end_of(timeline)) * static_cast<double>(stages);
-  return all > 0 ? 1 - busy / all : 0;
-}
-
 /// The distance between the marks of an axis: 1, 2 or 5 times a power of ten, so that at most `marks` fit in
 /// `length`.
 inline double tick_step(double length, std::size_t marks) {
@@ -48,7 +33,7 @@ class timeline_writer {
   timeline_writer(markup_writer& to, std::span<interval const> timeline, std::size_t stages)
       : to_(to), timeline_(timeline), stages_(stages), times_(stage_times(timeline, stages)) {
     row_height_ = stages <= 12 ? 26 : stages <= 40 ? 18 : 12;
-    scale_ = chart_width / static_cast<double>(std::max<std::int64_t>(1, end_of(timeline)));
+    scale_ = chart_width / static_cast<double>(std::max<std::int64_t>(1, timeline_end(timeline)));
   }
 
   void write() {
@@ -79,7 +64,7 @@ class timeline_writer {
   double idle(stage_time const& t) const { return 1 - scale_ * static_cast<double>(t.forward) / chart_width; }
 
   std::string description() const {
-    std::string out = "The run took " + milliseconds_text(static_cast<double>(end_of(timeline_))) + ".";
+    std::string out = "The run took " + milliseconds_text(static_cast<double>(timeline_end(timeline_))) + ".";
     for (std::size_t s = 0; s < stages_; ++s)
       out += " Stage " + std::to_string(s) + " computed for " +
              milliseconds_text(static_cast<double>(times_[s].forward)) + " and was idle for " +
@@ -93,7 +78,7 @@ class timeline_writer {
   }
 
   void axis() {
-    double const length = static_cast<double>(end_of(timeline_)) / 1e6;
+    double const length = static_cast<double>(timeline_end(timeline_)) / 1e6;
     double const step = tick_step(length, 9);
     for (std::size_t i = 0; static_cast<double>(i) * step <= length; ++i) {
       double const ms = static_cast<double>(i) * step, at = chart_left + ms * 1e6 * scale_;

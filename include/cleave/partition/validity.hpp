@@ -183,7 +183,7 @@ std::optional<overfull_part> find_overfull_part(basic_dense<Index> const& s, par
 /// \throws partition_error unless each node has a part, groups are whole and no parts need each other in a
 /// cycle; of a long cycle the message names the two ends. O(V + E).
 template <std::unsigned_integral Index>
-void check(basic_dense<Index> const& s, partition const& p) {
+void check_partition(basic_dense<Index> const& s, partition const& p) {
   auto const part_of = [&](std::size_t n) {
     return s.label(n) + " in part " + std::to_string(index(p.of[n]));
   };

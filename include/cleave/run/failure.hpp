@@ -64,22 +64,22 @@ class run_error : public error {
 };
 
 /// A stage ended the run. `nested_ptr()` is what it threw, also where that is no `std::exception`.
-class stage_failure : public run_error, public std::nested_exception {
+class stage_error : public run_error, public std::nested_exception {
  public:
   /// Precondition: `f.at` is known. Nests the exception now being handled.
-  explicit stage_failure(failure f)
+  explicit stage_error(failure f)
       : run_error(std::move(f)), stage(info.at->stage), microbatch(info.at->microbatch) {}
   stage_id stage;
   microbatch_id microbatch;
 };
 
-/// \throws stage_failure where a stage is to blame, else run_error.
+/// \throws stage_error where a stage is to blame, else run_error.
 [[noreturn]] inline void raise(failure const& f) {
   if (f.code != failure_code::stage) throw run_error(f);
   try {
     std::rethrow_exception(f.cause);
   } catch (...) {
-    throw stage_failure(f);
+    throw stage_error(f);
   }
 }
 

@@ -91,7 +91,8 @@ forward_run<Value> start_forward(std::vector<F>& stages, transport const& t,
     throw error("forward run: capacity is 0; each edge needs room for one value at least");
   if constexpr (!std::copyable<Value>)
     if (auto const e = find_shared_edge(t))
-      throw error("forward run: result #" + number(t.edges[*e].output) + " of " + describe(t.edges[*e].from) +
+      throw error("forward run: result #" + number(t.edges[*e].output) + " of " +
+                  stage_text(t.edges[*e].from) +
                   " has several readers, but its type cannot be copied; stream a shared pointer to it");
   if (auto const m = find_short_microbatch(t, microbatches))
     throw error("forward run: microbatch " + number(index(*m)) + " has " +

@@ -47,7 +47,7 @@ class forward_run {
     state_->start(std::move(stages));
   }
 
-  /// Waits until the run is over. \throws stage_failure, or run_error where the run was stopped.
+  /// Waits until the run is over. \throws stage_error, or run_error where the run was stopped.
   /// Precondition: it has not returned before.
   forward_report<Value> wait() {
     expects(state_ && !state_->reported, "forward_run: wait() returns once");

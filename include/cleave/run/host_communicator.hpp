@@ -58,7 +58,7 @@ class host_communicator {
     if (!queues_[which.edge]->pop(packed)) throw run_error(reason());
     if (packed.microbatch != which.microbatch)
       throw run_error({failure_code::mismatch, stage_call{e.to, which.microbatch},
-                       describe(e.from) + " sent microbatch " + std::to_string(index(packed.microbatch)) +
+                       stage_text(e.from) + " sent microbatch " + std::to_string(index(packed.microbatch)) +
                            " on edge #" + std::to_string(which.edge)});
     v = std::move(packed.value);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -45,6 +46,21 @@ inline std::vector<stage_time> stage_times(std::span<interval const> timeline, s
     sum += bar.end - bar.begin;
   }
   return times;
+}
+
+/// The last moment of a timeline, in nanoseconds since the run began.
+inline std::int64_t timeline_end(std::span<interval const> timeline) {
+  std::int64_t end = 0;
+  for (auto const& bar : timeline) end = std::max(end, bar.end);
+  return end;
+}
+
+/// The share of all stages' time until the end in which they did not compute. O(intervals).
+inline double idle_fraction(std::span<interval const> timeline, std::size_t stages) {
+  double busy = 0;
+  for (auto const& t : stage_times(timeline, stages)) busy += static_cast<double>(t.forward);
+  double const all = static_cast<double>(timeline_end(timeline)) * static_cast<double>(stages);
+  return all > 0 ? 1 - busy / all : 0;
 }
 
 }  // namespace cleave

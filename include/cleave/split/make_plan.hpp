@@ -166,7 +166,7 @@ class plan_maker {
 template <std::unsigned_integral Index>
 basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
                             plan_options const& options = {}) {
-  check(s, p);
+  check_partition(s, p);
   return plan_maker<Index>(s, p).make(emission_order(part_graph_of(s, p), options.stages), options.outputs);
 }
 

@@ -11,8 +11,8 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/module_names.hpp"
 #include "cleave/graph/numbering.hpp"
-#include "cleave/split/module_names.hpp"
 
 namespace cleave {
 

@@ -11,9 +11,9 @@
 
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/module_names.hpp"
 #include "cleave/graph/numbering.hpp"
 #include "cleave/split/module_builder.hpp"
-#include "cleave/split/module_names.hpp"
 
 namespace cleave {
 
@@ -21,7 +21,7 @@ namespace cleave {
 /// that takes it.
 enum class attribute_place : std::uint8_t { front, first_use };
 /// One piece of a split module_graph. Nodes and values are positions in the original.
-struct submodule {
+struct module_piece {
   std::string label;  ///< of its part, with the affix
   std::string path;   ///< of the piece in the outer graph
   std::vector<module_graph::position> nodes, inputs, outputs;
@@ -39,7 +39,7 @@ class outer_builder {
       : g_(g), attributes_(attributes), options_(options), at_(g.list().size()) {}
 
   /// `graphs` are in step with `pieces`.
-  module_graph build(std::vector<submodule> const& pieces, std::vector<module_graph> graphs,
+  module_graph build(std::vector<module_piece> const& pieces, std::vector<module_graph> graphs,
                      std::vector<std::uint32_t> const& order) {
     bool const front = attributes_ == attribute_place::front || pieces.empty();
     std::vector<char> inside(g_.list().size());  // of a node: a piece has it
@@ -70,7 +70,7 @@ class outer_builder {
     at_[v] = outer_.add(std::move(n));
   }
 
-  void call(submodule const& piece) {
+  void call(module_piece const& piece) {
     module_node n;
     n.kind = node_kind::call_module;
     n.target = piece.path;
@@ -100,7 +100,7 @@ class outer_builder {
   }
 
   /// Paths with fewer dots first, in the order of the nodes that name them.
-  void register_attributes(std::vector<submodule> const& pieces, std::vector<module_graph>& graphs) {
+  void register_attributes(std::vector<module_piece> const& pieces, std::vector<module_graph>& graphs) {
     numbering<std::string_view, std::uint32_t> piece_at, known;
     for (auto const& piece : pieces) piece_at.insert(piece.path);
     std::vector<module_attribute> paths;

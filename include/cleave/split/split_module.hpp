@@ -43,14 +43,14 @@ struct split_module_options {
 
 /// A module_graph cut into pieces, and the outer graph that calls them.
 struct split_module_result {
-  module_graph outer;                 ///< the pieces are its attributes, as bodies
-  std::vector<submodule> submodules;  ///< by first appearance in the graph
-  std::vector<std::uint32_t> order;   ///< the pieces as the outer graph calls them
+  module_graph outer;                ///< the pieces are its attributes, as bodies
+  std::vector<module_piece> pieces;  ///< by first appearance in the graph
+  std::vector<std::uint32_t> order;  ///< the pieces as the outer graph calls them
   /// Of called modules: new path, old path; each new one once.
   std::vector<std::pair<std::string, std::string>> qualified_names;
 
   /// The graph of a piece.
-  module_graph const& graph(submodule const& piece) const {
+  module_graph const& graph(module_piece const& piece) const {
     return outer.find_attribute(piece.path)->body.front();
   }
 };
@@ -86,7 +86,7 @@ class unbound_symbol_error : public witness_error<std::pair<module_graph::positi
 
 /// Which pieces need which, each list in the order in which the graph first shows it. Expected O(V + E).
 template <class Snapshot>
-void list_relations(Snapshot const& s, partition const& p, std::vector<submodule>& pieces) {
+void list_relations(Snapshot const& s, partition const& p, std::vector<module_piece>& pieces) {
   numbering<std::uint64_t, std::uint32_t> known;
   for (std::size_t n = 0; n < s.nodes(); ++n) {
     auto const to = index(p.of[n]);
@@ -178,27 +178,27 @@ split_module_result split_module(module_graph const& g, F part_of, split_module_
     module_builder b(g, options.pieces);
     b.reserve(stage.inputs.size() + stage.state.size() + stage.nodes.size() + 1);
     emit_stage(calls, s, stage, b);
-    submodule piece;
-    piece.label = options.affix.empty() ? label[i] : options.affix + "_" + label[i];
-    piece.path = "submod_" + piece.label;
-    while (read.find(piece.path) != none<std::uint32_t>) piece.path += "_";
+    module_piece made;
+    made.label = options.affix.empty() ? label[i] : options.affix + "_" + label[i];
+    made.path = "submod_" + made.label;
+    while (read.find(made.path) != none<std::uint32_t>) made.path += "_";
     graphs.push_back(std::move(b).finish());
-    for (auto const n : stage.nodes) piece.nodes.push_back(s.node[n]);
-    for (auto const v : stage.inputs) piece.inputs.push_back(s.value[v]);
-    for (auto const v : stage.outputs) piece.outputs.push_back(s.value[v]);
-    for (auto const v : stage.state) piece.own_attributes.push_back(s.value[v]);
+    for (auto const n : stage.nodes) made.nodes.push_back(s.node[n]);
+    for (auto const v : stage.inputs) made.inputs.push_back(s.value[v]);
+    for (auto const v : stage.outputs) made.outputs.push_back(s.value[v]);
+    for (auto const v : stage.state) made.own_attributes.push_back(s.value[v]);
     for (auto const& n : graphs.back().list())
-      if (n.kind == node_kind::call_module) new_path[n.from] = piece.path + "." + n.target;
-    result.submodules.push_back(std::move(piece));
+      if (n.kind == node_kind::call_module) new_path[n.from] = made.path + "." + n.target;
+    result.pieces.push_back(std::move(made));
   }
   for (auto const i : cut.order) result.order.push_back(index(i));
-  list_relations(s, p, result.submodules);
+  list_relations(s, p, result.pieces);
   numbering<std::string_view, std::uint32_t> listed;
   for (auto const n : g.nodes())
     if (!new_path[n].empty() && listed.insert(new_path[n]) == result.qualified_names.size())
       result.qualified_names.emplace_back(new_path[n], g[n].target);
   result.outer = outer_builder(g, options.attributes, options.pieces)
-                     .build(result.submodules, std::move(graphs), result.order);
+                     .build(result.pieces, std::move(graphs), result.order);
   return result;
 }
 

@@ -207,7 +207,7 @@ TEST_CASE("onnx builder: external data stays a reference") {
   auto const models = onnx_stages(stages, onnx_types(m));
   CHECK(models[0].graph().initializer_size() == 0);
   CHECK(models[1].graph().initializer(0).SerializeAsString() == w.SerializeAsString());
-  CHECK(notes_of(stages).external == strings{"weights.bin"});
+  CHECK(onnx_notes_of(stages).external == strings{"weights.bin"});
 }
 
 TEST_CASE(
@@ -225,12 +225,12 @@ TEST_CASE(
   onnx_graph const g(m);
   onnx_types const types(m);
   auto const halves = split(g, equal_slices(g, 2));
-  auto const fault = find_untyped_boundary(halves, types);
+  auto const fault = find_untyped_onnx_boundary(halves, types);
   REQUIRE(fault);
   CHECK(fault->names == strings{"h"});
   CHECK(fault->message.find("'h'") != std::string::npos);
   CHECK_THROWS_AS(onnx_stages(halves, types), onnx_error);
-  CHECK(!find_untyped_boundary(split(g, equal_slices(g, 1)), types));
+  CHECK(!find_untyped_onnx_boundary(split(g, equal_slices(g, 1)), types));
   auto const given = cut(m, 2, onnx_types(m, {.shapes = {{"h", {0, {2}}}}}));
   CHECK(onnx_spelling(given[1].graph().input(0).type()) == "float32 2");
 }

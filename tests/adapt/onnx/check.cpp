@@ -328,7 +328,7 @@ TEST_CASE("check_onnx: every malformed file ends as recorded, in a second and 25
         onnx_graph const g(model);
         return "accepted " + std::to_string(snapshot_of(g).nodes());
       } catch (onnx_error const& e) {
-        return std::string(word(e.witness.kind)) + " " + e.what();
+        return std::string(onnx_fault_word(e.witness.kind)) + " " + e.what();
       }
     });
     CHECK(report.signal == 0);
@@ -369,7 +369,7 @@ TEST_CASE("find_onnx_fault: each way to spoil a sound model is found, by kind an
     auto const fault = find_onnx_fault(model);
     CHECK(fault);
     if (!fault) continue;
-    CHECK(word(fault->kind) == word(s.kind));
+    CHECK(onnx_fault_word(fault->kind) == onnx_fault_word(s.kind));
     CHECK(fault->message.find(s.name) != std::string::npos);
     CHECK_THROWS_AS(check_onnx(model), onnx_error);
   }
@@ -431,7 +431,7 @@ TEST_CASE(
   auto const deep = nested_model(2000);
   CHECK(find_onnx_fault(deep)->kind == depth);
   CHECK(!find_onnx_fault(deep, {.max_depth = 2000}));
-  auto const scopes = read_scopes(deep.graph(), {.max_depth = 2000});
+  auto const scopes = read_onnx_scopes(deep.graph(), {.max_depth = 2000});
   REQUIRE(!scopes.fault);
   CHECK(scopes.reads[0].size() == 1);
   CHECK(scopes.values[scopes.reads[0][0]].name == "x");

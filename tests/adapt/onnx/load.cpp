@@ -116,21 +116,21 @@ TEST_CASE(
   CHECK(parse_fault(nested(40))->kind == onnx_fault_kind::depth);
   auto const deep = nested(5000);
   CHECK(parse_fault(deep)->kind == onnx_fault_kind::depth);
-  CHECK(message_depth(nested(10)) == 2 + 3 * 10 + 1);
-  CHECK(message_depth(deep) == 2 + 3 * 5000 + 1);
+  CHECK(protobuf_depth(nested(10)) == 2 + 3 * 10 + 1);
+  CHECK(protobuf_depth(deep) == 2 + 3 * 5000 + 1);
   CHECK(parse_fault(nested(20).substr(0, 100))->kind == onnx_fault_kind::parse);
 }
 
-TEST_CASE("message_depth: any bytes at all end in a number") {
+TEST_CASE("protobuf_depth: any bytes at all end in a number") {
   auto const model = gunzip(model_file("script_if_loop"));
-  CHECK(message_depth(model) > 4);
+  CHECK(protobuf_depth(model) > 4);
   for (std::size_t cut = 0; cut < model.size(); ++cut)
-    CHECK(message_depth(std::string_view(model).substr(0, cut)) <= message_depth(model));
-  CHECK(message_depth(std::string(64, '\xff')) == 1);
+    CHECK(protobuf_depth(std::string_view(model).substr(0, cut)) <= protobuf_depth(model));
+  CHECK(protobuf_depth(std::string(64, '\xff')) == 1);
 }
 
-TEST_CASE("word: each kind of fault has its own") {
-  CHECK(word(onnx_fault_kind::file) == "file");
-  CHECK(word(onnx_fault_kind::operation) == "operator");
-  CHECK(word(onnx_fault_kind::order) == "order");
+TEST_CASE("onnx_fault_word: each kind of fault has its own") {
+  CHECK(onnx_fault_word(onnx_fault_kind::file) == "file");
+  CHECK(onnx_fault_word(onnx_fault_kind::operation) == "operator");
+  CHECK(onnx_fault_word(onnx_fault_kind::order) == "order");
 }

@@ -38,7 +38,7 @@ TEST_CASE("onnx stages: one weight in two stages is a tie, also through Identity
     y = Add(b, own)
   })");
   onnx_graph const g(m);
-  auto const notes = notes_of(split(g, equal_slices(g, 3)));
+  auto const notes = onnx_notes_of(split(g, equal_slices(g, 3)));
   REQUIRE(notes.ties.size() == 1);
   CHECK(g.name_of(notes.ties[0].storage) == "w");
   CHECK(notes.ties[0].stages == std::vector{stage_id{0}, stage_id{1}});
@@ -47,7 +47,7 @@ TEST_CASE("onnx stages: one weight in two stages is a tie, also through Identity
 TEST_CASE("onnx stages: gpt2's one matrix for embedding and head is a tie; constants are none") {
   auto const m = model("gpt2");
   onnx_graph const g(m);
-  auto const notes = notes_of(split(g, equal_slices(g, 4)));
+  auto const notes = onnx_notes_of(split(g, equal_slices(g, 4)));
   REQUIRE(notes.ties.size() == 1);
   CHECK(g.name_of(notes.ties[0].storage) == "model.transformer.wte.weight");
   CHECK(notes.ties[0].stages == std::vector{stage_id{0}, stage_id{3}});
@@ -56,26 +56,26 @@ TEST_CASE("onnx stages: gpt2's one matrix for embedding and head is a tie; const
 TEST_CASE("onnx stages: outputs that no stage makes, dead nodes and unsized values are told") {
   auto const through = model("passthrough");
   onnx_graph const g(through);
-  CHECK(value_names(g, notes_of(split(g, equal_slices(g, 4))).passed) == strings{"y", "k"});
+  CHECK(value_names(g, onnx_notes_of(split(g, equal_slices(g, 4))).passed) == strings{"y", "k"});
 
   auto const dead = model("dead_code");
   onnx_graph const d(dead);
-  auto const notes = notes_of(split(d, equal_slices(d, 4)));
+  auto const notes = onnx_notes_of(split(d, equal_slices(d, 4)));
   CHECK(notes.dead.size() + d.nodes().size() < d.file_nodes() + 1);
   CHECK(!notes.dead.empty());
   for (auto const n : notes.dead) CHECK(std::ranges::find(d.nodes(), n) == d.nodes().end());
 
   auto const m = onnx_text("f (float[2] x, int64[2] s) => (float[2] y) { h = Reshape(x, s)  y = Relu(h) }");
   auto const cut = split_onnx(m, 2);
-  CHECK(value_names(*cut.graph, notes_of(cut.stages).unsized) == strings{"h"});
+  CHECK(value_names(*cut.graph, onnx_notes_of(cut.stages).unsized) == strings{"h"});
 }
 
 TEST_CASE("onnx stages: a stage that gives nothing becomes no file") {
   auto const m = onnx_text("f (float[2] x) => (float[2] y) { d = Tanh(x)  e = Relu(d)  y = Relu(x) }");
   onnx_graph const g(m, {.live_only = false});
   auto const stages = split(g, equal_slices(g, 3));
-  CHECK(live_stages(stages) == std::vector{stage_id{0}, stage_id{2}});  // d is read by the dead stage
-  CHECK(notes_of(stages).dead_stages == std::vector{stage_id{1}});
+  CHECK(live_onnx_stages(stages) == std::vector{stage_id{0}, stage_id{2}});  // d is read by the dead stage
+  CHECK(onnx_notes_of(stages).dead_stages == std::vector{stage_id{1}});
   auto const models = onnx_stages(stages, onnx_types(m));
   REQUIRE(models.size() == 2);
   CHECK(models[1].graph().output(0).name() == "y");
@@ -103,7 +103,7 @@ TEST_CASE(
       auto const cut = split_onnx(m, k);
       auto const nodes = cut.graph->nodes().size();
       CHECK(cut.stages.size() == std::min<std::size_t>(k, nodes));
-      CHECK(live_stages(cut.stages).size() == cut.stages.size());
+      CHECK(live_onnx_stages(cut.stages).size() == cut.stages.size());
       std::size_t held = 0;
       for (auto const& stage : cut.stages.plan().stages) {
         CHECK(!stage.nodes.empty());

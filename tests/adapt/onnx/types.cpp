@@ -49,7 +49,7 @@ auto const dynamic =
 TEST_CASE("onnx types: a shape is spelt as options are written, and read back") {
   for (std::string const text : {"1x3x224x224", "?x8", "scalar", "0", "float16:2x?"}) {
     CAPTURE(text);
-    auto const shape = parse_shape(text);
+    auto const shape = parse_onnx_shape(text);
     onnx::TypeProto type;
     auto& t = *type.mutable_tensor_type();
     t.set_elem_type(shape.element);
@@ -62,15 +62,15 @@ TEST_CASE("onnx types: a shape is spelt as options are written, and read back") 
     auto const shown = spelling.substr(spelling.rfind(' ') + 1);
     CHECK(shown == text.substr(text.find(':') + 1));
   }
-  CHECK(parse_shape("float16:2x?") == onnx_shape{onnx::TensorProto::FLOAT16, {2, -1}});
-  CHECK(parse_assignment("a=b=1x2") == std::pair<std::string, std::string_view>{"a=b", "1x2"});
+  CHECK(parse_onnx_shape("float16:2x?") == onnx_shape{onnx::TensorProto::FLOAT16, {2, -1}});
+  CHECK(parse_onnx_assignment("a=b=1x2") == std::pair<std::string, std::string_view>{"a=b", "1x2"});
   for (std::string const text :
        {"", "x", "1x", "x1", "1xx2", "-1", "1.5", "1e3", "99999999999999999999", "float77:1", "1,2"}) {
     CAPTURE(text);
-    CHECK_THROWS_AS(parse_shape(text), onnx_error);
+    CHECK_THROWS_AS(parse_onnx_shape(text), onnx_error);
   }
-  CHECK_THROWS_AS(parse_assignment("=3"), onnx_error);
-  CHECK_THROWS_AS(parse_assignment("batch"), onnx_error);
+  CHECK_THROWS_AS(parse_onnx_assignment("=3"), onnx_error);
+  CHECK_THROWS_AS(parse_onnx_assignment("batch"), onnx_error);
 }
 
 TEST_CASE("onnx types: element sizes are those of every type that ONNX 1.12 has") {
@@ -111,7 +111,7 @@ TEST_CASE("onnx types: a value of a foreign operator has the type that the user 
   onnx_types const given(m, {.shapes = {{"b", {0, {2, 3}}}}});
   CHECK(spelt(given, "b") == "float32 2x3");
   CHECK(given.bytes("b") == 24);
-  onnx_types const half(m, {.shapes = {{"b", parse_shape("float16:2x?")}}});
+  onnx_types const half(m, {.shapes = {{"b", parse_onnx_shape("float16:2x?")}}});
   CHECK(spelt(half, "b") == "float16 2x?");
   CHECK(half.bytes("b") == 0);
 }
@@ -132,8 +132,8 @@ TEST_CASE("onnx types: an option that the model contradicts is refused by name")
   CHECK(refused({.shapes = {{"", {0, {1}}}}}, ""));
   CHECK(refused({.shapes = {{"h", {0, {5, 9}}}}}, "h"));
   CHECK(refused({.shapes = {{"h", {0, {5, 4, 1}}}}}, "h"));
-  CHECK(refused({.shapes = {{"h", parse_shape("int64:5x4")}}}, "h"));
-  CHECK(!refused({.shapes = {{"h", parse_shape("float32:5x4")}}}, "h"));
+  CHECK(refused({.shapes = {{"h", parse_onnx_shape("int64:5x4")}}}, "h"));
+  CHECK(!refused({.shapes = {{"h", parse_onnx_shape("float32:5x4")}}}, "h"));
 }
 
 TEST_CASE("onnx types: nodes in another order than they run have types too, and stay where they are") {

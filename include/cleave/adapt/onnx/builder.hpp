@@ -159,7 +159,7 @@ class onnx_builder {
     for (auto const& t : graph().initializer()) visible.insert(t.name());
     for (auto const& t : graph().sparse_initializer()) visible.insert(t.values().name());
     for (auto& n : *graph().mutable_node()) {
-      rename_shadows(n, visible, [&](std::string const& name) { return all_.fresh_name(name); });
+      rename_onnx_shadows(n, visible, [&](std::string const& name) { return all_.fresh_name(name); });
       visible.insert(n.output().begin(), n.output().end());
     }
   }

@@ -20,11 +20,11 @@ namespace cleave {
 
 /// The domains of a list of imports, added to `imported`; or a fault, where one has no version or two.
 template <class Imports>
-std::optional<onnx_fault> import_domains(Imports const& imports, std::string const& who,
-                                         onnx_domains& imported) {
+std::optional<onnx_fault> import_onnx_domains(Imports const& imports, std::string const& who,
+                                              onnx_domains& imported) {
   std::map<std::string, std::int64_t> versions;
   for (auto const& i : imports) {
-    auto const domain = std::string(domain_of(i.domain()));
+    auto const domain = std::string(onnx_domain_of(i.domain()));
     auto const [at, fresh] = versions.emplace(domain, i.version());
     if (i.version() < 1 || at->second != i.version())
       return onnx_fault{
@@ -38,35 +38,36 @@ std::optional<onnx_fault> import_domains(Imports const& imports, std::string con
 }
 
 /// What is wrong with the nodes, tensors and types of a graph or function whose names are right.
-inline std::optional<onnx_fault> find_content_fault(onnx_scopes const& s, onnx_domains const& imported) {
+inline std::optional<onnx_fault> find_onnx_content_fault(onnx_scopes const& s, onnx_domains const& imported) {
   bool const in_function = s.scopes.front().graph == nullptr;
   for (onnx_scopes::index n = 0; n < s.nodes.size(); ++n) {
     auto const& p = *s.nodes[n];
-    bool const plain = p.attribute().empty() && !needs_body(p) && !p.op_type().empty() &&
-                       imported.contains(domain_of(p.domain()));
+    bool const plain = p.attribute().empty() && !needs_onnx_body(p) && !p.op_type().empty() &&
+                       imported.contains(onnx_domain_of(p.domain()));
     if (plain) continue;  // labels cost more than checks
-    if (auto f = find_node_fault(p, s.label(n), imported, in_function)) return f;
+    if (auto f = find_onnx_node_fault(p, s.label(n), imported, in_function)) return f;
   }
   for (auto const& scope : s.scopes) {
     if (scope.graph == nullptr) continue;
     for (auto const& t : scope.graph->initializer())
-      if (auto f = find_tensor_fault(t, "initializer " + quoted(t.name()), t.name())) return f;
+      if (auto f = find_onnx_tensor_fault(t, "initializer " + quoted(t.name()), t.name())) return f;
     for (auto const& t : scope.graph->sparse_initializer())
-      if (auto f = find_tensor_fault(t, "initializer " + quoted(t.values().name()), t.values().name()))
+      if (auto f = find_onnx_tensor_fault(t, "initializer " + quoted(t.values().name()), t.values().name()))
         return f;
     for (auto const* list : {&scope.graph->input(), &scope.graph->output(), &scope.graph->value_info()})
       for (auto const& v : *list)
-        if (auto f = find_type_fault(v.type(), v.name())) return f;
+        if (auto f = find_onnx_type_fault(v.type(), v.name())) return f;
   }
   return std::nullopt;
 }
 
 /// A cycle of functions that call each other, or too much that calls stand for.
-inline std::optional<onnx_fault> find_call_fault(onnx::ModelProto const& model, onnx_limits const& limits) {
+inline std::optional<onnx_fault> find_onnx_call_fault(onnx::ModelProto const& model,
+                                                      onnx_limits const& limits) {
   if (model.functions().empty()) return std::nullopt;
   std::unordered_map<std::string, std::size_t> number;
   for (auto const& f : model.functions()) {
-    if (f.name().empty() || domain_of(f.domain()).empty())
+    if (f.name().empty() || onnx_domain_of(f.domain()).empty())
       return onnx_fault{
           onnx_fault_kind::function,
           "function " + quoted(f.name()) + " has no name, or no domain of its own; give it both",
@@ -78,7 +79,7 @@ inline std::optional<onnx_fault> find_call_fault(onnx::ModelProto const& model, 
   }
   need_table calls;
   for (auto const& f : model.functions()) {
-    for_each_nested_node(f.node(), [&](onnx::NodeProto const& n) {
+    each_nested_onnx_node(f.node(), [&](onnx::NodeProto const& n) {
       auto const callee = number.find(onnx_function_key(n.domain(), n.op_type()));
       if (callee != number.end()) calls.needs.add(callee->second);
     });
@@ -124,26 +125,26 @@ inline std::optional<onnx_fault> find_onnx_fault(onnx::ModelProto const& model,
                           " is missing or from before 2017; versions from 3 are read, convert the model",
                       {}};
   onnx_domains imported;
-  if (auto f = import_domains(model.opset_import(), "the model", imported)) return f;
+  if (auto f = import_onnx_domains(model.opset_import(), "the model", imported)) return f;
   if (imported.empty())
     return onnx_fault{kind::version,
                       "the model imports no operator set; add opset_import with the version it was made for",
                       {}};
 
-  auto const scopes = read_scopes(model.graph(), limits);
+  auto const scopes = read_onnx_scopes(model.graph(), limits);
   if (scopes.fault) return scopes.fault;
-  if (auto f = find_content_fault(scopes, imported)) return f;
-  if (auto f = find_call_fault(model, limits)) return f;
+  if (auto f = find_onnx_content_fault(scopes, imported)) return f;
+  if (auto f = find_onnx_call_fault(model, limits)) return f;
   for (auto const& function : model.functions()) {
     auto const inside = [&](std::optional<onnx_fault> f) {
       if (f) f->message = "function " + quoted(function.name()) + ": " + f->message;
       return f;
     };
     auto domains = imported;
-    if (auto f = inside(import_domains(function.opset_import(), "the function", domains))) return f;
-    auto const body = read_scopes(function, limits);
+    if (auto f = inside(import_onnx_domains(function.opset_import(), "the function", domains))) return f;
+    auto const body = read_onnx_scopes(function, limits);
     if (auto f = inside(body.fault)) return f;
-    if (auto f = inside(find_content_fault(body, domains))) return f;
+    if (auto f = inside(find_onnx_content_fault(body, domains))) return f;
   }
   return std::nullopt;
 }

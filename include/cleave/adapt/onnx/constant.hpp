@@ -15,7 +15,7 @@ inline bool is_onnx_operator(onnx::NodeProto const& n, std::string_view op_type)
 /// What a Constant node makes, as the data of an initializer; null where `n` is no Constant, is sparse, or
 /// takes its value from a function's argument. A tensor that the node holds is not copied: it must outlive
 /// the result.
-inline std::shared_ptr<onnx::TensorProto const> constant_tensor(onnx::NodeProto const& n) {
+inline std::shared_ptr<onnx::TensorProto const> onnx_constant_tensor(onnx::NodeProto const& n) {
   if (!is_onnx_operator(n, "Constant") || n.attribute_size() != 1) return nullptr;
   auto const& a = n.attribute(0);
   if (!a.ref_attr_name().empty()) return nullptr;

@@ -35,7 +35,7 @@ enum class onnx_fault_kind : std::uint8_t {
 };
 
 /// The kind as a word, for logs and tables.
-constexpr std::string_view word(onnx_fault_kind kind) {
+constexpr std::string_view onnx_fault_word(onnx_fault_kind kind) {
   constexpr std::string_view words[] = {"file",
                                         "parse",
                                         "empty",
@@ -80,9 +80,5 @@ struct onnx_limits {
   std::size_t max_call_depth = 64;            ///< of functions that call functions
   std::size_t max_inlined_nodes = 1'000'000;  ///< that all calls of functions stand for, written out
 };
-
-/// A name for a message: in quotes, fit for a terminal. An object, because a function would lose to
-/// `std::quoted` where <iomanip> is included.
-inline constexpr auto quoted = [](std::string_view name) { return "'" + printable(name) + "'"; };
 
 }  // namespace cleave

@@ -192,7 +192,7 @@ inline onnx_operator_cost const* find_onnx_operator_cost(onnx::NodeProto const& 
   return at != onnx_operator_costs.end() && at->name == n.op_type() ? &*at : nullptr;
 }
 
-inline onnx::AttributeProto const* find_attribute(onnx::NodeProto const& n, std::string_view name) {
+inline onnx::AttributeProto const* find_onnx_attribute(onnx::NodeProto const& n, std::string_view name) {
   for (auto const& a : n.attribute())
     if (a.name() == name) return &a;
   return nullptr;

@@ -28,7 +28,7 @@ class onnx_shape_arithmetic {
   std::optional<onnx_integers> operator()(onnx::NodeProto const& n, TypeOf type_of) const {
     if (!n.domain().empty() && n.domain() != "ai.onnx") return std::nullopt;
     if (n.op_type() == "Constant") {
-      auto const t = constant_tensor(n);
+      auto const t = onnx_constant_tensor(n);
       return t == nullptr ? std::nullopt : onnx_integers_of(*t);
     }
     if (n.op_type() == "Shape") return n.input_size() == 1 ? shape(n, type_of(n.input(0))) : std::nullopt;
@@ -61,7 +61,7 @@ class onnx_shape_arithmetic {
   };
 
   static std::int64_t attribute(node const& n, std::string_view name, std::int64_t otherwise) {
-    auto const* a = find_attribute(n, name);
+    auto const* a = find_onnx_attribute(n, name);
     return a == nullptr ? otherwise : a->i();
   }
 
@@ -151,7 +151,7 @@ class onnx_shape_arithmetic {
   static optional filled(node const& n, list const& in) {
     integers made{onnx::TensorProto::FLOAT, in[0]->data, {}};
     std::int64_t value = 0;
-    if (auto const* a = find_attribute(n, "value"); a != nullptr && a->has_t()) {
+    if (auto const* a = find_onnx_attribute(n, "value"); a != nullptr && a->has_t()) {
       auto const given = onnx_integers_of(a->t());
       if (!given || given->data.size() != 1) return std::nullopt;
       made.element = given->element;

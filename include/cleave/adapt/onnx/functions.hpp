@@ -15,7 +15,7 @@ namespace cleave {
 /// Calls `visit` with each node of `nodes` and of all bodies in their attributes; iterative, in no useful
 /// order.
 template <class Nodes, class Visit>
-void for_each_nested_node(Nodes const& nodes, Visit visit) {
+void each_nested_onnx_node(Nodes const& nodes, Visit visit) {
   std::vector<onnx::GraphProto const*> bodies;
   auto const each = [&](auto const& list) {
     for (onnx::NodeProto const& n : list) {
@@ -59,7 +59,7 @@ inline bool onnx_functions_unfold(onnx::ModelProto const& m, double nodes = 1e5,
   if (functions.empty()) return true;
   std::unordered_map<onnx::FunctionProto const*, extent> known;
   auto const callees = [&](auto const& list, auto visit) {
-    for_each_nested_node(list, [&](onnx::NodeProto const& n) {
+    each_nested_onnx_node(list, [&](onnx::NodeProto const& n) {
       auto const f = functions.find(onnx_function_key(n.domain(), n.op_type()));
       visit(f == functions.end() ? nullptr : f->second);
     });
@@ -109,8 +109,8 @@ std::vector<onnx::FunctionProto const*> onnx_reached_functions(onnx_function_tab
     if (f != functions.end() && seen.insert(f->second).second) reached.push_back(f->second);
   };
   if (functions.empty()) return reached;
-  for_each_nested_node(nodes, call);
-  for (std::size_t i = 0; i < reached.size(); ++i) for_each_nested_node(reached[i]->node(), call);
+  each_nested_onnx_node(nodes, call);
+  for (std::size_t i = 0; i < reached.size(); ++i) each_nested_onnx_node(reached[i]->node(), call);
   return reached;
 }
 

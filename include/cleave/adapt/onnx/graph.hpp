@@ -57,7 +57,7 @@ class onnx_graph {
   /// O(size of the model). \throws onnx_error where names are missing, doubled or cyclic; `check_onnx` finds
   /// more.
   explicit onnx_graph(onnx::ModelProto const& model, onnx_options const& options = {})
-      : model_(&model), scopes_(read_scopes(model.graph())) {
+      : model_(&model), scopes_(read_onnx_scopes(model.graph())) {
     if (scopes_.fault) throw onnx_error(*scopes_.fault);
     storage_.resize(values());
     std::iota(storage_.begin(), storage_.end(), value{});
@@ -161,7 +161,7 @@ class onnx_graph {
         data_[made] = data_[v];
         storage_[made] = storage_[v];
       } else if (operands(n).empty()) {
-        data_[made] = constant_tensor(proto(n));
+        data_[made] = onnx_constant_tensor(proto(n));
       }
       if (data_[made] == nullptr) continue;
       is_state_[made] = 1;

@@ -17,9 +17,9 @@
 namespace cleave {
 
 /// What bytes that protobuf refuses look like, and what to do about it.
-inline onnx_fault unreadable_fault(std::string_view bytes) {
+inline onnx_fault unreadable_onnx_fault(std::string_view bytes) {
   using enum onnx_fault_kind;
-  if (message_depth(bytes) > 100)
+  if (protobuf_depth(bytes) > 100)
     return {depth, "bodies are nested deeper than protobuf's limit of 100 messages; flatten the model", {}};
   auto const begins = [&](std::string_view text) { return bytes.starts_with(text); };
   if (begins("\x1f\x8b"))
@@ -51,7 +51,7 @@ inline onnx::ModelProto parse_onnx(std::string_view bytes, onnx_limits const& li
   google::protobuf::LogSilencer const quiet;
   onnx::ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    throw onnx_error(unreadable_fault(bytes));
+    throw onnx_error(unreadable_onnx_fault(bytes));
   if (!model.has_graph()) throw onnx_error({empty, "the model has no graph", {}});
   return model;
 }
@@ -61,7 +61,7 @@ inline onnx::ModelProto parse_onnx(std::string_view bytes, onnx_limits const& li
 /// \throws onnx_error if the file cannot be read, is no model, or `find_onnx_fault` finds one.
 inline onnx::ModelProto load_onnx(std::filesystem::path const& path, onnx_limits const& limits = {}) {
   try {
-    auto model = parse_onnx(read_model_file(path, limits), limits);
+    auto model = parse_onnx(read_onnx_file(path, limits), limits);
     check_onnx(model, limits);
     return model;
   } catch (onnx_error const& e) {

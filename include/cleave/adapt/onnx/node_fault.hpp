@@ -18,13 +18,13 @@ namespace cleave {
 /// The domains that a model or function imports; ONNX's own is the empty one.
 using onnx_domains = std::set<std::string, std::less<>>;
 
-inline std::string_view domain_of(std::string_view written) {
+inline std::string_view onnx_domain_of(std::string_view written) {
   return written == "ai.onnx" ? std::string_view() : written;
 }
 
 /// What is wrong with an attribute, tensors included; `node` is how messages call its node.
-inline std::optional<onnx_fault> find_attribute_fault(onnx::AttributeProto const& a,
-                                                      std::string const& node) {
+inline std::optional<onnx_fault> find_onnx_attribute_fault(onnx::AttributeProto const& a,
+                                                           std::string const& node) {
   using kind = onnx_fault_kind;
   using proto = onnx::AttributeProto;
   auto const what = "attribute " + quoted(a.name()) + " of " + node;
@@ -56,7 +56,7 @@ inline std::optional<onnx_fault> find_attribute_fault(onnx::AttributeProto const
   }
   if (present > 1) return fault(" has several values; export the model again");
   auto const tensor_fault = [&](auto const& t, std::string const& name) {
-    auto f = find_tensor_fault(t, "the tensor in " + what, name);
+    auto f = find_onnx_tensor_fault(t, "the tensor in " + what, name);
     if (f) f->names.push_back(a.name());
     return f;
   };
@@ -72,14 +72,14 @@ inline std::optional<onnx_fault> find_attribute_fault(onnx::AttributeProto const
 }
 
 /// Whether `n` is of an operator that must have bodies.
-inline bool needs_body(onnx::NodeProto const& n) {
+inline bool needs_onnx_body(onnx::NodeProto const& n) {
   return is_onnx_operator(n, "If") || is_onnx_operator(n, "Loop") || is_onnx_operator(n, "Scan") ||
          is_onnx_operator(n, "SequenceMap");
 }
 
 /// What is wrong with the bodies of an operator that must have some: that one is missing, or takes or returns
 /// another number of values than its node.
-inline std::optional<onnx_fault> find_body_fault(onnx::NodeProto const& n, std::string const& node) {
+inline std::optional<onnx_fault> find_onnx_body_fault(onnx::NodeProto const& n, std::string const& node) {
   auto const fault = [&](std::string const& why) {
     std::vector<std::string> names(n.output().begin(), n.output().end());
     names.push_back(n.name());
@@ -90,7 +90,7 @@ inline std::optional<onnx_fault> find_body_fault(onnx::NodeProto const& n, std::
       if (a.name() == name && a.has_g()) return &a.g();
     return nullptr;
   };
-  if (!needs_body(n)) return std::nullopt;
+  if (!needs_onnx_body(n)) return std::nullopt;
   for (auto const& a : n.attribute())
     if (!a.ref_attr_name().empty()) return std::nullopt;  // the caller of a function gives it
   if (is_onnx_operator(n, "If")) {
@@ -120,20 +120,20 @@ inline std::optional<onnx_fault> find_body_fault(onnx::NodeProto const& n, std::
 
 /// What is wrong with a node taken by itself. `in_function` allows attributes that the caller of a function
 /// gives.
-inline std::optional<onnx_fault> find_node_fault(onnx::NodeProto const& n, std::string const& node,
-                                                 onnx_domains const& imported, bool in_function) {
+inline std::optional<onnx_fault> find_onnx_node_fault(onnx::NodeProto const& n, std::string const& node,
+                                                      onnx_domains const& imported, bool in_function) {
   using kind = onnx_fault_kind;
   auto const made = [&] { return std::vector<std::string>(n.output().begin(), n.output().end()); };
   if (n.op_type().empty())
     return onnx_fault{kind::node, node + " has no operator; export the model again", made()};
-  if (!imported.contains(domain_of(n.domain())))
+  if (!imported.contains(onnx_domain_of(n.domain())))
     return onnx_fault{kind::operation,
                       node + " is of domain " + quoted(n.domain()) +
                           ", which the model does not import; add it to opset_import",
                       {n.domain(), n.op_type()}};
   std::set<std::string_view> seen;
   for (auto const& a : n.attribute()) {
-    if (auto f = find_attribute_fault(a, node)) return f;
+    if (auto f = find_onnx_attribute_fault(a, node)) return f;
     if (!seen.insert(a.name()).second)
       return onnx_fault{
           kind::attribute, node + " has two attributes " + quoted(a.name()) + "; keep one", {a.name()}};
@@ -143,7 +143,7 @@ inline std::optional<onnx_fault> find_node_fault(onnx::NodeProto const& n, std::
                             " refers to an argument of a function, but is in none",
                         {a.name()}};
   }
-  return find_body_fault(n, node);
+  return find_onnx_body_fault(n, node);
 }
 
 }  // namespace cleave

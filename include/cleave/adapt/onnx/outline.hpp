@@ -62,12 +62,12 @@ inline std::vector<std::uint32_t> onnx_inference_order(onnx::GraphProto const& g
     for (auto const& name : g.node(i).output()) maker.emplace(name, i);
   bool sorted = true;
   for (int i = 0; i < g.node_size() && sorted; ++i)
-    for_each_nested_node(std::span(&g.node(i), 1), [&](onnx::NodeProto const& n) {
+    each_nested_onnx_node(std::span(&g.node(i), 1), [&](onnx::NodeProto const& n) {
       for (auto const& name : n.input())
         if (auto const at = maker.find(name); !name.empty() && at != maker.end()) sorted &= at->second <= i;
     });
   if (sorted) return {};
-  auto const scopes = read_scopes(g);
+  auto const scopes = read_onnx_scopes(g);
   return scopes.fault ? std::vector<std::uint32_t>() : scopes.order;
 }
 

@@ -16,7 +16,7 @@ namespace cleave {
 /// The bytes of a model's file; one whose name ends in `.gz` is unpacked.
 /// \throws onnx_error of kind `file` if it cannot be read or holds more than `limits` allow, `parse` if it
 /// cannot be unpacked.
-inline std::string read_model_file(std::filesystem::path const& path, onnx_limits const& limits = {}) {
+inline std::string read_onnx_file(std::filesystem::path const& path, onnx_limits const& limits = {}) {
   auto const refuse = [](onnx_fault_kind kind, std::string const& why) { throw onnx_error({kind, why, {}}); };
   using enum onnx_fault_kind;
   std::error_code ignored;

@@ -174,10 +174,10 @@ class onnx_name_resolver {
 /// Reads a graph or function once into numbers. Where `fault` is set, reading stopped there: a missing or
 /// doubled value, a cycle, bodies too deep, or bodies out of order. Expected O(size), O(size log size) where
 /// the graph is not sorted; no recursion.
-inline onnx_scopes read_scopes(onnx::GraphProto const& g, onnx_limits const& limits = {}) {
+inline onnx_scopes read_onnx_scopes(onnx::GraphProto const& g, onnx_limits const& limits = {}) {
   return onnx_name_resolver(onnx_scope_lister(limits).list(g)).run();
 }
-inline onnx_scopes read_scopes(onnx::FunctionProto const& f, onnx_limits const& limits = {}) {
+inline onnx_scopes read_onnx_scopes(onnx::FunctionProto const& f, onnx_limits const& limits = {}) {
   return onnx_name_resolver(onnx_scope_lister(limits).list(f)).run();
 }
 

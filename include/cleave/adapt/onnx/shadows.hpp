@@ -15,7 +15,8 @@ namespace cleave {
 /// because it may have a value as an input that the file makes after the node. `fresh(name)` is a name that
 /// nothing has. No recursion.
 template <class Fresh>
-void rename_shadows(onnx::NodeProto& holder, std::unordered_set<std::string> const& visible, Fresh fresh) {
+void rename_onnx_shadows(onnx::NodeProto& holder, std::unordered_set<std::string> const& visible,
+                         Fresh fresh) {
   using names = std::unordered_map<std::string, std::string>;
   std::vector<std::pair<onnx::GraphProto*, names>> open;
   auto const enter = [&](onnx::NodeProto& n, names const& outer) {

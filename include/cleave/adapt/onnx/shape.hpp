@@ -119,34 +119,34 @@ inline std::size_t onnx_bytes(onnx::TypeProto const* type, std::string_view valu
   return size;
 }
 
-inline onnx_error bad_option(std::string_view text, std::string const& why) {
+inline onnx_error bad_onnx_option(std::string_view text, std::string const& why) {
   return onnx_error({onnx_fault_kind::shape, quoted(text) + ": " + why, {std::string(text)}});
 }
 
 /// The two sides of `NAME=VALUE`; the last `=` parts them, since a name may hold any character.
-inline std::pair<std::string, std::string_view> parse_assignment(std::string_view text) {
+inline std::pair<std::string, std::string_view> parse_onnx_assignment(std::string_view text) {
   auto const at = text.rfind('=');
-  if (at == std::string_view::npos || at == 0) throw bad_option(text, "expected NAME=VALUE");
+  if (at == std::string_view::npos || at == 0) throw bad_onnx_option(text, "expected NAME=VALUE");
   return {std::string(text.substr(0, at)), text.substr(at + 1)};
 }
 
 /// A dimension: a number from 0.
-inline std::int64_t parse_dimension(std::string_view text) {
+inline std::int64_t parse_onnx_dimension(std::string_view text) {
   std::int64_t n = -1;
   auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (fault != std::errc() || end != text.data() + text.size() || n < 0)
-    throw bad_option(text, "a dimension is a number from 0");
+    throw bad_onnx_option(text, "a dimension is a number from 0");
   return n;
 }
 
 /// A shape: `1x3x224x224`, `?` for an unknown dimension, `scalar`; with an element type before it where
 /// inference finds none: `float16:8x?`.
-inline onnx_shape parse_shape(std::string_view text) {
+inline onnx_shape parse_onnx_shape(std::string_view text) {
   onnx_shape shape;
   if (auto const colon = text.find(':'); colon != std::string_view::npos) {
     for (auto const& e : onnx_element_table)
       if (e.name == text.substr(0, colon)) shape.element = e.type;
-    if (shape.element == 0) throw bad_option(text, "no such element type (float32, int64, …)");
+    if (shape.element == 0) throw bad_onnx_option(text, "no such element type (float32, int64, …)");
     text.remove_prefix(colon + 1);
   }
   if (text == "scalar") return shape;
@@ -154,7 +154,7 @@ inline onnx_shape parse_shape(std::string_view text) {
        text.remove_prefix(end == std::string_view::npos ? 0 : end + 1)) {
     end = text.find('x');
     auto const one = text.substr(0, end);
-    shape.dims.push_back(one == "?" ? -1 : parse_dimension(one));
+    shape.dims.push_back(one == "?" ? -1 : parse_onnx_dimension(one));
   }
   return shape;
 }

@@ -40,7 +40,7 @@ inline onnx_split split_onnx(onnx::ModelProto const& model, std::uint32_t k,
   onnx_types types(model, options.types);
   auto costs = onnx_costs_of(types);
   onnx_graph priced(model);
-  price(priced, types, costs, options.rates);
+  price_onnx(priced, types, costs, options.rates);
   auto graph = std::make_unique<onnx_graph const>(std::move(priced));
 
   auto s = snapshot_of(*graph);

@@ -23,8 +23,8 @@ using onnx_staged = staged_graph<onnx_graph>;
 
 /// Gives the graph its costs: seconds for a node, bytes for a value.
 /// \throws onnx_error if a value's size does not fit.
-inline void price(onnx_graph& g, onnx_types const& types, onnx_costs const& costs,
-                  onnx_rates const& rates = {}) {
+inline void price_onnx(onnx_graph& g, onnx_types const& types, onnx_costs const& costs,
+                       onnx_rates const& rates = {}) {
   std::vector<double> weight;
   for (auto const& work : costs.of) weight.push_back(rates.seconds(work));
   std::vector<std::size_t> bytes(g.values());
@@ -34,7 +34,7 @@ inline void price(onnx_graph& g, onnx_types const& types, onnx_costs const& cost
 }
 
 /// The stages that become files, in the order in which they run: those that give something.
-inline std::vector<stage_id> live_stages(onnx_staged const& stages) {
+inline std::vector<stage_id> live_onnx_stages(onnx_staged const& stages) {
   std::vector<stage_id> live;
   for (stage_id const i : stages.plan().order)
     if (!stages.plan().stages[index(i)].outputs.empty()) live.push_back(i);
@@ -42,7 +42,8 @@ inline std::vector<stage_id> live_stages(onnx_staged const& stages) {
 }
 
 /// A value that one stage sends to another and of which not even the type is known, with both its ends.
-inline std::optional<onnx_fault> find_untyped_boundary(onnx_staged const& stages, onnx_types const& types) {
+inline std::optional<onnx_fault> find_untyped_onnx_boundary(onnx_staged const& stages,
+                                                            onnx_types const& types) {
   auto const& g = stages.graph();
   for (auto const& t : stages.plan().transfers) {
     auto const v = stages.snapshot().value[t.value];
@@ -69,11 +70,11 @@ inline onnx::ModelProto onnx_stage(onnx_staged const& stages, onnx_emission& all
 
 /// All live stages as ONNX models, in the order in which they run: each reads the model's inputs and what
 /// earlier ones give, by name.
-/// \throws onnx_error with what `find_untyped_boundary` finds.
+/// \throws onnx_error with what `find_untyped_onnx_boundary` finds.
 inline std::vector<onnx::ModelProto> onnx_stages(onnx_staged const& stages, onnx_types const& types) {
-  if (auto const fault = find_untyped_boundary(stages, types)) throw onnx_error(*fault);
+  if (auto const fault = find_untyped_onnx_boundary(stages, types)) throw onnx_error(*fault);
   onnx_emission all(stages.graph(), types);
-  auto const live = live_stages(stages);
+  auto const live = live_onnx_stages(stages);
   std::vector<onnx::ModelProto> models;
   for (stage_id const i : live) models.push_back(onnx_stage(stages, all, i, models.size(), live.size()));
   return models;
@@ -98,7 +99,7 @@ struct onnx_notes {
   std::vector<std::string> external;   ///< files of data that must lie beside the stages
 };
 
-inline onnx_notes notes_of(onnx_staged const& stages) {
+inline onnx_notes onnx_notes_of(onnx_staged const& stages) {
   auto const& g = stages.graph();
   auto const& s = stages.snapshot();
   onnx_notes notes;

@@ -46,15 +46,15 @@ constexpr bool stays_in_folder(std::string_view location) {
 }
 
 /// What of a tensor's data says how many elements it has, field by field.
-struct tensor_payload {
+struct onnx_tensor_payload {
   std::size_t fields = 0;      ///< that hold anything
   bool fits_type = true;       ///< whether the field is the one for the element type
   std::uint64_t elements = 0;  ///< that the field holds; of raw data, bytes
 };
 
-inline tensor_payload payload_of(onnx::TensorProto const& t) {
+inline onnx_tensor_payload onnx_payload_of(onnx::TensorProto const& t) {
   using tensor = onnx::TensorProto;
-  tensor_payload p;
+  onnx_tensor_payload p;
   auto const field = [&](auto const& list, std::initializer_list<int> types,
                          std::initializer_list<int> pairs) {
     if (list.empty()) return;
@@ -82,8 +82,8 @@ inline tensor_payload payload_of(onnx::TensorProto const& t) {
 }
 
 /// What is wrong with the place of external data, which is never opened.
-inline std::optional<onnx_fault> find_external_fault(onnx::TensorProto const& t, std::string const& what,
-                                                     std::string const& name) {
+inline std::optional<onnx_fault> find_onnx_external_fault(onnx::TensorProto const& t, std::string const& what,
+                                                          std::string const& name) {
   using kind = onnx_fault_kind;
   std::string location;
   bool placed = false;
@@ -111,8 +111,8 @@ inline std::optional<onnx_fault> find_external_fault(onnx::TensorProto const& t,
 }
 
 /// What is wrong with a tensor; `what` is how messages call it. Its data is counted, never read or allocated.
-inline std::optional<onnx_fault> find_tensor_fault(onnx::TensorProto const& t, std::string const& what,
-                                                   std::string const& name) {
+inline std::optional<onnx_fault> find_onnx_tensor_fault(onnx::TensorProto const& t, std::string const& what,
+                                                        std::string const& name) {
   using kind = onnx_fault_kind;
   auto const known = [&](auto const& e) { return e.type == t.data_type(); };
   if (std::ranges::none_of(onnx_element_table, known))
@@ -130,11 +130,11 @@ inline std::optional<onnx_fault> find_tensor_fault(onnx::TensorProto const& t, s
   auto const bytes = bytes_of_dims(t.dims(), std::max<std::uint64_t>(each, 1));
   if (!elements || !bytes) return onnx_fault{kind::size, what + ": its size does not fit in 64 bits", {name}};
 
-  auto const payload = payload_of(t);
+  auto const payload = onnx_payload_of(t);
   if (t.data_location() == onnx::TensorProto::EXTERNAL) {
     if (payload.fields > 0)
       return onnx_fault{kind::size, what + " has data in the file and outside; keep one of them", {name}};
-    return find_external_fault(t, what, name);
+    return find_onnx_external_fault(t, what, name);
   }
   if (payload.fields > 1)
     return onnx_fault{kind::size, what + " has its data in several fields; keep one of them", {name}};
@@ -153,11 +153,11 @@ inline std::optional<onnx_fault> find_tensor_fault(onnx::TensorProto const& t, s
 }
 
 /// What is wrong with a sparse tensor: its two tensors, or how they fit together.
-inline std::optional<onnx_fault> find_tensor_fault(onnx::SparseTensorProto const& t, std::string const& what,
-                                                   std::string const& name) {
+inline std::optional<onnx_fault> find_onnx_tensor_fault(onnx::SparseTensorProto const& t,
+                                                        std::string const& what, std::string const& name) {
   using kind = onnx_fault_kind;
-  if (auto f = find_tensor_fault(t.values(), "the values of " + what, name)) return f;
-  if (auto f = find_tensor_fault(t.indices(), "the indices of " + what, name)) return f;
+  if (auto f = find_onnx_tensor_fault(t.values(), "the values of " + what, name)) return f;
+  if (auto f = find_onnx_tensor_fault(t.indices(), "the indices of " + what, name)) return f;
   if (t.indices().data_type() != onnx::TensorProto::INT64)
     return onnx_fault{kind::type, what + ": its indices are not int64", {name}};
   bool const negative = std::ranges::any_of(t.dims(), [](auto d) { return d < 0; });
@@ -172,7 +172,8 @@ inline std::optional<onnx_fault> find_tensor_fault(onnx::SparseTensorProto const
 /// What is wrong with the declared type of a value. A negative dimension is how older exporters wrote
 /// unknown, and is read so; a size that does not fit into 64 bits is refused, for no sum of such could be
 /// right.
-inline std::optional<onnx_fault> find_type_fault(onnx::TypeProto const& declared, std::string const& name) {
+inline std::optional<onnx_fault> find_onnx_type_fault(onnx::TypeProto const& declared,
+                                                      std::string const& name) {
   using kind = onnx_fault_kind;
   auto const* t = &declared;
   for (bool inside = true; inside;) {

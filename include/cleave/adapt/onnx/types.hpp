@@ -193,7 +193,7 @@ class onnx_types {
     std::vector<std::pair<std::string, onnx::TypeProto>> types;
     for (auto const& [name, shape] : options.shapes) {
       if (name.empty() || !values.contains(name))
-        throw bad_option(name, "shape given, but the model has no such value");
+        throw bad_onnx_option(name, "shape given, but the model has no such value");
       auto const* known = declaration(name);
       onnx::TypeProto type;
       auto& t = *type.mutable_tensor_type();
@@ -205,8 +205,8 @@ class onnx_types {
         if (d >= 0) to.set_dim_value(d);
       }
       if (known != nullptr && contradicts(*known, type, shape.element))
-        throw bad_option(name,
-                         "shape given as " + onnx_spelling(type) + ", but it is " + onnx_spelling(*known));
+        throw bad_onnx_option(
+            name, "shape given as " + onnx_spelling(type) + ", but it is " + onnx_spelling(*known));
       types.emplace_back(name, std::move(type));
     }
     return types;
@@ -264,8 +264,9 @@ class onnx_types {
     }
     for (auto const& [name, size] : options.dims) {
       if (size < 0)
-        throw bad_option(name, "dimension given as " + std::to_string(size) + ", which is no size");
-      if (!seen.contains(name)) throw bad_option(name, "dimension given, but the model has " + list_of(seen));
+        throw bad_onnx_option(name, "dimension given as " + std::to_string(size) + ", which is no size");
+      if (!seen.contains(name))
+        throw bad_onnx_option(name, "dimension given, but the model has " + list_of(seen));
     }
   }
 

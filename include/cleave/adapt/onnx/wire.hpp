@@ -10,7 +10,7 @@
 namespace cleave {
 
 /// Reads one varint of protobuf's wire format and moves `at` behind it.
-inline std::optional<std::uint64_t> read_varint(std::string_view bytes, std::size_t& at) {
+inline std::optional<std::uint64_t> read_protobuf_varint(std::string_view bytes, std::size_t& at) {
   std::uint64_t value = 0;
   for (unsigned shift = 0; shift < 64 && at < bytes.size(); shift += 7) {
     auto const b = static_cast<unsigned char>(bytes[at++]);
@@ -23,7 +23,7 @@ inline std::optional<std::uint64_t> read_varint(std::string_view bytes, std::siz
 /// How deep messages nest in the bytes of an ONNX model, as far as they can be followed: which fields hold
 /// messages that may hold themselves again is known, everything else is stepped over. It tells a model that
 /// protobuf refuses for its depth from bytes that are no model. O(size), no recursion.
-inline std::size_t message_depth(std::string_view model) {
+inline std::size_t protobuf_depth(std::string_view model) {
   enum message : std::uint8_t { file, graph, node, attribute, function, training, named, type, wrapper };
   struct nesting {
     message outer;
@@ -48,11 +48,11 @@ inline std::size_t message_depth(std::string_view model) {
       open.pop_back();
       continue;
     }
-    auto const tag = read_varint(model, at);
+    auto const tag = read_protobuf_varint(model, at);
     if (!tag) return deepest;
     switch (*tag & 7) {
       case 0:
-        if (!read_varint(model, at)) return deepest;
+        if (!read_protobuf_varint(model, at)) return deepest;
         break;
       case 1:
         at += 8;
@@ -61,7 +61,7 @@ inline std::size_t message_depth(std::string_view model) {
         at += 4;
         break;
       case 2: {
-        auto const size = read_varint(model, at);
+        auto const size = read_protobuf_varint(model, at);
         if (!size || *size > open.back().end - std::min(at, open.back().end)) return deepest;
         auto const end = at + static_cast<std::size_t>(*size);
         auto const outer = open.back().what;

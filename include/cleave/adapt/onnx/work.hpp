@@ -107,13 +107,13 @@ class onnx_node_work {
   double inner() {
     auto const* type = type_of_(name_of_operand(0));
     if (!onnx_elements(type) || type->tensor_type().shape().dim_size() == 0) return known({});
-    auto const* transposed = n_.op_type() == "Gemm" ? find_attribute(n_, "transA") : nullptr;
+    auto const* transposed = n_.op_type() == "Gemm" ? find_onnx_attribute(n_, "transA") : nullptr;
     return dimension(
         0, transposed != nullptr && transposed->i() != 0 ? 0 : type->tensor_type().shape().dim_size() - 1);
   }
 
   double kernel() {
-    auto const* shape = find_attribute(n_, "kernel_shape");
+    auto const* shape = find_onnx_attribute(n_, "kernel_shape");
     double elements = 1;
     if (shape != nullptr)
       for (auto const d : shape->ints()) elements *= static_cast<double>(d);
@@ -122,7 +122,7 @@ class onnx_node_work {
 
   /// The product of the dimensions that an Einsum's letters stand for; unknown with `...`.
   double equation() {
-    auto const* text = find_attribute(n_, "equation");
+    auto const* text = find_onnx_attribute(n_, "equation");
     std::string_view rest = text == nullptr ? std::string_view() : std::string_view(text->s());
     rest = rest.substr(0, rest.find("->"));
     std::string seen;

@@ -31,7 +31,7 @@ inline bool is_onnx_stage_name(std::string_view name) {
 }
 
 /// Whether a file is a stage that this library wrote.
-inline bool is_written_stage(std::filesystem::path const& file) {
+inline bool is_onnx_stage_file(std::filesystem::path const& file) {
   google::protobuf::LogSilencer const quiet;
   std::ifstream in(file, std::ios::binary);
   onnx::ModelProto m;
@@ -48,7 +48,7 @@ class onnx_files {
     if (why) throw error(quoted(folder_.string()) + ": cannot be made: " + why.message());
     for (auto const& entry : std::filesystem::directory_iterator(folder_)) {
       if (!is_onnx_stage_name(entry.path().filename().string())) continue;
-      if (!is_written_stage(entry.path()))
+      if (!is_onnx_stage_file(entry.path()))
         throw error(quoted(entry.path().string()) +
                     ": is no stage that cleave wrote; move it away, or write elsewhere");
       stale_.push_back(entry.path());
@@ -95,9 +95,9 @@ class onnx_files {
 inline std::vector<std::filesystem::path> write_onnx_stages(onnx_staged const& stages,
                                                             onnx_types const& types,
                                                             std::filesystem::path const& folder) {
-  if (auto const fault = find_untyped_boundary(stages, types)) throw onnx_error(*fault);
+  if (auto const fault = find_untyped_onnx_boundary(stages, types)) throw onnx_error(*fault);
   onnx_emission all(stages.graph(), types);
-  auto const live = live_stages(stages);
+  auto const live = live_onnx_stages(stages);
   onnx_files files(folder);
   for (std::size_t i = 0; i < live.size(); ++i)
     files.add(onnx_stage_name(i), onnx_stage(stages, all, live[i], i, live.size()));

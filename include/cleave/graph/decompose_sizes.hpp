@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -13,17 +12,20 @@
 
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
-#include "cleave/split/module_names.hpp"
+#include "cleave/graph/module_names.hpp"
 
 namespace cleave {
 
 /// The symbols in a size expression such as `2*s1 + u0`, sorted, each once. O(size).
 inline std::vector<std::string> symbols_in(std::string const& expression) {
-  auto const letter = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  auto const digit = [](char c) { return c >= '0' && c <= '9'; };
+  auto const letter = [&](char c) {
+    return c == '_' || digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
   std::vector<std::string> symbols;
   for (auto at = expression.begin(); at != expression.end();) {
     auto const end = std::find_if_not(at, expression.end(), letter);
-    if (at != end && std::isdigit(static_cast<unsigned char>(*at)) == 0) symbols.emplace_back(at, end);
+    if (at != end && !digit(*at)) symbols.emplace_back(at, end);
     at = end == at ? at + 1 : end;
   }
   std::ranges::sort(symbols);

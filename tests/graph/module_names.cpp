@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/split/module_names.hpp"
+#include "cleave/graph/module_names.hpp"
 
 #include <doctest/doctest.h>
 
