@@ -67,6 +67,7 @@
 #include "cleave/split/part_order.hpp"
 #include "cleave/split/plan.hpp"
 #include "cleave/split/split.hpp"
+#include "cleave/split/split_by_tags.hpp"
 #include "cleave/split/split_module.hpp"
 
 #include "cleave/analysis/transport.hpp"

@@ -10,6 +10,7 @@
 
 #include "cleave/graph/interpreter.hpp"
 #include "conformance_runner/outcome.hpp"
+#include "conformance_runner/write_split.hpp"
 #include "conformance_runner/write_value.hpp"
 #include "support/integer_interpretation.hpp"
 
@@ -58,44 +59,6 @@ json names_of(module_graph const& g, std::vector<position> const& list) {
   json names = json::array();
   for (auto const n : list) names.push_back(g[n].name);
   return names;
-}
-
-/// A graph of the split: what each node stands for is said where the original has it.
-json write_piece(module_graph const& whole, module_graph const& piece) {
-  json list = write_nodes(piece);
-  for (std::size_t n = 0; n < list.size(); ++n) {
-    auto& j = list[n];
-    j.erase("meta");
-    if (j["op"] == "output") j.erase("target");
-    if (auto const from = piece[static_cast<position>(n)].from; from < whole.list().size())
-      j["from"] = whole[from].name;
-  }
-  return list;
-}
-
-json sorted(json list) {
-  std::sort(list.begin(), list.end());
-  return list;
-}
-
-json write_children(module_graph const& piece) {
-  json children = json::array();
-  for (auto const& a : piece.attributes())
-    if (a.what == module_attribute::kind::module)
-      children.push_back({a.path, a.original.empty() ? a.path : a.original});
-  return sorted(children);
-}
-
-/// The first parts of the outer graph's paths, each once; a tensor counts only below a container.
-json write_outer_children(module_graph const& outer) {
-  json children = json::array();
-  for (auto const& a : outer.attributes()) {
-    auto const dot = a.path.find('.');
-    json const first = a.path.substr(0, dot);
-    if (a.what != module_attribute::kind::module && dot == a.path.npos) continue;
-    if (std::ranges::find(children, first) == children.end()) children.push_back(first);
-  }
-  return children;
 }
 
 json write_result(module_graph const& g, split_module_result const& r,

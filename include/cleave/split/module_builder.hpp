@@ -23,11 +23,14 @@ enum class input_naming : std::uint8_t { original, numbered };
 /// How a piece returns its results: several as a tuple, one alone as it is; or always a tuple. None is the
 /// empty tuple.
 enum class result_form : std::uint8_t { bare_if_single, tuple };
+/// The path of a called module in its piece: with `_` for each dot, or as it was.
+enum class module_paths : std::uint8_t { flat, original };
 
 struct module_builder_options {
   node_naming nodes = node_naming::from_target;
   input_naming inputs = input_naming::original;
   result_form results = result_form::bare_if_single;
+  module_paths modules = module_paths::flat;
 };
 
 /// A call or an attribute names a path that its graph has not registered. The witness: the node.
@@ -49,8 +52,8 @@ inline std::optional<module_graph::position> find_missing_target(module_graph co
 
 /// A builder (`stage_builder`) that writes one piece of a module_graph as a module_graph. What the piece is
 /// given are placeholders; module attributes are get_attr nodes after them, under their own path; a called
-/// module's path has its dots replaced by `_`, and a number after it where two paths would become one. Nodes
-/// keep `from`, their metadata and their symbols.
+/// module's path may have its dots replaced by `_`, and a number after it where two paths would become one.
+/// Nodes keep `from`, their metadata and their symbols.
 class module_builder {
  public:
   using position = module_graph::position;
@@ -85,7 +88,8 @@ class module_builder {
     for (auto& a : n.args) a = with_nodes(std::move(a), lookup);
     for (auto& k : n.kwargs) k.value = with_nodes(std::move(k.value), lookup);
     std::string const path = n.target;
-    if (n.kind == node_kind::call_module) n.target = attribute(path, flat(path));
+    if (n.kind == node_kind::call_module)
+      n.target = attribute(path, options_.modules == module_paths::flat ? flat(path) : path);
     if (n.kind == node_kind::get_attr) n.target = attribute(path, path);
     n.name = names_.take(options_.nodes == node_naming::original ? n.name : name_candidate(n.kind, path));
     return {add(v, std::move(n))};

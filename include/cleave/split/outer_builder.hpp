@@ -18,8 +18,8 @@
 namespace cleave {
 
 /// Where the outer graph reads attributes: all at its front, dead ones too; or each before the first piece
-/// that takes it.
-enum class attribute_place : std::uint8_t { front, first_use };
+/// that takes it; or, where pieces have their own, at its front those that it returns, by the node's name.
+enum class attribute_place : std::uint8_t { front, first_use, returned };
 /// One piece of a split module_graph. Nodes and values are positions in the original.
 struct module_piece {
   std::string label;  ///< of its part, with the affix
@@ -41,13 +41,15 @@ class outer_builder {
   /// `graphs` are in step with `pieces`.
   module_graph build(std::vector<module_piece> const& pieces, std::vector<module_graph> graphs,
                      std::vector<std::uint32_t> const& order) {
-    bool const front = attributes_ == attribute_place::front || pieces.empty();
+    bool const returned = attributes_ == attribute_place::returned;
+    bool const front = attributes_ == attribute_place::front || (pieces.empty() && !returned);
     std::vector<char> inside(g_.list().size());  // of a node: a piece has it
     for (auto const& piece : pieces)
       for (auto const n : piece.nodes) inside[n] = 1;
     for (position n = 0; n < g_.list().size(); ++n)
       if (g_[n].kind == node_kind::placeholder || (front && g_[n].kind == node_kind::get_attr && !inside[n]))
         copy(n);
+    if (returned) copy_returned(pieces);
     for (auto const i : order) call(pieces[i]);
     if (auto const output = g_.output()) give(*output);
     register_attributes(pieces, graphs);
@@ -68,6 +70,22 @@ class outer_builder {
     n.name = names_.take(name_candidate(n.kind, keep ? n.name : n.target));
     if (keep && !variadic) n.target = g_[v].name;
     at_[v] = outer_.add(std::move(n));
+  }
+
+  /// The attributes that the graph returns, once for each time, under paths that no piece has.
+  void copy_returned(std::vector<module_piece> const& pieces) {
+    numbering<std::string, std::uint32_t> taken;
+    for (auto const& piece : pieces) taken.insert(piece.path);
+    for (auto const v : g_.outputs()) {
+      if (g_[v].kind != node_kind::get_attr) continue;
+      module_node n = g_[v];
+      n.from = v;
+      n.target = at_[v] ? outer_[*at_[v]].target : n.name;
+      for (auto known = taken.size(); !at_[v] && taken.insert(n.target) < known; known = taken.size())
+        n.target += "_";
+      n.name = names_.take(n.name);
+      at_[v] = outer_.add(std::move(n));
+    }
   }
 
   void call(module_piece const& piece) {
@@ -108,8 +126,10 @@ class outer_builder {
       if (n.kind != node_kind::get_attr && n.kind != node_kind::call_module) continue;
       if (known.insert(n.target) < paths.size()) continue;
       if (n.kind == node_kind::get_attr) {
-        paths.push_back(*g_.find_attribute(n.target));
-        if (paths.back().original.empty()) paths.back().original = n.target;
+        auto const& path = g_[n.from].target;
+        paths.push_back(*g_.find_attribute(path));
+        if (paths.back().original.empty()) paths.back().original = path;
+        paths.back().path = n.target;
       } else {
         paths.push_back({n.target, module_attribute::kind::module, {}, {}, {}, {}});
         paths.back().body.push_back(std::move(graphs[piece_at.find(n.target)]));
