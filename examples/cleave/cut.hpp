@@ -64,7 +64,7 @@ inline cut cut_model(model const& m, cut_options const& options, progress const&
     if (list.size() > 1 && list.size() != options.stages)
       throw usage_error(std::string(what) + " takes 1 or " + std::to_string(options.stages) +
                         " values, not " + std::to_string(list.size()));
-    using each = cleave::per_stage<std::ranges::range_value_t<decltype(list)>>;
+    using each = cleave::per_part<std::ranges::range_value_t<decltype(list)>>;
     return list.size() == 1 ? each(list.front()) : each(list);
   };
   auto s = cleave::snapshot_of(m.graph);

@@ -62,7 +62,7 @@ void check_consistent(cleave::dense const& g, std::uint32_t k, balance_options c
   }
   REQUIRE(!cleave::find_unassigned_node(g, p));
   REQUIRE(!cleave::find_split_group(g, p));
-  REQUIRE(!cleave::find_overfull_part(g, p, p.parts == k ? o.memory : cleave::per_stage<std::size_t>{},
+  REQUIRE(!cleave::find_overfull_part(g, p, p.parts == k ? o.memory : cleave::per_part<std::size_t>{},
                                       o.node_memory));
   if (o.backward.empty()) REQUIRE(!cleave::find_backward_edge(g, p));
   for (std::size_t n = 0; n < o.pinned.size(); ++n)
@@ -381,9 +381,9 @@ TEST_CASE("balance: refuses numbers that make no sense and names the node") {
   CHECK(message_of([&] { balance(heavy, 2); }).find("summed up to node #1") != std::string::npos);
   auto const pair = chain(2, 1, 1);
   for (double const speed : {0.0, -1.0, std::nan("")})
-    CHECK(message_of([&] { balance(pair, 1, {.speed = speed}); }).find("speed of stage 0") !=
+    CHECK(message_of([&] { balance(pair, 1, {.speed = speed}); }).find("speed of part 0") !=
           std::string::npos);
-  CHECK(message_of([&] { balance(pair, 2, {.speed = {1, 1, 1}}); }).find("3 speeds are given for 2 stages") !=
+  CHECK(message_of([&] { balance(pair, 2, {.speed = {1, 1, 1}}); }).find("3 speeds are given for 2 parts") !=
         std::string::npos);
   CHECK(message_of([&] { balance(pair, 2, {.cost_per_byte = -1}); }).find("cost_per_byte") !=
         std::string::npos);
@@ -446,11 +446,11 @@ TEST_CASE("balance: says which node does not fit, and into what") {
     return message_of([&] { balance(g, k, o); });
   };
   CHECK(refusal(2, {.memory = 250})
-            .find("node head (#2) needs 300 bytes, and no stage has more than 250 bytes") !=
+            .find("node head (#2) needs 300 bytes, and no part has more than 250 bytes") !=
         std::string::npos);
-  CHECK(refusal(2, {.memory = {300, 200}}).find("stage 0 cannot hold node head (#2)") == std::string::npos);
+  CHECK(refusal(2, {.memory = {300, 200}}).find("part 0 cannot hold node head (#2)") == std::string::npos);
   CHECK(refusal(1, {.memory = 450}) ==
-        "stage 0 cannot hold node head (#2) beside what stands before it: its limit is 450 bytes, and all "
+        "part 0 cannot hold node head (#2) beside what stands before it: its limit is 450 bytes, and all "
         "nodes together need 500 bytes");
   CHECK(refusal(2, {.memory = {300, 200}, .pinned = {no_part, no_part, part_id{1}}})
             .find("part 1, to which it is pinned, has 200 bytes") != std::string::npos);

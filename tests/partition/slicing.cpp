@@ -76,7 +76,7 @@ struct sample {
     auto const n = static_cast<index_type>(task.units());
     std::vector<std::int64_t> least(n + std::size_t{1}, cleave::unreachable_load), next;
     least[0] = 0;
-    for (std::size_t s = 0; s < task.stages(); ++s) {
+    for (std::size_t s = 0; s < task.parts(); ++s) {
       next.assign(least.size(), cleave::unreachable_load);
       for (index_type end = task.low[s + 1]; end <= task.high[s + 1]; ++end)
         for (index_type begin = task.low[s]; begin <= end; ++begin)
@@ -120,7 +120,7 @@ TEST_CASE(
       auto const found = s.slices_within(bound);
       REQUIRE(found.at.has_value() == (bound >= optimum));
       if (found.at) {
-        for (std::size_t stage = 0; stage < x.task.stages(); ++stage)
+        for (std::size_t stage = 0; stage < x.task.parts(); ++stage)
           REQUIRE(x.load(stage, (*found.at)[stage], (*found.at)[stage + 1]) <= bound);
       } else {
         REQUIRE(found.none_below > bound);
@@ -143,7 +143,7 @@ TEST_CASE("slicing: the best slices are the optimum, from above and from below")
     REQUIRE((best ? best->load : cleave::unreachable_load) == optimum);
     if (!best) continue;
     std::int64_t most = 0;
-    for (std::size_t s = 0; s < x.task.stages(); ++s) {
+    for (std::size_t s = 0; s < x.task.parts(); ++s) {
       REQUIRE(x.task.fits_from(s, best->at[s + 1]) <= best->at[s]);
       most = std::max(most, x.load(s, best->at[s], best->at[s + 1]));
     }
@@ -163,12 +163,12 @@ TEST_CASE("slicing: moving boundaries never makes slices worse and keeps them le
     auto const any = s.slices_within(cleave::unreachable_load - 1);
     if (!any.at) continue;
     std::int64_t before = 0;
-    for (std::size_t stage = 0; stage < x.task.stages(); ++stage)
+    for (std::size_t stage = 0; stage < x.task.parts(); ++stage)
       before = std::max(before, x.load(stage, (*any.at)[stage], (*any.at)[stage + 1]));
     auto const better = s.improved(*any.at);
     REQUIRE(better.load <= before);
     REQUIRE(better.load >= x.optimum());
-    for (std::size_t stage = 0; stage < x.task.stages(); ++stage) {
+    for (std::size_t stage = 0; stage < x.task.parts(); ++stage) {
       REQUIRE(x.load(stage, better.at[stage], better.at[stage + 1]) <= better.load);
       REQUIRE(x.task.fits_from(stage, better.at[stage + 1]) <= better.at[stage]);
     }

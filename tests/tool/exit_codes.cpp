@@ -48,7 +48,7 @@ TEST_CASE("tool: what is typed wrong ends with 2 and says what was meant") {
 }
 
 TEST_CASE("tool: a cut that cannot be ends with 1 and says which node") {
-  check_refusal({"split", model, "--memory", "1KiB"}, 1, "no stage has more than 1024 bytes");
+  check_refusal({"split", model, "--memory", "1KiB"}, 1, "no part has more than 1024 bytes");
 }
 
 TEST_CASE("tool: a file that cannot be used ends with 3 and names it") {

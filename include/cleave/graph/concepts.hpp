@@ -53,7 +53,7 @@ concept dataflow_graph = requires(Graph const& g) {
 
 /// The values `n` produces, for every graph: `g.results(n)`, or `n` itself.
 template <dataflow_graph Graph>
-auto results_of(Graph const& g, node_t<Graph> n) {
+decltype(auto) results_of(Graph const& g, node_t<Graph> n) {
   if constexpr (multi_result<Graph>)
     return g.results(n);
   else

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -56,50 +57,58 @@ class label_numbering {
   std::conditional_t<handle<Label>, numbering<Label, std::uint32_t>, std::vector<Label>> known_;
 };
 
+/// `label_of` of each of `nodes`, in order, as parts.
+template <class Nodes, class F>
+auto assign_each(Nodes const& nodes, F& label_of) {
+  using label = label_t<std::invoke_result_t<F&, std::ranges::range_value_t<Nodes>>>;
+  label_numbering<label> known;
+  labelled_partition<label> p;
+  for (auto n : nodes) p.of.push_back(part_id{known.insert(label(label_of(n)))});
+  p.label = std::move(known).labels();
+  p.parts = static_cast<std::uint32_t>(p.label.size());
+  return p;
+}
+
 /// Puts nodes with equal labels `f(n)` into one part; parts are numbered by first appearance. `f` is called
 /// once for each node, in order. A label is anything that compares: a number, an enumerator, text. Expected
 /// O(V) where labels have a hash, else O(V parts).
 template <dataflow_graph Graph, class F>
   requires std::invocable<F&, node_t<Graph>>
 auto assign(Graph const& g, F f) {
-  using label = label_t<std::invoke_result_t<F&, node_t<Graph>>>;
-  label_numbering<label> known;
-  labelled_partition<label> p;
-  for (auto n : g.nodes()) p.of.push_back(part_id{known.insert(label(f(n)))});
-  p.label = std::move(known).labels();
-  p.parts = static_cast<std::uint32_t>(p.label.size());
-  return p;
+  return assign_each(g.nodes(), f);
 }
 
 /// The same by position, on a snapshot.
 template <std::unsigned_integral Index, class F>
   requires std::invocable<F&, std::size_t>
 auto assign(basic_dense<Index> const& g, F f) {
-  using label = label_t<std::invoke_result_t<F&, std::size_t>>;
-  label_numbering<label> known;
-  labelled_partition<label> p;
-  for (std::size_t n = 0; n < g.nodes(); ++n) p.of.push_back(part_id{known.insert(label(f(n)))});
-  p.label = std::move(known).labels();
-  p.parts = static_cast<std::uint32_t>(p.label.size());
-  return p;
+  return assign_each(std::views::iota(std::size_t{}, g.nodes()), f);
 }
 
+/// An array that has not one entry a node. The witness: the position from which entries or nodes are missing.
+class assignment_size_error : public witness_error<std::size_t> {
+ public:
+  using witness_error::witness_error;
+};
+
 /// The parts as they are given, one number a node; parts are numbered as the array does, up to its largest.
-/// \throws error where the array has not one entry a node, naming the first node without.
+/// \throws assignment_size_error where the array has not one entry a node, naming the first node without.
 template <dataflow_graph Graph>
 partition assign(Graph const& g, std::vector<std::uint32_t> const& part_of) {
   partition p;
   for (auto n : g.nodes()) {
     auto const at = p.of.size();
     if (at >= part_of.size())
-      throw error("the assignment has " + std::to_string(part_of.size()) + " entries: none for node " +
-                  label(g, n, at));
+      throw assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
+                                      " entries: none for node " + label(g, n, at),
+                                  at);
     p.of.push_back(part_id{part_of[at]});
     if (p.of[at] != no_part && part_of[at] >= p.parts) p.parts = part_of[at] + 1;
   }
   if (part_of.size() > p.of.size())
-    throw error("the assignment has " + std::to_string(part_of.size()) + " entries, the graph " +
-                std::to_string(p.of.size()) + " nodes");
+    throw assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
+                                    " entries, the graph " + std::to_string(p.of.size()) + " nodes",
+                                p.of.size());
   return p;
 }
 

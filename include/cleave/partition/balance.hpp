@@ -38,18 +38,18 @@ class balancer {
     bool const alike =
         o.speed.same() && o.memory.same() && o.pinned.empty();  // then no more parts than units help
     auto const most = o.empty == empty_parts::allowed && !alike ? k : std::min<std::size_t>(k, units_.size());
-    stages_ = static_cast<std::uint32_t>(units_.size() == 0 ? 0 : most);
+    parts_ = static_cast<std::uint32_t>(units_.size() == 0 ? 0 : most);
   }
 
   balanced_partition run() {
     balanced_partition result;
     result.of.assign(g_.nodes(), no_part);
-    if (stages_ == 0) {
+    if (parts_ == 0) {
       result.parts = g_.nodes() > 0 ? 1 : 0;  // a home for what has no reader
       result.loads.resize(result.parts);
       return result;
     }
-    costs_ = costs_of(g_, units_, stages_, {o_.cost_per_byte, o_.speed});
+    costs_ = costs_of(g_, units_, parts_, {o_.cost_per_byte, o_.speed});
     if (!o_.memory.empty()) memory_ = memory_of<Index>(g_, units_, o_.node_memory);
     rank_units();
     place_pins();
@@ -63,7 +63,7 @@ class balancer {
     edges_ = mirrored ? mirrored_edges<Index>(g_, units_, o_.backward) : rules;
     auto const attempt = [&](unit_order how, std::span<Index const> rank) {
       if (best.load <= bound) return;
-      auto order = ordered_units<Index>(edges_.needs, edges_.needed_by, how, rank, window_, stages_);
+      auto order = ordered_units<Index>(edges_.needs, edges_.needed_by, how, rank, window_, parts_);
       if (std::ranges::find(tried, order) != tried.end()) return;
       if (auto better = best_slices(task_for(order), bound, best.load)) {
         best = std::move(*better);
@@ -116,15 +116,15 @@ class balancer {
         throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.pinned[n]) +
                                ", but must share the part of node " + g_.label(node_of(units_.of[n])) +
                                ", where a node is pinned to " + text(pin));
-      if (index(o_.pinned[n]) >= stages_)
+      if (index(o_.pinned[n]) >= parts_)
         throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.pinned[n]) +
-                               ", but what cannot be parted makes only " + std::to_string(stages_) +
+                               ", but what cannot be parted makes only " + std::to_string(parts_) +
                                " parts: allow empty parts or ask for fewer");
       pin = o_.pinned[n];
     }
     if (!any) return;
     auto const order = ordered_units<Index>(units_.needs, units_.needed_by, unit_order::breadth_first, rank_);
-    auto reach = reach_of_pins<Index>(units_.needs, order, pinned_, stages_);
+    auto reach = reach_of_pins<Index>(units_.needs, order, pinned_, parts_);
     if (reach.conflict)
       throw infeasible_error("node " + g_.label(node_of(reach.conflict->second)) + " is pinned to " +
                              text(pinned_[reach.conflict->second]) + " and needs node " +
@@ -141,7 +141,7 @@ class balancer {
       for (Index const u : order) before.push_back(before.back() + weight[u]);
     }
     std::vector<std::size_t> limits;
-    for (std::uint32_t s = 0; s < stages_ && !o_.memory.empty(); ++s) {
+    for (std::uint32_t s = 0; s < parts_ && !o_.memory.empty(); ++s) {
       auto const known = std::ranges::find(limits, o_.memory[s]);
       t.limit_of.push_back(static_cast<std::uint32_t>(known - limits.begin()));
       if (known != limits.end()) continue;
@@ -154,12 +154,12 @@ class balancer {
 
   void limit_boundaries(slicing_task<Index>& t, std::vector<Index> const& order) const {
     auto const n = static_cast<Index>(order.size());
-    t.low.assign(stages_ + std::size_t{1}, 0);
-    t.high.assign(stages_ + std::size_t{1}, n);
+    t.low.assign(parts_ + std::size_t{1}, 0);
+    t.high.assign(parts_ + std::size_t{1}, n);
     if (o_.empty == empty_parts::forbidden)
-      for (std::uint32_t s = 0; s <= stages_; ++s) {
+      for (std::uint32_t s = 0; s <= parts_; ++s) {
         t.low[s] = static_cast<Index>(s);
-        t.high[s] = static_cast<Index>(n - (stages_ - s));
+        t.high[s] = static_cast<Index>(n - (parts_ - s));
       }
     t.high.front() = 0;
     t.low.back() = n;
@@ -168,8 +168,8 @@ class balancer {
         t.high[index(pin)] = std::min(t.high[index(pin)], i);
         t.low[index(pin) + 1] = std::max(t.low[index(pin) + 1], static_cast<Index>(i + 1));
       }
-    for (std::uint32_t s = 0; s < stages_; ++s) t.low[s + 1] = std::max(t.low[s + 1], t.low[s]);
-    for (std::uint32_t s = stages_; s-- > 0;) t.high[s] = std::min(t.high[s], t.high[s + 1]);
+    for (std::uint32_t s = 0; s < parts_; ++s) t.low[s + 1] = std::max(t.low[s + 1], t.low[s]);
+    for (std::uint32_t s = parts_; s-- > 0;) t.high[s] = std::min(t.high[s], t.high[s + 1]);
   }
 
   static std::string text(part_id p) { return "part " + std::to_string(index(p)); }
@@ -178,27 +178,27 @@ class balancer {
     auto const& order = tried.front();
     auto const bytes = [](std::size_t n) { return std::to_string(n) + " bytes"; };
     std::size_t most = 0;
-    for (std::uint32_t s = 0; s < stages_ && !o_.memory.empty(); ++s) most = std::max(most, o_.memory[s]);
+    for (std::uint32_t s = 0; s < parts_ && !o_.memory.empty(); ++s) most = std::max(most, o_.memory[s]);
     for (Index u = 0; u < units_.size() && !o_.memory.empty(); ++u) {
       auto const need = memory_.alone(u);
       auto const pin = pinned_[u];
       auto const who = "node " + g_.label(node_of(u)) +
                        (units_.members[u].size() > 1 ? " and what must share its part need " : " needs ") +
                        bytes(need);
-      if (need > most) throw infeasible_error(who + ", and no stage has more than " + bytes(most));
+      if (need > most) throw infeasible_error(who + ", and no part has more than " + bytes(most));
       if (pin != no_part && need > o_.memory[index(pin)])
         throw infeasible_error(who + ", and " + text(pin) + ", to which it is pinned, has " +
                                bytes(o_.memory[index(pin)]));
     }
     auto const task = task_for(order);
     std::size_t end = 0;
-    for (std::uint32_t s = 0; s < stages_ && !o_.memory.empty(); ++s) {
+    for (std::uint32_t s = 0; s < parts_ && !o_.memory.empty(); ++s) {
       auto reach = end;
       while (reach < task.high[s + 1] && task.fits_from(s, reach + 1) <= end) ++reach;
-      if (reach < task.low[s + 1] || (s + 1 == stages_ && reach < order.size()))
+      if (reach < task.low[s + 1] || (s + 1 == parts_ && reach < order.size()))
         throw infeasible_error((tried.size() > 1 ? "in none of " + std::to_string(tried.size()) +
-                                                       " orders tried do slices fit; in the first, stage "
-                                                 : std::string("stage ")) +
+                                                       " orders tried do slices fit; in the first, part "
+                                                 : std::string("part ")) +
                                std::to_string(s) + " cannot hold node " + g_.label(node_of(order[reach])) +
                                " beside what stands before it: its limit is " + bytes(o_.memory[s]) +
                                ", and all nodes together need " + bytes(memory_.total()));
@@ -215,7 +215,7 @@ class balancer {
               std::int64_t bound) const {
     auto const task = task_for(order);
     slicer<Index> const s(task);
-    for (std::uint32_t i = 0; i < stages_; ++i) {
+    for (std::uint32_t i = 0; i < parts_; ++i) {
       r.loads.push_back(costs_.scale.value(s.load(i, best.at[i], best.at[i + 1])));
       for (Index at = best.at[i]; at < best.at[i + 1]; ++at)
         for (Index const n : units_.members[order[at]]) r.of[n] = part_id{i};
@@ -230,7 +230,7 @@ class balancer {
   basic_dense<Index> const& g_;
   balance_options const& o_;
   unit_graph<Index> units_;
-  std::uint32_t stages_;
+  std::uint32_t parts_;
   unit_costs<Index> costs_;
   unit_memory<Index> memory_;
   std::vector<Index> rank_;  // of a unit
@@ -239,10 +239,10 @@ class balancer {
   unit_edges<Index> edges_;
 };
 
-/// Cuts `g` into min(k, units) stages so that the largest load is least: of all slices of each tried
+/// Cuts `g` into min(k, units) parts so that the largest load is least: of all slices of each tried
 /// topological order the best, exactly.
 ///
-/// A stage's load is the weight of its nodes over its speed plus `cost_per_byte` for each byte that enters or
+/// A part's load is the weight of its nodes over its speed plus `cost_per_byte` for each byte that enters or
 /// leaves it (`load_model`). Nodes that must share a part are one unit: groups of the graph, `together`, and
 /// what lies on a cycle through those. Parts are numbered in the order of the pipeline: apart from backward
 /// nodes no edge leads to a part of smaller number. Replicable nodes have no part. A graph of no
@@ -252,7 +252,7 @@ class balancer {
 /// some 10 to 40 probes.
 ///
 /// \throws error            where weights, options or sums make no sense, naming the node,
-/// \throws infeasible_error where memory or pins cannot be met, naming the first node or stage that does not
+/// \throws infeasible_error where memory or pins cannot be met, naming the first node or part that does not
 /// fit.
 template <std::unsigned_integral Index>
 balanced_partition balance(basic_dense<Index> const& g, std::uint32_t k,

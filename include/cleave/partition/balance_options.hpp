@@ -14,7 +14,7 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/metrics.hpp"
 #include "cleave/partition/partition.hpp"
-#include "cleave/partition/per_stage.hpp"
+#include "cleave/partition/per_part.hpp"
 #include "cleave/partition/topological_orders.hpp"
 #include "cleave/partition/unit_costs.hpp"
 
@@ -29,13 +29,13 @@ enum class empty_parts : std::uint8_t {
 /// What `balance` must respect. Nodes are positions in `nodes()`; arrays by node are empty where nothing is
 /// said.
 struct balance_options {
-  double cost_per_byte = 1;         ///< of moving one byte, in the unit of the weights
-  per_stage<std::size_t> memory{};  ///< bytes a stage can hold of state and constants (and `node_memory`)
-  per_stage<double> speed{};        ///< weight that a stage does in a unit of time
+  double cost_per_byte = 1;        ///< of moving one byte, in the unit of the weights
+  per_part<std::size_t> memory{};  ///< bytes a part can hold of state and constants (and `node_memory`)
+  per_part<double> speed{};        ///< weight that a part does in a unit of time
   std::vector<std::vector<std::size_t>> together{};  ///< sets of nodes that must share a part
   std::vector<char> backward{};   ///< of a node: its edges cost transfers but do not restrict the order
   std::vector<part_id> pinned{};  ///< of a node: its part, or no_part
-  std::vector<std::size_t> node_memory{};  ///< of a node: bytes that its stage holds besides its state
+  std::vector<std::size_t> node_memory{};  ///< of a node: bytes that its part holds besides its state
   std::vector<std::size_t> rank{};         ///< of a node: `unit_order::given` takes the smallest first
   std::vector<unit_order> orders{unit_order::given, unit_order::breadth_first, unit_order::depth_first,
                                  unit_order::on_demand, unit_order::on_demand_last};
@@ -49,7 +49,7 @@ struct balance_options {
 struct balanced_partition : partition {
   std::vector<double> loads{};  ///< of a part
   double bottleneck = 0;        ///< the largest of them
-  double bound = 0;  ///< below this no assignment of the nodes to k stages can get, contiguous or not
+  double bound = 0;  ///< below this no assignment of the nodes to k parts can get, contiguous or not
   unit_order order = unit_order::given;  ///< the first of the tried orders that has these slices
   std::size_t unsized = 0;  ///< values that cross although nobody knows their bytes: they were taken for free
 
@@ -76,13 +76,13 @@ std::optional<std::string> find_option_fault(balance_options const& o, basic_den
            ": weights are finite, not negative";
   if (!(o.cost_per_byte >= 0) || !is_finite(o.cost_per_byte))
     return "cost_per_byte is " + std::to_string(o.cost_per_byte) + ": it must be finite, not negative";
-  if (!o.speed.covers(k)) return count(o.speed.size()) + " speeds are given for " + count(k) + " stages";
+  if (!o.speed.covers(k)) return count(o.speed.size()) + " speeds are given for " + count(k) + " parts";
   for (std::size_t s = 0; s < o.speed.size(); ++s)
     if (!(o.speed[s] > 0) || !is_finite(o.speed[s]))
-      return "the speed of stage " + count(s) + " is " + std::to_string(o.speed[s]) +
+      return "the speed of part " + count(s) + " is " + std::to_string(o.speed[s]) +
              ": it must be finite and above 0";
   if (!o.memory.covers(k))
-    return count(o.memory.size()) + " memory limits are given for " + count(k) + " stages";
+    return count(o.memory.size()) + " memory limits are given for " + count(k) + " parts";
   auto const wrong_size = [&](std::size_t size) { return size != 0 && size != g.nodes(); };
   auto const size_fault = [&](char const* what, std::size_t size) {
     return std::string(what) + " has " + count(size) + " entries, the graph " + count(g.nodes()) + " nodes";

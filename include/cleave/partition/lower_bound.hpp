@@ -14,22 +14,22 @@
 #include "cleave/partition/local_flow.hpp"
 #include "cleave/partition/unit_costs.hpp"
 
-/// Bounds that hold for every assignment of units to stages, contiguous or not, with cycles between stages or
+/// Bounds that hold for every assignment of units to parts, contiguous or not, with cycles between parts or
 /// without, whatever the memory limits: the certificate of `balance`.
 namespace cleave {
 
-/// No stage can have less than an even share of all time.
+/// No part can have less than an even share of all time.
 template <std::unsigned_integral Index>
 std::int64_t even_share(unit_costs<Index> const& c) {
   auto const& weight = c.weight[c.fastest];
   auto const sum = std::accumulate(weight.begin(), weight.end(), std::int64_t{});
-  auto const stages = static_cast<std::int64_t>(c.speed_of.size());
-  if (c.weight.size() == 1) return sum / stages + (sum % stages != 0);
+  auto const parts = static_cast<std::int64_t>(c.speed_of.size());
+  if (c.weight.size() == 1) return sum / parts + (sum % parts != 0);
   double const rounding = 1 - 0x1p-30;  // more than what the division loses
   return static_cast<std::int64_t>(static_cast<double>(sum) / c.relative_speed * rounding);
 }
 
-/// Of any j k + 1 units, j + 1 share one of k stages. O(units log units). Martello and Toth, Knapsack
+/// Of any j k + 1 units, j + 1 share one of k parts. O(units log units). Martello and Toth, Knapsack
 /// Problems, 1990, §8.3.
 template <std::unsigned_integral Index>
 std::int64_t pigeonhole_share(unit_costs<Index> const& c) {
@@ -43,7 +43,7 @@ std::int64_t pigeonhole_share(unit_costs<Index> const& c) {
   return bound;
 }
 
-/// What a stage pays at least if it has `unit`, whatever else it has: for each value it shares with others
+/// What a part pays at least if it has `unit`, whatever else it has: for each value it shares with others
 /// the transfer or the time of those others, at best. A minimum cut, hence a flow; only some thousand units
 /// around are looked at, which makes the bound weaker, not wrong.
 template <std::unsigned_integral Index>
@@ -88,7 +88,7 @@ std::int64_t least_with(unit_costs<Index> const& c, Index unit) {
 template <std::unsigned_integral Index>
 std::int64_t load_bound(unit_costs<Index> const& c) {
   auto bound = std::max(even_share(c), pigeonhole_share(c));
-  std::vector<std::pair<std::int64_t, Index>> alone;  // what a unit pays in a stage of its own
+  std::vector<std::pair<std::int64_t, Index>> alone;  // what a unit pays in a part of its own
   for (Index u = 0; u < c.units(); ++u) {
     auto load = c.weight[c.fastest][u];
     for (Index const v : c.touched[u]) load += c.transfer[v];

@@ -11,25 +11,25 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/part_memory.hpp"
 #include "cleave/partition/partition.hpp"
-#include "cleave/partition/per_stage.hpp"
+#include "cleave/partition/per_part.hpp"
 
 /// What a partition costs, one number a function. Nodes without a part count nowhere, replicable nodes
-/// neither: they are copied and never sent. What the caller passes or receives and what stages hold (inputs,
+/// neither: they are copied and never sent. What the caller passes or receives and what parts hold (inputs,
 /// outputs, state) is no transfer.
 namespace cleave {
 
-/// What a stage pays: the weights of its nodes at its speed, and `cost_per_byte` for each byte that enters or
-/// leaves it. A value leaves the stage that makes it once, however many stages read it, and enters each of
+/// What a part pays: the weights of its nodes at its speed, and `cost_per_byte` for each byte that enters or
+/// leaves it. A value leaves the part that makes it once, however many parts read it, and enters each of
 /// those once.
 struct load_model {
-  double cost_per_byte = 1;   ///< in the unit of the weights
-  per_stage<double> speed{};  ///< weight done in a unit of time; 1 where nothing is said
+  double cost_per_byte = 1;  ///< in the unit of the weights
+  per_part<double> speed{};  ///< weight done in a unit of time; 1 where nothing is said
 };
 
 /// Calls `f(v, from, readers)` for each value that is read outside the part of its producer; `readers` are
 /// those other parts, each once, by first use. O(V + E).
 template <std::unsigned_integral Index, class F>
-void for_each_crossing(basic_dense<Index> const& g, partition const& p, F f) {
+void each_crossing(basic_dense<Index> const& g, partition const& p, F f) {
   expects(p.of.size() == g.nodes(), "a partition of this graph");
   std::vector<std::size_t> seen(p.parts, g.values());
   std::vector<part_id> readers;
@@ -62,7 +62,7 @@ template <std::unsigned_integral Index>
 std::vector<std::size_t> part_transfers(basic_dense<Index> const& g, partition const& p) {
   std::vector<std::size_t> bytes(p.parts);
   if (g.bytes.empty()) return bytes;
-  for_each_crossing(g, p, [&](Index v, part_id from, std::span<part_id const> readers) {
+  each_crossing(g, p, [&](Index v, part_id from, std::span<part_id const> readers) {
     add_bytes(bytes[index(from)], g.bytes[v], g, g.producer[v]);
     for (auto const to : readers) add_bytes(bytes[index(to)], g.bytes[v], g, g.producer[v]);
   });
@@ -103,7 +103,7 @@ template <std::unsigned_integral Index>
 std::size_t cut_bytes(basic_dense<Index> const& g, partition const& p) {
   std::size_t sum = 0;
   if (!g.bytes.empty())
-    for_each_crossing(g, p, [&](Index v, part_id, std::span<part_id const> readers) {
+    each_crossing(g, p, [&](Index v, part_id, std::span<part_id const> readers) {
       for (std::size_t i = 0; i < readers.size(); ++i) add_bytes(sum, g.bytes[v], g, g.producer[v]);
     });
   return sum;
@@ -113,7 +113,7 @@ std::size_t cut_bytes(basic_dense<Index> const& g, partition const& p) {
 template <std::unsigned_integral Index>
 std::size_t cut_values(basic_dense<Index> const& g, partition const& p) {
   std::size_t count = 0;
-  for_each_crossing(g, p, [&](Index, part_id, std::span<part_id const>) { ++count; });
+  each_crossing(g, p, [&](Index, part_id, std::span<part_id const>) { ++count; });
   return count;
 }
 
@@ -121,7 +121,7 @@ std::size_t cut_values(basic_dense<Index> const& g, partition const& p) {
 template <std::unsigned_integral Index>
 std::size_t unsized_cut_values(basic_dense<Index> const& g, partition const& p) {
   std::size_t count = 0;
-  for_each_crossing(
+  each_crossing(
       g, p, [&](Index v, part_id, std::span<part_id const>) { count += g.bytes.empty() || g.bytes[v] == 0; });
   return count;
 }

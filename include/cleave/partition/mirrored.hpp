@@ -10,6 +10,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/components.hpp"
+#include "cleave/partition/needs.hpp"
 #include "cleave/partition/units.hpp"
 
 namespace cleave {
@@ -30,7 +31,7 @@ unit_edges<Index> mirrored_edges(basic_dense<Index> const& g, unit_graph<Index> 
   for (std::size_t n = 0; n < g.nodes(); ++n)
     if (u.of[n] != none<Index> && (n >= backward.size() || !backward[n])) has_forward[u.of[n]] = 1;
   std::vector<std::pair<Index, Index>> pairs;  // user and producer
-  for_each_need(g, [&](Index m, Index n) {
+  each_need(g, [&](Index m, Index n) {
     auto const a = u.of[m], b = u.of[n];
     if (a == b || (has_forward[a] && has_forward[b])) return;
     bool const both_backward = backward[m] && backward[n];

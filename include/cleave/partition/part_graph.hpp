@@ -11,26 +11,16 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
+#include "cleave/partition/needs.hpp"
 #include "cleave/partition/partition.hpp"
 
 namespace cleave {
 
-/// Calls `f` with each node of the graph that node `n` needs: what makes its operands, what makes the
-/// companions of those that come from outside its part, and what it must follow. Repeats included; replicable
-/// nodes are needed by nobody.
+/// `each_needed_node` under a partition: companions come along only with operands from outside `n`'s part.
 template <std::unsigned_integral Index, class F>
 void each_needed_node(basic_dense<Index> const& s, partition const& p, std::size_t n, F f) {
-  for (Index const v : s.operands[n]) {
-    Index const m = s.producer[v];
-    bool const made = m != none<Index>;
-    if (made && is_replicable(s, m)) continue;
-    if (made) f(m);
-    if (!made || p.of[m] != p.of[n])
-      for (Index const c : s.companions[v])
-        if (s.producer[c] != none<Index> && !is_replicable(s, s.producer[c])) f(s.producer[c]);
-  }
-  for (Index const m : s.after[n])
-    if (!is_replicable(s, m)) f(m);
+  auto const crosses = [&](Index m) { return m == none<Index> || p.of[m] != p.of[n]; };
+  each_needed_node(s, n, crosses, f);
 }
 
 /// Which parts need values or effects of which.

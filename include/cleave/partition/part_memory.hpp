@@ -14,21 +14,28 @@
 
 namespace cleave {
 
-/// Adds bytes. \throws error that names `n` if they exceed what std::size_t holds.
+/// Numbers that sum up to more than can be held, or to no number. The witness: the node that the sum reached.
+class overflow_error : public witness_error<std::size_t> {
+ public:
+  using witness_error::witness_error;
+};
+
+/// Adds bytes. \throws overflow_error that names `n` if they exceed what std::size_t holds.
 template <std::unsigned_integral Index>
 void add_bytes(std::size_t& sum, std::size_t bytes, basic_dense<Index> const& g, std::size_t n) {
   if (bytes > static_cast<std::size_t>(-1) - sum)
-    throw error("the bytes summed up to node " + g.label(n) + " exceed " +
-                std::to_string(static_cast<std::size_t>(-1)));
+    throw overflow_error("the bytes summed up to node " + g.label(n) + " exceed " +
+                             std::to_string(static_cast<std::size_t>(-1)),
+                         n);
   sum += bytes;
 }
 
 /// Calls `f(v, holders)` for each state or constant value of known size that some node needs. The holders are
-/// the nodes, none of them replicable, whose stage must hold `v`: those that read it, and those that need a
+/// the nodes, none of them replicable, whose part must hold `v`: those that read it, and those that need a
 /// replicable node that does; a node may be listed twice. O(V + E) and the replicable nodes that each value
 /// reaches.
 template <std::unsigned_integral Index, class F>
-void for_each_held(basic_dense<Index> const& g, F f) {
+void each_held(basic_dense<Index> const& g, F f) {
   std::vector<std::size_t> met(g.nodes(), g.values());
   std::vector<Index> copies, holders;
   for (std::size_t v = 0; v < g.values() && !g.bytes.empty(); ++v) {
@@ -50,7 +57,7 @@ void for_each_held(basic_dense<Index> const& g, F f) {
 }
 
 /// The bytes that each part must hold: of state and constants, each once a part, and `node_memory[n]` for
-/// each of its nodes where that is given. \throws error if a sum overflows.
+/// each of its nodes where that is given. \throws overflow_error.
 template <std::unsigned_integral Index>
 std::vector<std::size_t> part_memory(basic_dense<Index> const& g, partition const& p,
                                      std::span<std::size_t const> node_memory = {}) {
@@ -58,7 +65,7 @@ std::vector<std::size_t> part_memory(basic_dense<Index> const& g, partition cons
   expects(node_memory.empty() || node_memory.size() == g.nodes(),
           "node_memory to have an entry for each node");
   std::vector<std::size_t> bytes(p.parts), seen(p.parts, g.values());
-  for_each_held(g, [&](Index v, std::span<Index const> holders) {
+  each_held(g, [&](Index v, std::span<Index const> holders) {
     for (Index const n : holders)
       if (auto const part = p.of[n]; part != no_part && seen[index(part)] != v) {
         seen[index(part)] = v;

@@ -13,26 +13,26 @@
 
 namespace cleave {
 
-/// An order of units that is to be cut into slices, stage s from boundary s to boundary s + 1.
+/// An order of units that is to be cut into slices, part s from boundary s to boundary s + 1.
 template <std::unsigned_integral Index>
 struct slicing_task {
   transfer_pairs<Index> pairs;
-  std::vector<std::uint32_t> speed_of;            ///< of a stage: its row of `before`
+  std::vector<std::uint32_t> speed_of;            ///< of a part: its row of `before`
   std::vector<std::vector<std::int64_t>> before;  ///< for each speed: the time of the first i units
-  std::vector<std::uint32_t> limit_of;            ///< of a stage: its row of `fitting`
+  std::vector<std::uint32_t> limit_of;            ///< of a part: its row of `fitting`
   std::vector<std::vector<Index>> fitting;  ///< for each memory limit: `first_fitting`; empty without limits
   std::vector<Index> low, high;             ///< of a boundary: where it may be
   bool may_be_empty = false;                ///< whether a slice may
 
   std::size_t units() const { return pairs.size(); }
-  std::size_t stages() const { return speed_of.size(); }
-  /// The first begin of a slice that ends at `j` and fits into the memory of stage `s`.
+  std::size_t parts() const { return speed_of.size(); }
+  /// The first begin of a slice that ends at `j` and fits into the memory of part `s`.
   Index fits_from(std::size_t s, std::size_t j) const {
     return fitting.empty() ? Index{} : fitting[limit_of[s]][j];
   }
 };
 
-/// Boundaries, one more than stages, and the largest load between them.
+/// Boundaries, one more than parts, and the largest load between them.
 template <std::unsigned_integral Index>
 struct slices {
   std::vector<Index> at;
@@ -40,7 +40,7 @@ struct slices {
 };
 
 /// What time, memory and pins alone say about slices within a bound, transfers aside. Each question costs
-/// O(stages log units).
+/// O(parts log units).
 template <std::unsigned_integral Index>
 class slice_bands {
  public:
@@ -50,7 +50,7 @@ class slice_bands {
     std::vector<Index> low, high;  ///< of a boundary
   };
 
-  /// How far a slice of stage `s` that begins at `i` can reach; lowers `next` to the bound from which it
+  /// How far a slice of part `s` that begins at `i` can reach; lowers `next` to the bound from which it
   /// reaches further.
   Index furthest(std::size_t s, Index i, std::int64_t bound, std::int64_t& next) const {
     auto const& before = task_.before[task_.speed_of[s]];
@@ -64,7 +64,7 @@ class slice_bands {
                                                 fits.begin() - 1));
   }
 
-  /// Where a slice of stage `s` that ends at `j` can begin at the earliest; lowers `next` likewise.
+  /// Where a slice of part `s` that ends at `j` can begin at the earliest; lowers `next` likewise.
   Index nearest(std::size_t s, Index j, std::int64_t bound, std::int64_t& next) const {
     auto const& before = task_.before[task_.speed_of[s]];
     auto const limit = std::ranges::lower_bound(
@@ -76,13 +76,13 @@ class slice_bands {
   /// Where each boundary can be, or nothing if one can be nowhere; lowers `next` to the bound from which that
   /// changes.
   std::optional<bands> within(std::int64_t bound, std::int64_t& next) const {
-    auto const stages = task_.stages();
+    auto const parts = task_.parts();
     bands b{task_.low, task_.high};
-    for (std::size_t s = 0; s < stages; ++s) {
+    for (std::size_t s = 0; s < parts; ++s) {
       b.high[s + 1] = std::min(b.high[s + 1], furthest(s, b.high[s], bound, next));
       if (b.high[s + 1] < b.low[s + 1]) return std::nullopt;
     }
-    for (std::size_t s = stages; s-- > 0;) {
+    for (std::size_t s = parts; s-- > 0;) {
       b.low[s] = std::max(b.low[s], nearest(s, b.low[s + 1], bound, next));
       if (b.high[s] < b.low[s]) return std::nullopt;
     }
@@ -106,12 +106,12 @@ class slice_bands {
     auto const band = within(bound, unused);
     if (!band) return std::nullopt;
     auto at = band->low;
-    for (std::size_t s = task_.stages(); s-- > 1;) {
+    for (std::size_t s = task_.parts(); s-- > 1;) {
       Index const first = std::max(band->low[s], nearest(s, at[s + 1], bound, unused));
       if (first > band->high[s]) return std::nullopt;
       at[s] = static_cast<Index>(first + (band->high[s] - first) / 2);
     }
-    for (std::size_t s = 0; s < task_.stages(); ++s)
+    for (std::size_t s = 0; s < task_.parts(); ++s)
       if (at[s] > at[s + 1] || (at[s] == at[s + 1] && !task_.may_be_empty) ||
           task_.fits_from(s, at[s + 1]) > at[s])
         return std::nullopt;

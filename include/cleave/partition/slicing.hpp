@@ -16,11 +16,11 @@
 
 namespace cleave {
 
-/// Answers whether an order can be cut so that no stage's load exceeds a bound, and where.
+/// Answers whether an order can be cut so that no part's load exceeds a bound, and where.
 ///
-/// Boundary s lies in a band: no further than s stages can compute within the bound, no nearer than the
+/// Boundary s lies in a band: no further than s parts can compute within the bound, no nearer than the
 /// others need. From left to right it is known exactly which positions of a band can be reached; a position
-/// is reached if some slice that begins at one reached by the stage before is not too heavy, which
+/// is reached if some slice that begins at one reached by the part before is not too heavy, which
 /// `least_load` answers while the slice's end moves right.
 template <std::unsigned_integral Index>
 class slicer {
@@ -34,36 +34,35 @@ class slicer {
   };
 
   /// O(windows log band), where a window is the stretch of the order from the first begin to the last end
-  /// that a stage can have.
+  /// that a part can have.
   answer slices_within(std::int64_t bound) {
     answer found;
     auto const band = reach_.within(bound, found.none_below);
     if (!band) return found;
-    auto const stages = task_.stages();
+    auto const parts = task_.parts();
     reached_.assign(1, {0});
-    for (std::size_t s = 0; s < stages; ++s) {
+    for (std::size_t s = 0; s < parts; ++s) {
       reached_.push_back(ends_of(s, bound, band->low[s + 1], band->high[s + 1], found.none_below));
       if (reached_.back().empty()) return found;
     }
-    found.at.emplace(stages + 1, static_cast<Index>(task_.units()));
-    for (std::size_t s = stages; s-- > 0;) (*found.at)[s] = begin_of(s, (*found.at)[s + 1], bound);
+    found.at.emplace(parts + 1, static_cast<Index>(task_.units()));
+    for (std::size_t s = parts; s-- > 0;) (*found.at)[s] = begin_of(s, (*found.at)[s + 1], bound);
     return found;
   }
 
   std::int64_t load(std::size_t s, Index begin, Index end) const {
     std::int64_t sum = task_.before[task_.speed_of[s]][end] - task_.before[task_.speed_of[s]][begin];
     for (std::size_t j = begin; j < end; ++j)
-      task_.pairs.for_each_change(j,
-                                  [&](Index place, std::int64_t cost) { sum += place >= begin ? cost : 0; });
+      task_.pairs.each_change(j, [&](Index place, std::int64_t cost) { sum += place >= begin ? cost : 0; });
     return sum;
   }
 
-  /// Moves one boundary of the heaviest stage to its best place, as long as that helps.
+  /// Moves one boundary of the heaviest part to its best place, as long as that helps.
   slices<Index> improved(std::vector<Index> at) const {
     std::vector<std::int64_t> load_of;
-    for (std::size_t s = 0; s < task_.stages(); ++s) load_of.push_back(load(s, at[s], at[s + 1]));
+    for (std::size_t s = 0; s < task_.parts(); ++s) load_of.push_back(load(s, at[s], at[s + 1]));
     auto const move = [&](std::size_t s) {
-      if (s == 0 || s == task_.stages()) return false;
+      if (s == 0 || s == task_.parts()) return false;
       auto const best = best_between(s, at[s - 1], at[s + 1]);
       if (best.load >= std::max(load_of[s - 1], load_of[s])) return false;
       at[s] = best.at.front();
@@ -71,7 +70,7 @@ class slicer {
       load_of[s] = load(s, at[s], at[s + 1]);
       return true;
     };
-    for (std::size_t rounds = 8 * task_.stages(); rounds-- > 0;) {
+    for (std::size_t rounds = 8 * task_.parts(); rounds-- > 0;) {
       auto const heaviest = static_cast<std::size_t>(std::ranges::max_element(load_of) - load_of.begin());
       bool const moved = move(heaviest);
       if (!move(heaviest + 1) && !moved) break;
@@ -80,7 +79,7 @@ class slicer {
   }
 
  private:
-  /// The ends in [low, high] that slices of stage `s` within the bound have, if they begin where the stage
+  /// The ends in [low, high] that slices of part `s` within the bound have, if they begin where the part
   /// before may end.
   std::vector<Index> ends_of(std::size_t s, std::int64_t bound, Index low, Index high, std::int64_t& next) {
     auto const& begins = reached_[s];
@@ -103,7 +102,7 @@ class slicer {
     std::int64_t shared = 0;  // paid by slices from every begin
     auto const enter = [&](std::size_t j, auto add) {
       add(static_cast<Index>(j), before[j + 1] - before[j]);
-      task_.pairs.for_each_change(j, add);
+      task_.pairs.each_change(j, add);
     };
     auto const sort_in = [&](auto add) {
       return [&, add](Index place, std::int64_t cost) {
@@ -135,7 +134,7 @@ class slicer {
     return ends;
   }
 
-  /// Where a slice of stage `s` within the bound that ends at `end` begins: of the reached positions the one
+  /// Where a slice of part `s` within the bound that ends at `end` begins: of the reached positions the one
   /// of least load.
   Index begin_of(std::size_t s, Index end, std::int64_t bound) const {
     auto const& begins = reached_[s];
@@ -145,7 +144,7 @@ class slicer {
     std::vector<std::int64_t> cost(end - first);
     for (std::size_t j = first; j < end; ++j) {
       cost[j - first] += before[j + 1] - before[j];
-      task_.pairs.for_each_change(j, [&](Index place, std::int64_t c) {
+      task_.pairs.each_change(j, [&](Index place, std::int64_t c) {
         if (place >= first) cost[place - first] += c;
       });
     }
@@ -176,7 +175,7 @@ class slicer {
       auto& cost = left[j + 1 - from];
       cost = left[j - from] + time_left[j + 1] - time_left[j];
       right[j - from] += time_right[j + 1] - time_right[j];
-      task_.pairs.for_each_change(j, [&](Index place, std::int64_t c) {
+      task_.pairs.each_change(j, [&](Index place, std::int64_t c) {
         if (place < from) return;
         cost += c;
         right[place - from] += c;

@@ -29,7 +29,7 @@ struct transfer_pairs {
   /// Calls `f(position, cost)` for what position `j` adds to slices that begin at or before `position` and
   /// end behind `j`: first its own cost, then what its pairs save.
   template <class F>
-  void for_each_change(std::size_t j, F f) const {
+  void each_change(std::size_t j, F f) const {
     f(static_cast<Index>(j), alone[j]);
     for (std::size_t i = first[j]; i < first[j + 1]; ++i) f(earlier[i], -saved[i]);
   }

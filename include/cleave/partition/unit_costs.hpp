@@ -33,10 +33,10 @@ std::optional<std::size_t> find_bad_weight(basic_dense<Index> const& g) {
 template <std::unsigned_integral Index>
 struct unit_costs {
   fixed_point scale;
-  std::vector<std::uint32_t> speed_of;            ///< of a stage: which of the rows below holds for it
+  std::vector<std::uint32_t> speed_of;            ///< of a part: which of the rows below holds for it
   std::vector<std::vector<std::int64_t>> weight;  ///< for each different speed: of a unit, its time
   std::size_t fastest = 0;                        ///< the row of the highest speed
-  double relative_speed = 0;                      ///< of all stages together, the fastest being 1
+  double relative_speed = 0;                      ///< of all parts together, the fastest being 1
 
   std::vector<std::int64_t> transfer;  ///< of a value that may cross: what each crossing costs
   csr<Index> touching;                 ///< of a value: the units that make or read it, two or more, each once
@@ -73,13 +73,13 @@ std::vector<double> list_transfers(basic_dense<Index> const& g, unit_graph<Index
 }
 
 /// Weighs units and transfers on one scale. O(V + E), and the units once more for each different speed.
-/// \throws error where a weight or a sum of costs is not a finite number, naming the node.
+/// \throws overflow_error where a sum of costs is not a finite number.
 template <std::unsigned_integral Index>
-unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const& u, std::uint32_t stages,
+unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const& u, std::uint32_t parts,
                            load_model const& model) {
   unit_costs<Index> c;
   std::vector<double> speeds;
-  for (std::uint32_t s = 0; s < stages; ++s) {
+  for (std::uint32_t s = 0; s < parts; ++s) {
     double const speed = model.speed.empty() ? 1 : model.speed[s];
     std::uint32_t row = 0;
     while (row < speeds.size() && speeds[row] != speed) ++row;
@@ -96,7 +96,8 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
   double total = 0;
   auto const demand = [&](double reached, std::size_t n, char const* what) {
     if (!is_finite(reached))
-      throw error(std::string(what) + " summed up to node " + g.label(n) + " are no finite number");
+      throw overflow_error(std::string(what) + " summed up to node " + g.label(n) + " are no finite number",
+                           n);
   };
   for (std::size_t n = 0; n < g.nodes(); ++n)
     if (u.of[n] != none<Index>) {

@@ -14,28 +14,28 @@
 
 namespace cleave {
 
-/// What units make their stage hold. What several units need is held once.
+/// What units make their part hold. What several units need is held once.
 template <std::unsigned_integral Index>
 struct unit_memory {
   std::vector<std::size_t> own;     ///< of a unit: bytes that it alone needs
   std::vector<std::size_t> shared;  ///< bytes of what several units need
   csr<Index> needs;                 ///< of a unit: which of those it needs, each once
 
-  /// Of a stage that has this unit alone.
+  /// Of a part that has this unit alone.
   std::size_t alone(std::size_t unit) const {
     std::size_t bytes = own[unit];
     for (Index const s : needs[unit]) bytes += shared[s];
     return bytes;
   }
-  /// Of a stage that has all units.
+  /// Of a part that has all units.
   std::size_t total() const {
     return std::accumulate(own.begin(), own.end(),
                            std::accumulate(shared.begin(), shared.end(), std::size_t{}));
   }
 };
 
-/// Counts as `part_memory` does. O(V + E), and what `for_each_held` takes.
-/// \throws error if all bytes together overflow, naming the node.
+/// Counts as `part_memory` does. O(V + E), and what `each_held` takes.
+/// \throws overflow_error if all bytes together overflow.
 template <std::unsigned_integral Index>
 unit_memory<Index> memory_of(basic_dense<Index> const& g, unit_graph<Index> const& u,
                              std::span<std::size_t const> node_memory = {}) {
@@ -49,7 +49,7 @@ unit_memory<Index> memory_of(basic_dense<Index> const& g, unit_graph<Index> cons
     }
   csr<Index> sharers;  // of what several units need: those units
   std::vector<Index> seen(u.size(), none<Index>);
-  for_each_held(g, [&](Index v, std::span<Index const> holders) {
+  each_held(g, [&](Index v, std::span<Index const> holders) {
     auto const before = sharers.item.size();
     for (Index const n : holders)
       if (std::exchange(seen[u.of[n]], v) != v) sharers.add(u.of[n]);

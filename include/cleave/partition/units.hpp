@@ -12,6 +12,7 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/joined_sets.hpp"
 #include "cleave/partition/components.hpp"
+#include "cleave/partition/needs.hpp"
 #include "cleave/partition/part_memory.hpp"
 
 namespace cleave {
@@ -34,23 +35,6 @@ struct unit_rules {
                                                          ///< ones among them do not count
   std::span<char const> backward{};                      ///< of a node: its edges do not restrict the order
 };
-
-/// Calls `f(m, n)` for each node `m` that node `n` needs, neither of them replicable: what makes its operands
-/// and their companions, which come along where the operand is sent, and what it must follow. O(V + E).
-template <std::unsigned_integral Index, class F>
-void for_each_need(basic_dense<Index> const& g, F f) {
-  for (std::size_t n = 0; n < g.nodes(); ++n) {
-    if (is_replicable(g, n)) continue;
-    auto const need = [&](Index m) {
-      if (m != none<Index> && !is_replicable(g, m)) f(m, static_cast<Index>(n));
-    };
-    for (Index const v : g.operands[n]) {
-      need(g.producer[v]);
-      for (Index const c : g.companions[v]) need(g.producer[c]);
-    }
-    for (Index const m : g.after[n]) need(m);
-  }
-}
 
 /// Rows of pairs (row, item), as many items as rows: each item once a row, ascending. O(rows + pairs).
 template <std::unsigned_integral Index>
@@ -84,7 +68,7 @@ unit_graph<Index> linked_units(basic_dense<Index> const& g, joined_sets<Index>& 
 
   std::vector<std::pair<Index, Index>> pairs;
   auto const is_backward = [&](Index n) { return n < backward.size() && backward[n] != 0; };
-  for_each_need(g, [&](Index m, Index n) {
+  each_need(g, [&](Index m, Index n) {
     if (u.of[m] != u.of[n] && !is_backward(m) && !is_backward(n)) pairs.emplace_back(u.of[n], u.of[m]);
   });
   u.needs = rows_of(count, pairs);

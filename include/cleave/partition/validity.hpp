@@ -18,7 +18,7 @@
 #include "cleave/partition/part_graph.hpp"
 #include "cleave/partition/part_memory.hpp"
 #include "cleave/partition/partition.hpp"
-#include "cleave/partition/per_stage.hpp"
+#include "cleave/partition/per_part.hpp"
 
 /// What can be wrong with a partition, each as a function with a witness. Nodes are positions. The first two
 /// take any partition; the others one in which `find_unassigned_node` finds nothing.
@@ -170,7 +170,7 @@ struct overfull_part {
 /// all.
 template <std::unsigned_integral Index>
 std::optional<overfull_part> find_overfull_part(basic_dense<Index> const& s, partition const& p,
-                                                per_stage<std::size_t> const& limit,
+                                                per_part<std::size_t> const& limit,
                                                 std::span<std::size_t const> node_memory = {}) {
   if (limit.empty()) return std::nullopt;
   expects(limit.covers(p.parts), "one limit, or one for each part");
