@@ -166,7 +166,7 @@ TEST_CASE("units: agree with merging by hand on random graphs") {
     auto const n = g.nodes();
     std::vector<std::vector<char>> reach(n,
                                          std::vector<char>(n));  // along edges forward, in groups both ways
-    cleave::for_each_need(g, [&](index_type a, index_type b) { reach[a][b] = 1; });
+    cleave::each_need(g, [&](index_type a, index_type b) { reach[a][b] = 1; });
     for (std::size_t a = 0; a < n; ++a)
       for (std::size_t b = 0; b < n; ++b) reach[a][b] |= a == b || g.group[a] == g.group[b];
     for (std::size_t k = 0; k < n; ++k)
