@@ -180,13 +180,16 @@ std::optional<overfull_part> find_overfull_part(basic_dense<Index> const& s, par
   return std::nullopt;
 }
 
-/// \throws partition_error unless each node has a part, groups are whole and no parts need each other in a
-/// cycle; of a long cycle the message names the two ends. O(V + E).
+/// What messages call a node that has a part: its label and the part.
 template <std::unsigned_integral Index>
-void check_partition(basic_dense<Index> const& s, partition const& p) {
-  auto const part_of = [&](std::size_t n) {
-    return s.label(n) + " in part " + std::to_string(index(p.of[n]));
-  };
+std::string part_label(basic_dense<Index> const& s, partition const& p, std::size_t n) {
+  return s.label(n) + " in part " + std::to_string(index(p.of[n]));
+}
+
+/// \throws partition_error unless each node has a part and groups are whole. O(V + E).
+template <std::unsigned_integral Index>
+void check_assignment(basic_dense<Index> const& s, partition const& p) {
+  auto const part_of = [&](std::size_t n) { return part_label(s, p, n); };
   if (p.of.size() != s.nodes())
     throw partition_error("the partition is of " + std::to_string(p.of.size()) + " nodes, the graph has " +
                               std::to_string(s.nodes()),
@@ -208,6 +211,13 @@ void check_partition(basic_dense<Index> const& s, partition const& p) {
         "nodes that must share a part, since they share memory that is written and viewed, are cut apart: " +
             part_of(pair->first) + ", " + part_of(pair->second),
         {pair->first, pair->second});
+}
+
+/// \throws partition_error unless each node has a part, groups are whole and no parts need each other in a
+/// cycle; of a long cycle the message names the two ends. O(V + E).
+template <std::unsigned_integral Index>
+void check_partition(basic_dense<Index> const& s, partition const& p) {
+  check_assignment(s, p);
   if (auto const cycle = find_cycle_between_parts(s, p)) {
     std::string text = "parts need each other in a cycle: ";
     std::vector<std::size_t> nodes;
@@ -215,7 +225,8 @@ void check_partition(basic_dense<Index> const& s, partition const& p) {
     for (std::size_t i = 0; i < cycle->size(); ++i) {
       auto const& edge = (*cycle)[i];
       if (i < shown || i + shown >= cycle->size())
-        text += (i == 0 ? "" : "; ") + part_of(edge.producer) + " -> " + part_of(edge.consumer);
+        text +=
+            (i == 0 ? "" : "; ") + part_label(s, p, edge.producer) + " -> " + part_label(s, p, edge.consumer);
       else if (i == shown)
         text += "; … " + std::to_string(cycle->size() - 2 * shown) + " more …";
       nodes.insert(nodes.end(), {edge.producer, edge.consumer});
