@@ -177,8 +177,9 @@ class label_run_finder {
 
   /// Leaves out what others have done all of, then all but the `width` most promising.
   static void keep_best(std::vector<state>& layer, std::size_t width, bool& complete) {
-    std::ranges::stable_sort(layer, [](state const& a, state const& b) {
-      return a.least != b.least ? a.least < b.least : a.done > b.done;
+    std::ranges::sort(layer, [](state const& a, state const& b) {
+      if (a.least != b.least) return a.least < b.least;
+      return a.done != b.done ? a.done > b.done : a.runs < b.runs;
     });
     auto const covers = [](state const& a, state const& b) {
       for (std::size_t n = 0; n < a.missing.size(); ++n)

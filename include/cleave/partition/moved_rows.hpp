@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cleave/graph/csr.hpp"
@@ -103,7 +104,7 @@ class row_mover {
     }
     std::vector<Index> order(labels_);
     std::iota(order.begin(), order.end(), Index{});
-    std::ranges::stable_sort(order, {}, [&](Index l) { return sum[l] / rows[l]; });
+    std::ranges::sort(order, {}, [&](Index l) { return std::pair(sum[l] / rows[l], l); });
     return order;
   }
 
