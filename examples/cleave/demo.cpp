@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT
 // cleave demo MODEL.onnx -k 4: the whole way of a model. Reads it, cuts it, writes its stages, runs them as a
 // pipeline, compares them with the whole, and writes a report.
-#include <onnx/checker.h>
-
-#include <algorithm>
 #include <cleave/adapt/onnx/write.hpp>
 #include <cleave/io/report.hpp>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,11 +11,8 @@
 #include "cut.hpp"
 #include "engine.hpp"
 #include "model.hpp"
-#include "onnxruntime_engine.hpp"
 #include "subcommands.hpp"
-#if __has_include(<opencv2/dnn.hpp>)
-#include "opencv_engine.hpp"
-#endif
+#include "verify.hpp"
 
 namespace tool {
 
@@ -36,64 +28,6 @@ fs::path find_model(std::vector<std::string> const& operands) {
   auto const path = only_operand(operands);
   auto const shipped = fs::path(CLEAVE_SOURCE_DIR) / "examples/models" / (path.string() + ".onnx");
   return !path.has_extension() && !fs::exists(path) && fs::exists(shipped) ? shipped : path;
-}
-
-/// What the ONNX checker says of a stage. It asks for a shape of each input and output, which onnxruntime
-/// does not: where inference finds none, that is only remarked.
-std::string verdict_on(fs::path const& file) {
-  auto stage = cleave::parse_onnx(cleave::read_onnx_file(file));
-  std::size_t unshaped = 0;
-  auto const complete = [&](onnx::ValueInfoProto& v) {
-    if (!v.type().has_tensor_type() || v.type().tensor_type().has_shape()) return;
-    v.mutable_type()->mutable_tensor_type()->mutable_shape();
-    ++unshaped;
-  };
-  for (auto& v : *stage.mutable_graph()->mutable_input()) complete(v);
-  for (auto& v : *stage.mutable_graph()->mutable_output()) complete(v);
-  try {
-    onnx::checker::check_model(stage);
-  } catch (std::exception const& e) {
-    return "refused by the ONNX checker: " + cleave::printable(e.what(), 160);
-  }
-  return "accepted by the ONNX checker" +
-         (unshaped == 0 ? ""
-                        : ", but for the shapes of " + plural(unshaped, "boundary value") +
-                              ", which inference does not find");
-}
-
-/// The run of the first engine that can; why others cannot is printed.
-std::optional<cleave::report_run> run(job const& j) {
-  auto const cannot = [&](std::string const& engine, std::string const& why) {
-    j.doing.clear();
-    print("  not by " + engine + ": " + why + "\n");
-  };
-#if __has_include(<opencv2/dnn.hpp>)
-  j.doing("trying OpenCV");
-  auto const obstacle = find_opencv_obstacle(j);
-  if (obstacle.empty()) {
-    j.doing("running " + plural(j.microbatches, "microbatch"));
-    return opencv_run(j)();
-  }
-  cannot("OpenCV", obstacle);
-#else
-  cannot("OpenCV", "it was not there when this tool was built (libopencv-dnn-dev)");
-#endif
-  try {
-    j.doing("running in onnxruntime, which is fetched the first time");
-    return run_in_onnxruntime(j);
-  } catch (cleave::error const& e) {
-    cannot("onnxruntime", e.what());
-    return std::nullopt;
-  }
-}
-
-std::string outcome_of(cleave::report_run const& r) {
-  auto const whole = static_cast<double>(r.whole_ns), pipelined = static_cast<double>(duration(r.timeline));
-  return "  by " + r.engine + "; " + r.machine + "\n  whole model, one after the other   " +
-         cleave::milliseconds_text(whole) + "\n  stages, as a pipeline              " +
-         cleave::milliseconds_text(pipelined) + " (" + cleave::decimal_text(whole / pipelined, 2) +
-         " times as fast" + (whole < pipelined ? "; short stages gain nothing from threads" : "") +
-         ")\n  largest difference                 " + cleave::short_text(*r.largest_difference) + "\n";
 }
 
 }  // namespace

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <onnx/onnx_pb.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <cleave/adapt/onnx/own_process.hpp>
 #include <cleave/analysis/transport.hpp>
 #include <cleave/run/forward.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <opencv2/core/utils/logger.hpp>
@@ -157,32 +154,17 @@ inline std::string opencv_complaint(cv::Exception const& e) {
 /// Why OpenCV does not run a job, or nothing. Tried in a process of its own: not every model that it does not
 /// like ends in an exception.
 inline std::string find_opencv_obstacle(job const& j) {
-  std::array<int, 2> pipe_ends{};
-  if (pipe(pipe_ends.data()) != 0) return "";
-  pid_t const child = fork();
-  if (child == 0) {
-    close(pipe_ends[0]);
-    std::string why;
-    if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(1);
+  auto const attempt = [&]() -> std::string {
     try {
       opencv_run const run(j);
+      return "";
     } catch (cv::Exception const& e) {
-      why = opencv_complaint(e);
+      return opencv_complaint(e);
     } catch (std::exception const& e) {
-      why = e.what();
+      return e.what();
     }
-    [[maybe_unused]] auto const written =
-        write(pipe_ends[1], why.data(), std::min<std::size_t>(why.size(), 1000));
-    _exit(0);
-  }
-  close(pipe_ends[1]);
-  std::string why(1000, '\0');
-  auto const size = read(pipe_ends[0], why.data(), why.size());
-  why.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
-  close(pipe_ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFSIGNALED(status) ? "crashes on it (signal " + std::to_string(WTERMSIG(status)) + ")" : why;
+  };
+  return cleave::in_own_process(attempt, std::chrono::minutes(10)).value_or("crashes or hangs on it");
 }
 
 }  // namespace tool

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cleave/io/json_writer.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cut.hpp"
+#include "model.hpp"
+
+namespace tool {
+
+/// One object:
+///   file                        of the model
+///   stages                      a list of
+///     nodes                     positions in the file
+///     cost, share               estimated seconds, and as a multiple of an even share
+///     load                      cost at the stage's speed and what its transfers cost, in seconds
+///     weight_, in_, out_bytes   null where a size is unknown
+///     inputs, outputs           names of values
+///     file                      with --out only
+///   transfers                   [{value, from, to, bytes}] between stages
+///   bottleneck, bound, gap      the largest load; below bound no cut can be; bottleneck / bound - 1
+///   ties                        [{weight, stages}]: one weight in several stages
+///   passed                      outputs that no stage makes
+///   remarks                     what the text says below the table
+inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> const& files,
+                           std::uint32_t asked) {
+  cleave::json_writer json(cleave::json_writer::layout::indented);
+  auto const& s = c.stages.snapshot();
+  auto const name = [&](auto v) { return m.graph.name_of(s.value[v]); };
+  auto const bytes = [&](char const* key, cleave::byte_sum const& sum) {
+    json.key(key);
+    sum.unknown > 0 ? json.null() : json.value(sum.known);
+  };
+  auto const list = [&](char const* key, auto const& items, auto show) {
+    json.key(key).open_array();
+    for (auto const& item : items) json.value(show(item));
+    json.close_array();
+  };
+  double total = 0;
+  for (auto const& box : c.boxes.stages) total += box.cost;
+
+  json.open_object().member("file", m.path.string()).key("stages").open_array();
+  for (std::size_t i = 0; i < c.stages.size(); ++i) {
+    auto const& box = c.boxes.stages[i];
+    auto const& stage = c.stages.plan().stages[i];
+    json.open_object();
+    list("nodes", stage.nodes, [&](auto n) { return s.node[n]; });
+    json.member("cost", box.cost)
+        .member("share", total > 0 ? box.cost * static_cast<double>(c.stages.size()) / total : 1);
+    json.member("load", c.parts.loads[i]);
+    bytes("weight_bytes", box.state), bytes("in_bytes", box.in), bytes("out_bytes", box.out);
+    list("inputs", stage.inputs, name), list("outputs", stage.outputs, name);
+    if (i < files.size()) json.member("file", files[i].string());
+    json.close_object();
+  }
+  json.close_array().key("transfers").open_array();
+  for (auto const& t : c.stages.plan().transfers) {
+    json.open_object().member("value", name(t.value)).member("from", index(t.from)).member("to", index(t.to));
+    bytes("bytes", {s.bytes[t.value], s.bytes[t.value] == 0});
+    json.close_object();
+  }
+  json.close_array()
+      .member("bottleneck", c.parts.bottleneck)
+      .member("bound", c.parts.bound)
+      .member("gap", c.parts.gap());
+  json.key("ties").open_array();
+  for (auto const& t : ties_of(m, c)) {
+    json.open_object().member("weight", m.graph.name_of(t.storage));
+    list("stages", t.stages, [](auto i) { return index(i); });
+    json.close_object();
+  }
+  json.close_array();
+  list("passed", c.notes.passed, [&](auto v) { return m.graph.name_of(v); });
+  list("remarks", remarks_on(m, c, asked), [](auto const& line) { return line; });
+  return json.close_object().text() + "\n";
+}
+
+}  // namespace tool
