@@ -69,7 +69,7 @@ constexpr std::optional<std::uint64_t> parse_bytes(std::string_view text) {
                             {"GiB", 1_GiB},
                             {"TiB", 1024_GiB},
                             {"PiB", 1024 * 1024_GiB},
-                            {"EiB", 1024 * 1024 * 1024_GiB}};
+                            {"EiB", 1024 * (1024 * 1024_GiB)}};
   std::size_t at = 0;
   auto const digit = [&] { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
 

@@ -86,8 +86,10 @@ inline std::vector<std::size_t> ready_order(need_table const& t) {
     ready.push_back(n);
     std::ranges::push_heap(ready, std::ranges::greater());
   };
-  for (std::size_t n = 0; n < missing.size(); ++n)
-    if ((missing[n] = t.needs[n].size()) == 0) arrive(n);
+  for (std::size_t n = 0; n < missing.size(); ++n) {
+    missing[n] = t.needs[n].size();
+    if (missing[n] == 0) arrive(n);
+  }
   while (!ready.empty()) {
     std::ranges::pop_heap(ready, std::ranges::greater());
     auto const n = ready.back();

@@ -2,6 +2,7 @@
 #pragma once
 #include <charconv>
 #include <concepts>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,7 @@ namespace cleave {
 class json_writer {
  public:
   /// Two blanks a level and a line an item; none is one line in all.
-  enum class layout { compact, indented };
+  enum class layout : std::uint8_t { compact, indented };
   explicit json_writer(layout l = layout::compact) : layout_(l) {}
 
   json_writer& open_object() { return open('{', '}'); }

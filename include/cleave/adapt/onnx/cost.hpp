@@ -136,7 +136,7 @@ class onnx_cost_walk {
 /// them.
 inline onnx_costs onnx_costs_of(onnx_types const& types) {
   onnx_costs costs;
-  onnx_cost_walk(types, costs);
+  onnx_cost_walk const all(types, costs);
   return costs;
 }
 
