@@ -30,6 +30,11 @@ set(doctest_includes "<doctest/")
 set(zlib_debian zlib1g-dev)
 set(zlib_includes "<zlib\\.h>")
 
+if(CMAKE_CXX_FLAGS MATCHES "_GLIBCXX_DEBUG")
+  # Containers pass between a program and ONNX, which was compiled with the other kind.
+  set(CMAKE_DISABLE_FIND_PACKAGE_ONNX ON)
+  set(onnx_debian "not with _GLIBCXX_DEBUG")
+endif()
 set(cleave_FIND_COMPONENTS boost onnx mpi cuda)
 include(${PROJECT_BINARY_DIR}/package/cleaveConfig.cmake)
 foreach(name IN LISTS cleave_FIND_COMPONENTS)
