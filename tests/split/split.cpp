@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "cleave/partition/balance.hpp"
-#include "cleave/split/inline_stages.hpp"
 #include "support/rng.hpp"
 #include "support/toy_ir.hpp"
+#include "support/toy_stages.hpp"
 
 using namespace cleave;
 using strings = std::vector<std::string>;
@@ -34,42 +34,12 @@ std::vector<int> numbers(std::vector<stage_id> const& order) {
   return list;
 }
 
-/// Stages run one after the other in the plan's order, wired by name.
-std::map<std::string, std::string> run_stages(toy::graph const& g, staged_graph<toy::graph> const& stages,
-                                              std::map<std::string, std::string> values) {
-  for (stage_id const i : stages.plan().order) {
-    toy::builder b;
-    emit(stages, i, b);
-    std::map<std::string, std::string> given;
-    for (auto const& v : b.made.inputs) given[v] = values.at(v);
-    auto const made = toy::run(b.made, given);
-    for (auto const& v : b.made.outputs) values[v] = made.at(v);
-  }
-  for (auto const& w : g.state()) values.try_emplace(w, w);
-  return values;
-}
-
-/// A value that nobody makes means itself.
-std::string meaning(std::map<std::string, std::string> const& values, std::string const& v) {
-  auto const known = values.find(v);
-  return known == values.end() ? v : known->second;
-}
-
 /// Copies more than the adapter told of.
 struct greedy : toy::builder {
   strings clone(toy::op const* o, auto lookup) {
     lookup("x");
     return toy::builder::clone(o, lookup);
   }
-};
-
-/// Joins stages into a program again.
-struct joiner {
-  staged_graph<toy::graph> const& stages;
-  toy::builder b{};
-  std::string argument(std::uint32_t v, source from) { return b.argument(stages.snapshot().value[v], from); }
-  auto clone(std::size_t, toy::op const* o, auto lookup) { return b.clone(o, lookup); }
-  void result(std::uint32_t v, std::string const& made) { b.result(stages.snapshot().value[v], made); }
 };
 
 /// A random program: wide and narrow nodes, weights, cheap constants, values read twice, orders without a
@@ -306,24 +276,16 @@ TEST_CASE(
     ++cuts;
     std::map<std::string, std::string> const arguments{{"x", "X"}, {"y", "Y"}};
     auto const whole = toy::run(p, arguments);
-    auto const staged = run_stages(g, *stages, arguments);
-    for (auto const& v : p.outputs) CHECK(meaning(staged, v) == meaning(whole, v));
+    auto const staged = toy::run_stages(*stages, arguments);
+    for (auto const& v : p.outputs) CHECK(toy::meaning(staged, v) == toy::meaning(whole, v));
 
-    std::vector<toy::program> pieces;
-    for (std::uint32_t i = 0; i < cut.parts; ++i) {
-      toy::builder b;
-      emit(*stages, stage_id{i}, b);
-      pieces.push_back(std::move(b.made));
-    }
-    std::vector<toy::graph> graphs(pieces.begin(), pieces.end());
-    joiner join{*stages};
-    inline_stages(stages->snapshot(), stages->plan(), graphs, join);
-    auto const again = toy::run(join.b.made, arguments);
-    CHECK(join.b.made.outputs == p.outputs);
-    for (auto const& v : p.outputs) CHECK(meaning(again, v) == meaning(whole, v));
+    auto const joined = toy::joined_again(*stages);
+    auto const again = toy::run(joined, arguments);
+    CHECK(joined.outputs == p.outputs);
+    for (auto const& v : p.outputs) CHECK(toy::meaning(again, v) == toy::meaning(whole, v));
     strings before, after;
     for (auto const& o : p.ops) before.push_back(o->name);
-    for (auto const& o : join.b.made.ops) after.push_back(o->name);
+    for (auto const& o : joined.ops) after.push_back(o->name);
     std::ranges::sort(before);
     std::ranges::sort(after);
     CHECK(before == after);
@@ -341,7 +303,7 @@ TEST_CASE("inline_stages: a piece that is not what its plan says is an error tha
     toy::program first{{"x"}, {}, {"a"}}, second{inputs, {}, outputs};
     first.add({"f", {"x"}, {"a"}});
     second.add({"g", reads, {"b"}});
-    joiner join{stages};
+    toy::joiner<toy::graph> join{stages};
     try {
       inline_stages(stages.snapshot(), stages.plan(), std::vector{toy::graph(first), toy::graph(second)},
                     join);
