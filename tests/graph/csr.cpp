@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/graph/joined_sets.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -46,22 +45,5 @@ TEST_CASE(
         if (std::ranges::find(t[row], i) != t[row].end()) found.push_back(row);
       CHECK(std::ranges::equal(users[i], found));
     }
-  }
-}
-
-TEST_CASE("joined_sets: the smallest member stands for its set, as relabelling all members has it") {
-  testing::rng random(5);
-  for (int round = 0; round < 200; ++round) {
-    std::size_t const n = 1 + random.below(12);
-    joined_sets<std::uint32_t> sets(n);
-    std::vector<std::size_t> label(n);
-    for (std::size_t i = 0; i < n; ++i) label[i] = i;
-    for (auto joins = random.below(2 * n); joins-- > 0;) {
-      auto const a = random.below(n), b = random.below(n);
-      sets.join(a, b);
-      auto const low = std::min(label[a], label[b]), high = std::max(label[a], label[b]);
-      std::ranges::replace(label, high, low);
-    }
-    for (std::size_t i = 0; i < n; ++i) CHECK(sets[i] == label[i]);
   }
 }

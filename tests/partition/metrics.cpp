@@ -90,20 +90,6 @@ TEST_CASE("metrics: agree with counting by definition on random graphs") {
   }
 }
 
-TEST_CASE("metrics: state is held once a part, also where a replicable node reads it") {
-  dense_builder b;
-  auto const w = b.state(100), unused = b.state(7);
-  auto const transposed = b.node(0, {w}, 100);
-  b.replicable();
-  auto const x = b.node(1, {transposed, w}, 1);
-  b.node(1, {x, transposed}, 1);
-  b.node(1, {x, b.constant(3)});
-  (void)unused;
-  auto const g = b.build();
-  CHECK(cleave::part_memory(g, {{no_part, p0, p0, p1}, 2}) == std::vector<std::size_t>{100, 3});
-  CHECK(cleave::part_memory(g, {{no_part, p0, p1, p1}, 2}) == std::vector<std::size_t>{100, 103});
-}
-
 TEST_CASE("metrics: bytes that overflow are an error that names the node") {
   dense_builder b;
   auto const huge = std::numeric_limits<std::size_t>::max();
@@ -114,8 +100,6 @@ TEST_CASE("metrics: bytes that overflow are an error that names the node") {
   auto const g = b.build();
   CHECK_THROWS_WITH_AS(cleave::part_transfers(g, {{p0, p1, p0}, 2}), doctest::Contains("second (#1)"),
                        cleave::error);
-  std::vector<std::size_t> const each(3, huge);
-  CHECK_THROWS_AS(cleave::part_memory(g, {{p0, p0, p0}, 1}, each), cleave::error);
 }
 
 TEST_CASE("metrics: of nothing are nothing") {
