@@ -95,3 +95,10 @@ TEST_CASE("local_flow: a path of a hundred thousand arcs") {
   for (std::uint32_t i = 1; i < n; ++i) f.arc(i - 1, i, 1 + i);
   CHECK(f.most(0, n - 1, 10 * n) == 2);
 }
+
+TEST_CASE("local_flow: what took the shortest way is sent back to let more through") {
+  network const x{
+      8, {{0, 2, 1}, {2, 3, 1}, {3, 1, 1}, {0, 4, 1}, {4, 5, 1}, {5, 3, 1}, {2, 6, 1}, {6, 7, 1}, {7, 1, 1}}};
+  CHECK(x.flow().most(0, 1, 1000) == 2);
+  CHECK(x.least_cut(0, 1) == 2);
+}
