@@ -62,6 +62,7 @@
 #include "cleave/partition/validity.hpp"
 
 #include "cleave/split/builder.hpp"
+#include "cleave/split/check_plan.hpp"
 #include "cleave/split/emit.hpp"
 #include "cleave/split/inline_stages.hpp"
 #include "cleave/split/make_plan.hpp"
@@ -70,6 +71,7 @@
 #include "cleave/split/outer_builder.hpp"
 #include "cleave/split/part_order.hpp"
 #include "cleave/split/plan.hpp"
+#include "cleave/split/plan_fault.hpp"
 #include "cleave/split/split.hpp"
 #include "cleave/split/split_by_tags.hpp"
 #include "cleave/split/split_module.hpp"
