@@ -92,6 +92,8 @@
 
 #include "cleave/io/dot.hpp"
 #include "cleave/io/escape.hpp"
+#include "cleave/io/json_document.hpp"
+#include "cleave/io/json_value.hpp"
 #include "cleave/io/json_writer.hpp"
 #include "cleave/io/markup_writer.hpp"
 #include "cleave/io/quotient.hpp"
