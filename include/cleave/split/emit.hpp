@@ -31,11 +31,12 @@ class lookup_error : public witness_error<std::size_t> {
 /// Writes one stage of a plan of `s`, the snapshot of `g`, into `b`. Expected O(size of the stage). Nothing
 /// is written into `g`.
 ///
-/// Values are looked up by version: an operand means what its memory holds at that point of the stage.
+/// Values are looked up by version: an operand means what its memory holds at that point of the stage. The
+/// first `opening` nodes, which read nothing, are cloned before the arguments are asked for.
 /// \throws lookup_error where `clone` asks for more than its node is known to read.
 template <dataflow_graph Graph, std::unsigned_integral Index, stage_builder<Graph> Builder>
-void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Index> const& stage,
-                Builder& b) {
+void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Index> const& stage, Builder& b,
+                std::size_t opening = 0) {
   using made = made_t<Builder, Graph>;
   numbering<Index, Index> slots;  // those that the stage has met …
   std::vector<made> holds;        // … and what they hold now
@@ -51,9 +52,7 @@ void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Ind
     return at == none<Index> ? nullptr : &holds[at];
   };
 
-  for (auto const* arguments : {&stage.inputs, &stage.state})
-    for (Index const v : *arguments) hold(s.slot[v], b.argument(s.value[v], s.from[v]));
-  for (Index const n : stage.nodes) {
+  auto const clone = [&](Index n) {
     auto&& results = b.clone(s.node[n], [&](value_t<Graph> const& v) -> made {
       auto const* m = find_held(s.find_slot(v));
       if (!m) throw lookup_error(n, s.label(n));
@@ -65,7 +64,13 @@ void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Ind
       hold(s.find_slot(v), *result);
       ++result;
     }
-  }
+  };
+
+  expects(opening <= stage.nodes.size(), "an opening among the nodes of the stage");
+  for (std::size_t i = 0; i < opening; ++i) clone(stage.nodes[i]);
+  for (auto const* arguments : {&stage.inputs, &stage.state})
+    for (Index const v : *arguments) hold(s.slot[v], b.argument(s.value[v], s.from[v]));
+  for (std::size_t i = opening; i < stage.nodes.size(); ++i) clone(stage.nodes[i]);
   for (Index const v : stage.outputs) {
     auto const* m = find_held(s.slot[v]);
     expects(m != nullptr, "a plan of this snapshot");

@@ -38,7 +38,8 @@ class piece_error : public witness_error<stage_id> {
 /// - `b.clone(piece, n, lookup)`     a node of `pieces[piece]`; returns names for its results, `lookup(v)` is
 ///                                   the name of a value `v` of the piece that `n` reads,
 /// - `b.result(v, made)`             what the whole gives, in the order of `s.outputs`.
-/// A node that several stages replicate is cloned once. Expected O(V + E). Precondition: a piece a stage.
+/// A replicable node that several stages have is cloned once; what enters and leaves a scope stays with each.
+/// Expected O(V + E). Precondition: a piece a stage.
 /// \throws piece_error if a piece is not what the plan says of its stage.
 template <std::unsigned_integral Index, function_graph Piece, class Builder>
 void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std::vector<Piece> const& pieces,
@@ -87,8 +88,9 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
     std::size_t done = 0;
     for (auto n : piece.nodes()) {
       demand(done < stage.nodes.size(), i, "nodes");
-      auto const results = s.results[stage.nodes[done++]];
-      bool const again = !results.empty() && whole[results.front()];  // a replicated node
+      auto const original = stage.nodes[done++];
+      auto const results = s.results[original];
+      bool const again = is_replicable(s, original) && !results.empty() && whole[results.front()];
       if (again) {
         for (std::size_t r = 0; auto v : results_of(piece, n)) {
           demand(r < results.size(), i, "results");

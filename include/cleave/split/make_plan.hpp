@@ -10,23 +10,16 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/dense.hpp"
+#include "cleave/graph/scopes.hpp"
 #include "cleave/partition/partition.hpp"
 #include "cleave/partition/validity.hpp"
 #include "cleave/split/part_order.hpp"
 #include "cleave/split/plan.hpp"
+#include "cleave/split/plan_options.hpp"
+#include "cleave/split/scope_copies.hpp"
+#include "cleave/split/scope_order.hpp"
 
 namespace cleave {
-
-/// In which order a stage lists the values it gives.
-enum class output_order : std::uint8_t {
-  production,  ///< as its nodes make them
-  first_use,   ///< as they are first read outside the stage; those that only the caller reads come last
-};
-
-struct plan_options {
-  order stages = order::program;
-  output_order outputs = output_order::production;
-};
 
 /// Fills a plan step by step; `make_plan` is its one use.
 template <std::unsigned_integral Index>
@@ -36,15 +29,24 @@ class plan_maker {
     plan_.stages.resize(p.parts);
   }
 
-  basic_plan<Index> make(std::vector<stage_id> order, output_order outputs) {
+  basic_plan<Index> make(std::vector<stage_id> order, output_order outputs,
+                         input_order inputs = input_order::first_use) {
+    return make(std::move(order), outputs, inputs, [](auto&, auto const&) {});
+  }
+
+  /// `copy_marks(stages, order)` adds to the nodes of stages.
+  template <class F>
+  basic_plan<Index> make(std::vector<stage_id> order, output_order outputs, input_order inputs,
+                         F copy_marks) {
     plan_.order = std::move(order);
     for (Index const v : s_.outputs) leaves_[v] = 1;
     place_replicable();
     for (std::size_t n = 0; n < s_.nodes(); ++n)
       for (part_id const home : homes(n)) stage(home).nodes.push_back(static_cast<Index>(n));
+    copy_marks(plan_.stages, plan_.order);
     std::vector<std::uint32_t> seen(s_.values(), index(no_part));
     auto followed = s_.companions.rows() > 0 ? seen : std::vector<std::uint32_t>();
-    for (stage_id const to : plan_.order) receive(to, seen, followed);
+    for (stage_id const to : plan_.order) receive(to, inputs, seen, followed);
     outputs == output_order::production ? give_by_production() : give_by_first_use();
     return std::move(plan_);
   }
@@ -88,7 +90,9 @@ class plan_maker {
 
   /// What stage `to` reads and does not make, each value followed by its companions: its inputs, its state,
   /// and who sends them.
-  void receive(stage_id to, std::vector<std::uint32_t>& seen, std::vector<std::uint32_t>& followed) {
+  void receive(stage_id to, input_order order, std::vector<std::uint32_t>& seen,
+               std::vector<std::uint32_t>& followed) {
+    auto const sent = plan_.transfers.size();
     for (Index const n : plan_.stages[index(to)].nodes)
       for (Index const v : s_.operands[n]) {
         take(v, to, seen);
@@ -97,6 +101,12 @@ class plan_maker {
           continue;
         for (Index const c : s_.companions[v]) take(c, to, seen);
       }
+    if (order == input_order::first_use) return;
+    auto& here = plan_.stages[index(to)];  // values are numbered in the order of their definition
+    std::ranges::sort(here.inputs);
+    std::ranges::sort(here.state);
+    std::sort(plan_.transfers.begin() + static_cast<std::ptrdiff_t>(sent), plan_.transfers.end(),
+              [](auto const& a, auto const& b) { return a.value < b.value; });
   }
 
   /// Whether a stage that reads `v` is given it.
@@ -167,7 +177,28 @@ template <std::unsigned_integral Index>
 basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
                             plan_options const& options = {}) {
   check_partition(s, p);
-  return plan_maker<Index>(s, p).make(emission_order(part_graph_of(s, p), options.stages), options.outputs);
+  auto order = emission_order(part_graph_of(s, p), options.stages, options.priority);
+  return plan_maker<Index>(s, p).make(std::move(order), options.outputs, options.inputs);
+}
+
+/// The same for a graph with scopes, where `s` is what `with_scopes` gives: each node runs under its state.
+/// What stages need for that is in their lists of nodes, as copies of nodes that enter, exit or set: where
+/// they are first needed, by kinds and then by program order; exits where the next node is not under them,
+/// the last entered first. A stage that runs last sets what the graph leaves behind.
+/// 	hrows scope_cut_error where a forbidden scope is cut, scope_order_error where no order keeps a state.
+template <std::unsigned_integral Index>
+basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
+                            basic_scopes<Index> const& scopes, plan_options const& options = {}) {
+  if (auto const cut = find_cut_scope(s, p, scopes)) throw scope_cut_error(s, p, scopes, *cut);
+  check_partition(s, p);
+  if (scopes.list.empty()) return make_plan(s, p, options);
+  auto order = scoped_order(s, p, scopes, options);
+  auto const copy_marks = [&](auto& stages, auto const& in_order) {
+    scope_copier<Index> copier(s, scopes, stages);
+    copier.run();
+    if (options.settings == late_settings::refused) copier.leave_behind(in_order);
+  };
+  return plan_maker<Index>(s, p).make(std::move(order), options.outputs, options.inputs, copy_marks);
 }
 
 }  // namespace cleave

@@ -64,6 +64,9 @@ class module_builder {
   /// Makes room for `nodes` in all, inputs and output included.
   void reserve(std::size_t nodes) { piece_.reserve(nodes); }
 
+  /// Lets the copies of `n` be called after their target, whatever the options say.
+  void name_by_target(position n) { by_target_.insert(n); }
+
   position argument(position v, source from) {
     module_node const& given = (*whole_)[v];
     module_node n = copy(v);
@@ -91,7 +94,8 @@ class module_builder {
     if (n.kind == node_kind::call_module)
       n.target = attribute(path, options_.modules == module_paths::flat ? flat(path) : path);
     if (n.kind == node_kind::get_attr) n.target = attribute(path, path);
-    n.name = names_.take(options_.nodes == node_naming::original ? n.name : name_candidate(n.kind, path));
+    bool const keep = options_.nodes == node_naming::original && by_target_.find(v) == none<position>;
+    n.name = names_.take(keep ? n.name : name_candidate(n.kind, path));
     return {add(v, std::move(n))};
   }
 
@@ -153,6 +157,7 @@ class module_builder {
   module_names names_;
   numbering<position, position> copied_;  // nodes of the whole, by where their copy is
   std::vector<position> results_;
+  numbering<position, position> by_target_;
   std::size_t inputs_ = 0;
 };
 

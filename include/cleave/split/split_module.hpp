@@ -9,17 +9,19 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/module_scopes.hpp"
 #include "cleave/graph/numbering.hpp"
+#include "cleave/graph/scoped_snapshot.hpp"
 #include "cleave/graph/snapshot.hpp"
-#include "cleave/partition/assign.hpp"
 #include "cleave/partition/validity.hpp"
+#include "cleave/split/ask_parts.hpp"
 #include "cleave/split/emit.hpp"
 #include "cleave/split/make_plan.hpp"
 #include "cleave/split/module_builder.hpp"
 #include "cleave/split/module_call_graph.hpp"
+#include "cleave/split/module_split_errors.hpp"
 #include "cleave/split/outer_builder.hpp"
 
 namespace cleave {
@@ -28,15 +30,24 @@ namespace cleave {
 /// order, or an error.
 enum class appearance : std::uint8_t { preferred, required };
 
-/// Which attributes belong to a part: none, they are passed to the pieces that read them; or those for which
-/// the callback, which is then asked for them too, has an answer: they are read inside their part like calls.
-enum class attribute_rule : std::uint8_t { passed, assignable };
+/// Where a piece enters the scopes that it begins under: after its placeholders, or, as torch.fx has it,
+/// before them.
+enum class opening_place : std::uint8_t { after_inputs, before_inputs };
+
 struct split_module_options {
   order stages = order::program;
+  std::vector<std::string> priority = {};  ///< labels for `order::priority`, the first comes first
   appearance first = appearance::preferred;
+  input_order inputs = input_order::first_use;
+  output_order outputs = output_order::first_use;
   attribute_place attributes = attribute_place::front;
   attribute_rule attribute_parts = attribute_rule::passed;
   symbol_rule symbols = symbol_rule::closed;
+  std::vector<module_scope> scopes = torch_scopes();
+  late_settings settings = late_settings::refused;
+  opening_place openings = opening_place::after_inputs;
+  asking asked = asking::once;
+  part_numbers numbers = part_numbers::any;
   module_builder_options pieces = {};
   std::string affix = {};  ///< in the name of each piece, before the label of its part
 };
@@ -53,35 +64,6 @@ struct split_module_result {
   module_graph const& graph(module_piece const& piece) const {
     return outer.find_attribute(piece.path)->body.front();
   }
-};
-
-/// A node for which the callback has no answer. The witness: the node.
-class unassigned_node_error : public witness_error<module_graph::position> {
- public:
-  unassigned_node_error(module_graph const& g, module_graph::position n)
-      : witness_error("no part was given for node '" + g[n].name + "' (" + g[n].target + ")", n) {}
-};
-
-/// Parts in order of first appearance would run `consumer` before `producer`. The witness: the two nodes.
-class stage_order_error : public witness_error<std::pair<module_graph::position, module_graph::position>> {
- public:
-  stage_order_error(module_graph const& g, module_graph::position producer, module_graph::position consumer)
-      : witness_error("node '" + g[consumer].name + "' needs '" + g[producer].name +
-                          "', whose part appears later: the parts have no order of first appearance",
-                      {producer, consumer}) {}
-};
-
-/// A value crosses into a piece, and nothing binds a symbol of its shape. The witness: the value and the node
-/// that reads it.
-class unbound_symbol_error : public witness_error<std::pair<module_graph::position, module_graph::position>> {
- public:
-  unbound_symbol_error(module_graph const& g, std::string name, module_graph::position value,
-                       module_graph::position user)
-      : witness_error("symbol '" + name + "' in the shape of '" + g[value].name + "', which '" +
-                          g[user].name + "' reads in another part, is bound by no node",
-                      {value, user}),
-        symbol(std::move(name)) {}
-  std::string symbol;
 };
 
 /// Which pieces need which, each list in the order in which the graph first shows it. Expected O(V + E).
@@ -124,87 +106,144 @@ std::optional<std::pair<module_graph::position, module_graph::position>> find_un
   return std::nullopt;
 }
 
+/// Writes the pieces of a planned cut; `split_module` is its one use.
+template <class Snapshot>
+class piece_writer {
+ public:
+  using position = module_graph::position;
+  using plan = basic_plan<typename Snapshot::index_type>;
+
+  piece_writer(module_graph const& g, module_call_graph const& calls, Snapshot const& s,
+               module_parts const& parts, plan const& cut, split_module_options const& options)
+      : g_(g), calls_(calls), s_(s), parts_(parts), cut_(cut), options_(options), new_path_(g.list().size()) {
+    for (auto const& n : g.list())
+      if (n.kind == node_kind::get_attr) read_.insert(n.target);
+  }
+
+  split_module_result write() {
+    split_module_result result;
+    std::vector<module_graph> graphs;
+    for (std::uint32_t i = 0; i < parts_.p.parts; ++i) {
+      graphs.push_back(write_graph(i));
+      result.pieces.push_back(describe_piece(i, graphs.back()));
+    }
+    for (auto const i : cut_.order) result.order.push_back(index(i));
+    list_relations(s_, parts_.p, result.pieces);
+    result.qualified_names = qualified_names();
+    result.outer = outer_builder(g_, options_.attributes, options_.pieces)
+                       .build(result.pieces, std::move(graphs), result.order);
+    return result;
+  }
+
+ private:
+  /// Whether stage i has a copy of `n`, a mark of another one.
+  bool is_copy(std::uint32_t i, std::size_t n) const { return parts_.p.of[n] != part_id{i}; }
+
+  module_graph write_graph(std::uint32_t i) {
+    auto const& stage = cut_.stages[i];
+    module_builder b(g_, options_.pieces);
+    b.reserve(stage.inputs.size() + stage.state.size() + stage.nodes.size() + 1);
+    for (auto const n : stage.nodes)
+      if (is_copy(i, n)) b.name_by_target(s_.node[n]);
+    std::size_t opening = 0;
+    if (options_.openings == opening_place::before_inputs)
+      while (opening < stage.nodes.size() && is_copy(i, stage.nodes[opening]) &&
+             s_.operands[stage.nodes[opening]].empty())
+        ++opening;
+    emit_stage(calls_, s_, stage, b, opening);
+    return std::move(b).finish();
+  }
+
+  module_piece describe_piece(std::uint32_t i, module_graph const& graph) {
+    auto const& stage = cut_.stages[i];
+    module_piece made;
+    made.label = options_.affix.empty() ? parts_.label[i] : options_.affix + "_" + parts_.label[i];
+    made.path = "submod_" + made.label;
+    while (read_.find(made.path) != none<std::uint32_t>) made.path += "_";
+    for (auto const n : stage.nodes)
+      if (!is_copy(i, n)) made.nodes.push_back(s_.node[n]);
+    for (auto const v : stage.inputs) made.inputs.push_back(s_.value[v]);
+    for (auto const v : stage.outputs) made.outputs.push_back(s_.value[v]);
+    for (auto const v : stage.state) made.own_attributes.push_back(s_.value[v]);
+    for (auto const& n : graph.list())
+      if (n.kind == node_kind::call_module) new_path_[n.from] = made.path + "." + n.target;
+    return made;
+  }
+
+  std::vector<std::pair<std::string, std::string>> qualified_names() const {
+    std::vector<std::pair<std::string, std::string>> names;
+    numbering<std::string_view, std::uint32_t> listed;
+    for (auto const n : g_.nodes())
+      if (!new_path_[n].empty() && listed.insert(new_path_[n]) == names.size())
+        names.emplace_back(new_path_[n], g_[n].target);
+    return names;
+  }
+
+  module_graph const& g_;
+  module_call_graph const& calls_;
+  Snapshot const& s_;
+  module_parts const& parts_;
+  plan const& cut_;
+  split_module_options const& options_;
+  numbering<std::string_view, std::uint32_t> read_;  // paths that the outer graph may read itself
+  std::vector<std::string> new_path_;                // of a called module
+};
+
+/// \throws unbound_symbol_error
+template <class Snapshot>
+void demand_bound_symbols(module_graph const& g, module_call_graph const& calls, Snapshot const& s,
+                          partition const& p) {
+  auto const unbound = find_unbound_value(g, calls, s, p);
+  if (!unbound) return;
+  for (auto const& symbol : g[unbound->first].symbols)
+    if (!calls.binders().find(symbol)) throw unbound_symbol_error(g, symbol, unbound->first, unbound->second);
+}
+
+/// Of each part the place of its label in `labels`; those that are not there share the last.
+inline std::vector<std::uint32_t> priorities(module_parts const& parts,
+                                             std::vector<std::string> const& labels) {
+  std::vector<std::uint32_t> places;
+  for (auto const& label : parts.label)
+    places.push_back(static_cast<std::uint32_t>(std::ranges::find(labels, label) - labels.begin()));
+  return places;
+}
+
 /// Cuts `g` by a callback, as torch.fx's split_module does: calls for which `part_of(node)` answers the same
-/// go into one piece, and the outer graph calls the pieces. `part_of` is asked once for each call, in graph
-/// order; it answers with text, or with an optional text that is empty where it does not know the node.
-/// Inputs and outputs of a piece are in the order of their first use. Nothing is written into `g`. Expected
-/// O(V + E + parts log parts).
+/// go into one piece, and the outer graph calls the pieces. `part_of` answers with text or a whole number, or
+/// with an optional of these that is empty where it does not know the node; it is asked once for each call,
+/// in graph order, unless the options say otherwise. Each call runs under the state that `scopes` describe,
+/// as in `g`, and after the calls that its `after` names. Nothing is written into `g`. Expected O(V + E +
+/// parts log parts).
 ///
 /// \throws unassigned_node_error, missing_target_error, unbound_symbol_error, stage_order_error, and
-/// partition_error where parts need each other in a cycle.
+/// partition_error where parts need each other in a cycle; of scopes mark_operand_error,
+/// unpaired_scope_error, scope_cut_error and scope_order_error, and what the options ask for.
 template <class F>
 split_module_result split_module(module_graph const& g, F part_of, split_module_options const& options = {}) {
-  using position = module_graph::position;
   if (auto const n = find_missing_target(g)) throw missing_target_error(g, *n);
-  label_numbering<std::string> labels;
-  std::vector<part_id> part(g.list().size(), no_part);
-  partition p;
-  for (position n = 0; n < g.list().size(); ++n) {
-    bool const attribute =
-        g[n].kind == node_kind::get_attr && options.attribute_parts == attribute_rule::assignable;
-    if (!attribute && !module_graph::is_call(g[n])) continue;
-    std::optional<std::string> answer = part_of(g[n]);
-    if (!answer && attribute) continue;
-    if (!answer) throw unassigned_node_error(g, n);
-    part[n] = part_id{labels.insert(*std::move(answer))};
-    p.of.push_back(part[n]);
-  }
-  auto const label = std::move(labels).labels();
-  p.parts = static_cast<std::uint32_t>(label.size());
+  auto const marks = module_marks(g, options.scopes);
+  part_asker<F> asker(g, part_of, marks);
+  auto const parts = asker.ask(options.attribute_parts, options.asked);
+  if (options.numbers == part_numbers::ascending) asker.demand_ascending(parts);
 
-  module_call_graph const calls(g, part, options.symbols);
-  auto const s = snapshot_of(calls);
-  if (options.symbols == symbol_rule::closed)
-    if (auto const unbound = find_unbound_value(g, calls, s, p)) {
-      auto const& symbols = g[unbound->first].symbols;
-      auto const symbol =
-          std::ranges::find_if(symbols, [&](auto const& name) { return !calls.binders().find(name); });
-      throw unbound_symbol_error(g, *symbol, unbound->first, unbound->second);
-    }
-  auto const cut = make_plan(s, p, {options.stages, output_order::first_use});
+  module_call_graph const calls(g, parts.of_node, options.symbols);
+  auto s = snapshot_of(calls);
+  auto const scopes = module_scopes_of(s, options.scopes, marks);
+  s = with_scopes(std::move(s), scopes);
+  if (options.symbols == symbol_rule::closed) demand_bound_symbols(g, calls, s, parts.p);
+  auto const cut = make_plan(s, parts.p, scopes,
+                             {options.stages, options.outputs, options.inputs,
+                              priorities(parts, options.priority), options.settings});
   if (options.first == appearance::required)
-    if (auto const edge = find_backward_edge(s, p))
+    if (auto const edge = find_backward_edge(s, parts.p))
       throw stage_order_error(g, s.node[static_cast<std::uint32_t>(edge->producer)],
                               s.node[static_cast<std::uint32_t>(edge->consumer)]);
-
-  numbering<std::string_view, std::uint32_t> read;  // paths that the outer graph may read itself
-  for (auto const& n : g.list())
-    if (n.kind == node_kind::get_attr) read.insert(n.target);
-  split_module_result result;
-  std::vector<module_graph> graphs;
-  std::vector<std::string> new_path(g.list().size());  // of a called module
-  for (std::uint32_t i = 0; i < p.parts; ++i) {
-    auto const& stage = cut.stages[i];
-    module_builder b(g, options.pieces);
-    b.reserve(stage.inputs.size() + stage.state.size() + stage.nodes.size() + 1);
-    emit_stage(calls, s, stage, b);
-    module_piece made;
-    made.label = options.affix.empty() ? label[i] : options.affix + "_" + label[i];
-    made.path = "submod_" + made.label;
-    while (read.find(made.path) != none<std::uint32_t>) made.path += "_";
-    graphs.push_back(std::move(b).finish());
-    for (auto const n : stage.nodes) made.nodes.push_back(s.node[n]);
-    for (auto const v : stage.inputs) made.inputs.push_back(s.value[v]);
-    for (auto const v : stage.outputs) made.outputs.push_back(s.value[v]);
-    for (auto const v : stage.state) made.own_attributes.push_back(s.value[v]);
-    for (auto const& n : graphs.back().list())
-      if (n.kind == node_kind::call_module) new_path[n.from] = made.path + "." + n.target;
-    result.pieces.push_back(std::move(made));
-  }
-  for (auto const i : cut.order) result.order.push_back(index(i));
-  list_relations(s, p, result.pieces);
-  numbering<std::string_view, std::uint32_t> listed;
-  for (auto const n : g.nodes())
-    if (!new_path[n].empty() && listed.insert(new_path[n]) == result.qualified_names.size())
-      result.qualified_names.emplace_back(new_path[n], g[n].target);
-  result.outer = outer_builder(g, options.attributes, options.pieces)
-                     .build(result.pieces, std::move(graphs), result.order);
-  return result;
+  return piece_writer(g, calls, s, parts, cut, options).write();
 }
 
 /// The same with the rules of torch.fx's split_module_simple: pieces run in order of first appearance,
 /// attributes may have parts of their own, and a symbol that is bound late or nowhere is left out. Otherwise
-/// nothing is lost: defaults and modules are kept.
+/// nothing is lost: defaults and modules are kept, and scopes hold.
 template <class F>
 split_module_result split_module_simple(module_graph const& g, F part_of, std::string affix = {}) {
   return split_module(g, std::move(part_of),

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/graph/concepts.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/graph/joined_sets.hpp"
+#include "cleave/graph/snapshot.hpp"
+
+/// State around operations that no value shows: autocast, gradient mode, profiler ranges, device guards,
+/// locks. Nodes enter and leave it, or set it until the next one does.
+namespace cleave {
+
+/// What becomes of a scope when its nodes are cut apart.
+enum class scope_policy : std::uint8_t {
+  replicate,  ///< each stage enters it anew and leaves it again, or sets the state anew
+  forbid,     ///< it must not be cut: its nodes share a part
+  extend,     ///< it stays open from stage to stage; these keep the order that this needs
+};
+
+struct scope_kind {
+  std::string name;
+  scope_policy across = scope_policy::replicate;
+};
+
+enum class scope_action : std::uint8_t { enter, leave, set };
+
+/// What a node does to the state that the nodes after it run under. Kinds are independent of each other, and
+/// within a kind what is entered is independent of what is set.
+template <class Node>
+struct scope_mark {
+  scope_action what = scope_action::enter;
+  std::uint32_t kind = 0;            ///< its number among the kinds
+  std::optional<Node> entered = {};  ///< of one that leaves: whose scope, else the innermost
+};
+
+/// The nodes from `first` to `last`, in program order; `last` is the exit, or the next node that sets the
+/// kind's state, or none where nothing ends it.
+template <std::unsigned_integral Index>
+struct basic_scope {
+  std::uint32_t kind;
+  Index first, last;
+  bool is_set;
+};
+
+/// The scopes of a graph, by node positions.
+template <std::unsigned_integral Index>
+struct basic_scopes {
+  std::vector<scope_kind> kinds;
+  std::vector<basic_scope<Index>> list;  ///< by their first nodes
+  std::vector<Index> at;  ///< of a node: the scope that it enters, exits or sets, or none; empty if none does
+
+  bool is_mark(std::size_t n) const { return !at.empty() && at[n] != none<Index>; }
+  scope_policy policy(basic_scope<Index> const& x) const { return kinds[x.kind].across; }
+  /// Whether stages open `x` themselves.
+  bool is_copied(basic_scope<Index> const& x) const { return policy(x) != scope_policy::extend; }
+};
+
+/// A node that enters a scope which nobody leaves, or leaves what is not open.
+struct unpaired_scope {
+  enum class kind : std::uint8_t { never_left, not_entered, left_twice };
+  kind what;
+  std::size_t node;
+
+  bool operator==(unpaired_scope const&) const = default;
+};
+
+class unpaired_scope_error : public witness_error<unpaired_scope> {
+ public:
+  unpaired_scope_error(unpaired_scope u, std::string const& node, std::string const& scope)
+      : witness_error("scope " + quoted(scope) + ": " +
+                          (u.what == unpaired_scope::kind::never_left
+                               ? "node " + node + " enters it and no node leaves it"
+                           : u.what == unpaired_scope::kind::left_twice
+                               ? "node " + node + " leaves it a second time"
+                               : "node " + node + " leaves it, but no node before has entered it"),
+                      u) {}
+};
+
+/// Pairs entries and exits node by node; `scopes_of` and `find_unpaired_scope` are its two uses.
+template <std::unsigned_integral Index>
+class scope_reader {
+ public:
+  scope_reader(std::size_t nodes, std::vector<scope_kind> kinds) : nodes_(nodes) {
+    open_.resize(kinds.size());
+    set_.assign(kinds.size(), none<Index>);
+    scopes_.kinds = std::move(kinds);
+  }
+
+  void read(std::size_t n, scope_mark<Index> const& mark) {
+    expects(mark.kind < scopes_.kinds.size(), "a mark of one of the kinds");
+    if (scopes_.at.empty()) scopes_.at.assign(nodes_, none<Index>);
+    auto const at = static_cast<Index>(n);
+    if (mark.what == scope_action::leave) return leave(at, mark);
+    auto const scope = static_cast<Index>(scopes_.list.size());
+    bool const sets = mark.what == scope_action::set;
+    if (sets) {
+      if (auto const before = std::exchange(set_[mark.kind], scope); before != none<Index>)
+        scopes_.list[before].last = at;
+    } else {
+      open_[mark.kind].push_back(scope);
+    }
+    scopes_.list.push_back({mark.kind, at, none<Index>, sets});
+    scopes_.at[n] = scope;
+  }
+
+  std::optional<unpaired_scope> const& fault() const { return fault_; }
+  std::uint32_t kind_of_fault() const { return kind_; }
+
+  /// The scopes, or the first fault.
+  basic_scopes<Index> finish() {
+    for (auto const& scope : scopes_.list)
+      if (!scope.is_set && scope.last == none<Index>)
+        report(unpaired_scope::kind::never_left, scope.first, scope.kind);
+    return std::move(scopes_);
+  }
+
+ private:
+  void leave(Index at, scope_mark<Index> const& mark) {
+    using enum unpaired_scope::kind;
+    auto& open = open_[mark.kind];
+    auto scope = open.empty() ? none<Index> : open.back();
+    if (mark.entered) scope = *mark.entered < at ? scopes_.at[*mark.entered] : none<Index>;
+    bool const entered = scope != none<Index> && scopes_.list[scope].kind == mark.kind &&
+                         !scopes_.list[scope].is_set &&
+                         (!mark.entered || scopes_.list[scope].first == *mark.entered);
+    if (!entered) return report(not_entered, at, mark.kind);
+    if (scopes_.list[scope].last != none<Index>) return report(left_twice, at, mark.kind);
+    scopes_.list[scope].last = at;
+    scopes_.at[at] = scope;
+    open.erase(std::find(open.rbegin(), open.rend(), scope).base() - 1);
+  }
+
+  void report(enum unpaired_scope::kind what, std::size_t node, std::uint32_t kind) {
+    if (fault_) return;
+    fault_ = {what, node};
+    kind_ = kind;
+  }
+
+  std::size_t nodes_;
+  basic_scopes<Index> scopes_;
+  std::vector<std::vector<Index>> open_;  // of a kind: scopes
+  std::vector<Index> set_;                // of a kind: the scope of the last setting
+  std::optional<unpaired_scope> fault_;
+  std::uint32_t kind_ = 0;
+};
+
+/// Reads the marks of a graph: `mark(n)` says of position `n` what it does, as an optional
+/// `scope_mark<Index>`.
+template <std::unsigned_integral Index, class F>
+  requires std::invocable<F&, std::size_t>
+scope_reader<Index> read_scopes(basic_dense<Index> const& s, std::vector<scope_kind> kinds, F mark) {
+  scope_reader<Index> reader(s.nodes(), std::move(kinds));
+  for (std::size_t n = 0; n < s.nodes() && !reader.fault(); ++n)
+    if (std::optional<scope_mark<Index>> const m = mark(n)) reader.read(n, *m);
+  return reader;
+}
+
+/// The first node that enters a scope which nobody leaves, or leaves what is not open. O(V).
+template <std::unsigned_integral Index, class F>
+std::optional<unpaired_scope> find_unpaired_scope(basic_dense<Index> const& s, std::vector<scope_kind> kinds,
+                                                  F mark) {
+  auto reader = read_scopes(s, std::move(kinds), std::move(mark));
+  reader.finish();
+  return reader.fault();
+}
+
+/// The scopes of a graph, of any kinds that the user defines: `mark(n)` says of position `n` what it does to
+/// the state, as an optional `scope_mark<Index>`. Scopes may nest and cross. O(V).
+/// \throws unpaired_scope_error
+template <std::unsigned_integral Index, class F>
+basic_scopes<Index> scopes_of(basic_dense<Index> const& s, std::vector<scope_kind> kinds, F mark) {
+  auto const names = kinds;
+  auto reader = read_scopes(s, std::move(kinds), std::move(mark));
+  auto scopes = reader.finish();
+  if (auto const& fault = reader.fault())
+    throw unpaired_scope_error(*fault, s.label(fault->node), names[reader.kind_of_fault()].name);
+  return scopes;
+}
+
+/// The same in the user's handles: `mark(node)` gives an optional `scope_mark` of nodes.
+template <class Graph, std::unsigned_integral Index, class F>
+basic_scopes<Index> scopes_of(snapshot<Graph, Index> const& s, std::vector<scope_kind> kinds, F mark) {
+  auto const by_position = [&](std::size_t n) -> std::optional<scope_mark<Index>> {
+    std::optional<scope_mark<node_t<Graph>>> const m = mark(s.node[static_cast<Index>(n)]);
+    if (!m) return std::nullopt;
+    scope_mark<Index> here{m->what, m->kind};
+    if (m->entered) here.entered = s.node.find(*m->entered);
+    return here;
+  };
+  return scopes_of(static_cast<basic_dense<Index> const&>(s), std::move(kinds), by_position);
+}
+
+}  // namespace cleave

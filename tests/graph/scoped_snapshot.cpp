@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/graph/scoped_snapshot.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/dense_builder.hpp"
+
+using namespace cleave;
+using enum scope_action;
+using mark = scope_mark<std::uint32_t>;
+using numbers = std::vector<std::uint32_t>;
+
+namespace {
+
+/// input; node 0 enters with it; 1 reads the token; 2 leaves; 3 reads the token after the scope.
+dense bracket() {
+  testing::dense_builder b;
+  auto const x = b.input(1);
+  auto const token = b.nodes(1, {x}, {1}).front();
+  b.nodes(1, {token, x}, {1});
+  b.nodes(1, {token}, {1});
+  b.nodes(1, {token}, {1});
+  return b.build();
+}
+
+dense told(dense s, scope_policy policy, std::vector<std::optional<mark>> const& marks) {
+  auto const scopes = scopes_of(s, {{"a", policy}, {"b", policy}}, [&](std::size_t n) { return marks[n]; });
+  return with_scopes(std::move(s), scopes);
+}
+
+numbers operands(dense const& s, std::size_t n) { return {s.operands[n].begin(), s.operands[n].end()}; }
+
+}  // namespace
+
+TEST_CASE("scoped_snapshot: what an entry makes is no operand inside its scope, and one outside") {
+  auto const before = bracket();
+  auto const s = told(before, scope_policy::replicate, {mark{enter}, {}, mark{leave}, {}});
+  CHECK(operands(s, 1) == numbers{before.inputs[0]});
+  CHECK(operands(s, 2).empty());
+  CHECK(operands(s, 3) == operands(before, 3));
+  CHECK(s.users[s.operands[3].front()].size() == 1);
+  CHECK(s.values() == before.values());
+}
+
+TEST_CASE("scoped_snapshot: a scope that extends keeps its operands, and orders what is around its marks") {
+  auto const before = bracket();
+  auto const s = told(before, scope_policy::extend, {{}, mark{enter}, {}, mark{leave}});
+  CHECK(operands(s, 1) == operands(before, 1));
+  auto const after = [&](std::size_t n) { return numbers(s.after[n].begin(), s.after[n].end()); };
+  CHECK(after(0).empty());
+  CHECK(after(1) == numbers{0});
+  CHECK(after(2) == numbers{1});
+  CHECK(after(3) == numbers{1, 2});
+}
+
+TEST_CASE("scoped_snapshot: forbidden scopes that overlap are one group, others another") {
+  testing::dense_builder b;
+  for (int i = 0; i < 10; ++i) b.nodes(1, {}, {1});
+  auto const s =
+      told(b.build(), scope_policy::forbid,
+           {{}, mark{enter}, mark{enter, 1}, mark{leave}, mark{leave, 1}, {}, mark{set}, {}, mark{set}, {}});
+  CHECK(s.group == numbers{0, 1, 1, 1, 1, 5, 6, 6, 8, 8});
+}
+
+TEST_CASE("scoped_snapshot: a mark that would be copied must not read what nodes make") {
+  testing::dense_builder b;
+  auto const x = b.nodes(1, {}, {1}).front();
+  b.nodes(1, {x}, {1});
+  b.nodes(1, {}, {1});
+  auto const s = b.build();
+  std::vector<std::optional<mark>> const marks = {{}, mark{enter}, mark{leave}};
+  CHECK_THROWS_WITH_AS(told(s, scope_policy::replicate, marks),
+                       "scope 'a': node #1 reads what another node makes, so it cannot be copied into other "
+                       "stages; read inputs "
+                       "and constants only, or let the scope be forbid or extend",
+                       scope_operand_error);
+  CHECK(told(s, scope_policy::extend, marks).nodes() == 3);
+  CHECK(told(s, scope_policy::forbid, marks).group == numbers{0, 1, 1});
+}
