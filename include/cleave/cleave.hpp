@@ -104,6 +104,7 @@
 #include "cleave/io/json_value.hpp"
 #include "cleave/io/json_writer.hpp"
 #include "cleave/io/markup_writer.hpp"
+#include "cleave/io/plan_json.hpp"
 #include "cleave/io/quotient.hpp"
 #include "cleave/io/report.hpp"
 #include "cleave/io/report_data.hpp"
