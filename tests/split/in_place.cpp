@@ -171,9 +171,14 @@ TEST_CASE("in place: stages with memory of their own give what the whole gives, 
     auto const g = random_tape(random, round % 3 == 0);
     auto const s = snapshot_of(g);
     auto const cut = random_cut(random, s, k);
+    plan_options options;
+    options.stages =
+        std::vector{order::program, order::fifo, order::upstream, order::priority}[random.below(4)];
+    options.priority = {2, 0, 1};
+    if (random.one_in(2)) options.inputs = input_order::definition;
     plan p;
     try {
-      p = make_plan(s, cut);
+      p = make_plan(s, cut, options);
     } catch (error const&) {
       continue;  // the groups leave no such cut
     }

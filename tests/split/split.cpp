@@ -123,6 +123,33 @@ TEST_CASE("split: the order of stages is a policy") {
   toy::graph const roots(q);
   CHECK(numbers(split(roots, parts({0, 1, 2, 3}), {.stages = order::upstream}).plan().order) ==
         std::vector{2, 1, 0, 3});
+  auto const by_number = [&](std::vector<std::uint32_t> priority) {
+    return numbers(
+        split(roots, parts({0, 1, 2, 3}), {.stages = order::priority, .priority = std::move(priority)})
+            .plan()
+            .order);
+  };
+  CHECK(by_number({5, 3, 5, 0}) == std::vector{1, 0, 2, 3});
+  CHECK(by_number({9, 9, 0}) == std::vector{2, 0, 1, 3});
+  CHECK(by_number({}) == std::vector{0, 1, 2, 3});
+}
+
+TEST_CASE("split: inputs, state and transfers by first use or by definition") {
+  toy::program p{{"x", "y"}, {"w", "u"}, {"d"}};
+  p.add({"a", {"x"}, {"a"}});
+  p.add({"b", {"x"}, {"b"}});
+  p.add({"c", {"b", "u", "y", "a", "w"}, {"c"}});
+  p.add({"d", {"c", "x"}, {"d"}});
+  toy::graph const g(p);
+  auto const used = split(g, parts({0, 0, 1, 1}));
+  CHECK(used[stage_id{1}].inputs == strings{"b", "y", "a", "x"});
+  CHECK(used[stage_id{1}].state == strings{"u", "w"});
+  auto const defined = split(g, parts({0, 0, 1, 1}), {.inputs = input_order::definition});
+  CHECK(defined[stage_id{1}].inputs == strings{"x", "y", "a", "b"});
+  CHECK(defined[stage_id{1}].state == strings{"w", "u"});
+  auto const& sent = defined.plan().transfers;
+  REQUIRE(sent.size() == 2);
+  CHECK(defined.snapshot().value[sent[0].value] == "a");
 }
 
 TEST_CASE("split: an effect that no value shows keeps its order under every policy") {
@@ -265,11 +292,16 @@ TEST_CASE(
     partition cut{std::vector(g.nodes().size(), part_id{0}), static_cast<std::uint32_t>(1 + random.below(4))};
     for (auto& part : cut.of) part = part_id{static_cast<std::uint32_t>(random.below(cut.parts))};
     if (round % 2 == 0) std::ranges::sort(cut.of);
-    auto const policy = std::vector{order::program, order::fifo, order::upstream}[random.below(3)];
-    auto const outputs = random.one_in(2) ? output_order::production : output_order::first_use;
+    plan_options options;
+    options.stages =
+        std::vector{order::program, order::fifo, order::upstream, order::priority}[random.below(4)];
+    for (std::uint32_t i = 0; i < cut.parts; ++i)
+      options.priority.push_back(static_cast<std::uint32_t>(random.below(3)));
+    if (random.one_in(2)) options.outputs = output_order::first_use;
+    if (random.one_in(2)) options.inputs = input_order::definition;
     std::optional<staged_graph<toy::graph>> stages;
     try {
-      stages.emplace(split(g, cut, {policy, outputs}));
+      stages.emplace(split(g, cut, options));
     } catch (error const&) {
       continue;  // parts in a cycle
     }
