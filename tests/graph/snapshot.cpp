@@ -191,6 +191,26 @@ TEST_CASE("snapshot: an index that is too narrow is an error, and with_snapshot 
   CHECK(with_snapshot(chain, [](auto const& s) { return s.nodes() + sizeof(s.producer[0]); }) == 304);
 }
 
+TEST_CASE("with_snapshot: what is too much for a narrow index is done again with a wide one, all else once") {
+  int calls = 0;
+  auto const bytes = with_snapshot(numbers{{{7}}}, [&](auto const& s) {
+    ++calls;
+    if (sizeof(s.producer[0]) < 8) throw index_overflow();
+    return sizeof(s.producer[0]);
+  });
+  CHECK(bytes == 8);
+  CHECK(calls == 2);
+  CHECK(with_snapshot(numbers{{{7}}}, [](auto const& s) { return sizeof(s.producer[0]); }) == 4);
+  auto const fails = [&](auto const&) -> int {
+    ++calls;
+    throw error("its own");
+  };
+  CHECK_THROWS_AS(with_snapshot(numbers{{{7}}}, fails), error);
+  CHECK(calls == 3);
+  CHECK_THROWS_AS(with_snapshot(numbers{{{7}}}, [](auto const&) -> int { throw index_overflow(); }),
+                  index_overflow);
+}
+
 TEST_CASE("snapshot: an empty graph is an empty snapshot") {
   auto const s = snapshot_of(numbers{});
   CHECK(s.nodes() == 0);

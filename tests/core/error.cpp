@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/core/error.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+using namespace cleave;
+
+// What a request cannot meet is told apart from data that is wrong, and both from what is no error of ours.
+static_assert(std::is_base_of_v<error, infeasible_error> &&
+              !std::is_base_of_v<infeasible_error, witness_error<int>>);
+static_assert(std::is_base_of_v<error, witness_error<int>> &&
+              !std::is_base_of_v<witness_error<int>, infeasible_error>);
+static_assert(std::is_base_of_v<std::runtime_error, error>);
+static_assert(std::is_nothrow_copy_constructible_v<error>);  // what is thrown is copied
+
+TEST_CASE("error: a witness is carried beside the message, through a catch of any of its bases") {
+  auto const message = [](auto const& caught, auto act) {
+    try {
+      act();
+    } catch (decltype(caught) e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  auto const act = [] { throw witness_error("row 3 is cut", std::vector{3, 1}); };
+  CHECK(message(error(""), act) == "row 3 is cut");
+  CHECK(message(std::runtime_error(""), act) == "row 3 is cut");
+  try {
+    act();
+  } catch (witness_error<std::vector<int>> const& e) {
+    CHECK(e.witness == std::vector{3, 1});
+    auto const copy = e;
+    CHECK(copy.witness == e.witness);
+    CHECK(std::string(copy.what()) == "row 3 is cut");
+  }
+}
+
+TEST_CASE("error: the witness is moved in, so what cannot be copied may be one until it is thrown") {
+  witness_error const e("held", std::make_unique<int>(7));
+  CHECK(*e.witness == 7);
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/graph/adapter_fault.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/graph/order.hpp"
+#include "cleave/graph/snapshot.hpp"
+#include "support/random_program.hpp"
+#include "support/rng.hpp"
+#include "support/toy_ir.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// A program whose nodes are listed as somebody says.
+struct listed : toy::graph {
+  std::vector<toy::op const*> order;
+  explicit listed(toy::program const& p) : toy::graph(p) {
+    for (auto const& o : p.ops) order.push_back(o.get());
+  }
+  std::vector<toy::op const*> const& nodes() const { return order; }
+};
+
+/// Whether a promise is broken, by comparing each with each.
+bool is_broken(toy::program const& p, listed const& g) {
+  auto arguments = p.inputs;
+  arguments.insert(arguments.end(), p.weights.begin(), p.weights.end());
+  auto const repeats = [](auto list) {
+    std::ranges::sort(list);
+    return std::ranges::adjacent_find(list) != list.end();
+  };
+  auto made = arguments;
+  for (auto const* o : g.order) made.insert(made.end(), o->out.begin(), o->out.end());
+  bool broken = repeats(g.order) || repeats(made);
+  for (std::size_t i = 0; i < g.order.size(); ++i) {
+    for (std::size_t j = 0; j <= i; ++j)
+      for (auto const& v : g.order[j]->in) broken |= std::ranges::count(g.order[i]->out, v) != 0;
+    for (auto const* m : g.order[i]->follows)
+      broken |= static_cast<std::size_t>(std::ranges::find(g.order, m) - g.order.begin()) >= i;
+  }
+  return broken;
+}
+
+/// One change that may or may not break a promise.
+void change(testing::rng& r, toy::program& p, listed& g) {
+  auto const any = [&] { return r.below(p.ops.size()); };
+  auto& o = *p.ops[any()];
+  auto const& other = *p.ops[any()];
+  auto const at = [&] { return g.order.begin() + static_cast<std::ptrdiff_t>(r.below(g.order.size())); };
+  switch (r.below(8)) {
+    case 0:
+      std::iter_swap(at(), at());
+      break;
+    case 1:
+      *at() = *at();
+      break;
+    case 2:
+      o.out.push_back(other.out.front());
+      break;
+    case 3:
+      o.out.push_back(r.one_in(2) ? "x" : "w");
+      break;
+    case 4:
+      o.in.push_back(other.out.front());
+      break;
+    case 5:
+      o.follows.push_back(r.one_in(5) ? nullptr : &other);
+      break;
+    case 6:
+      p.inputs.push_back(r.one_in(2) ? "z" : "w");
+      break;
+    default:
+      p.weights.push_back(r.one_in(2) ? "x" : "w");
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "adapter_fault: found exactly where comparing each with each finds one, and snapshot_of throws the "
+    "same") {
+  testing::rng r(1);
+  std::set<broken_promise> kinds;
+  int sound = 0, cycles = 0;
+  for (int i = 0; i < 2000; ++i) {
+    auto p = testing::random_program(r, 1 + r.below(7));
+    listed g(p);
+    for (auto changes = r.below(4); changes-- > 0;) change(r, p, g);
+    auto const fault = find_adapter_fault(g);
+    REQUIRE(fault.has_value() == is_broken(p, g));
+    sound += !fault;
+    if (!fault) {
+      snapshot_of(g);
+      continue;
+    }
+    kinds.insert(fault->what);
+    try {
+      snapshot_of(g);
+      FAIL("no error");
+    } catch (adapter_error const& e) {
+      REQUIRE(e.witness == *fault);
+    } catch (cycle_error<toy::op const*> const&) {  // then no order could mend it
+      ++cycles;
+      REQUIRE(
+          (fault->what == broken_promise::after_its_user || fault->what == broken_promise::follows_a_later));
+    }
+  }
+  CHECK(kinds.size() == 7);
+  CHECK(sound > 400);
+  CHECK(cycles > 50);
+}
+
+TEST_CASE("adapter_fault: each promise has a sentence of its own, which ends the message") {
+  std::set<std::string> sentences;
+  for (int what = 0; what <= static_cast<int>(broken_promise::not_a_size); ++what) {
+    std::string const sentence = describe(broken_promise(what));
+    CHECK(sentence.size() > 10);
+    CHECK(sentences.insert(sentence).second);
+    adapter_error const e({broken_promise(what), 3}, "node conv1 (#3)");
+    CHECK(std::string(e.what()) == "adapter: node conv1 (#3) " + sentence);
+  }
+}
+
+TEST_CASE("adapter_fault: a size is a number that std::size_t can hold") {
+  CHECK(is_size(std::numeric_limits<std::size_t>::max()));
+  CHECK(is_size(0));
+  CHECK(!is_size(-1));
+  CHECK(!is_size(std::numeric_limits<long>::min()));
+  CHECK(is_size(-0.0));
+  CHECK(is_size(18446744073709549568.0));  // the last one below 2^64
+  CHECK(!is_size(18446744073709551616.0));
+  CHECK(!is_size(18446744073709551616.0f));
+  CHECK(!is_size(std::numeric_limits<float>::quiet_NaN()));
+  CHECK(!is_size(-std::numeric_limits<double>::infinity()));
+}
+
+TEST_CASE(
+    "adapter_fault: what a body captures is used by the node that holds it, and its size is asked for") {
+  struct holder {
+    std::vector<int> captured{100};
+    long size = 8;
+    static std::vector<int> nodes() { return {0, 1}; }
+    static std::vector<int> operands(int) { return {}; }
+    static std::vector<int> results(int n) { return {100 + n}; }
+    static std::vector<int> regions(int n) { return n == 0 ? std::vector{7} : std::vector<int>(); }
+    static std::vector<int> nodes(int) { return {}; }
+    static std::vector<int> arguments(int) { return {}; }
+    std::vector<int> yields(int) const { return captured; }
+    long bytes(int v) const { return v == 5 ? size : 8; }
+  };
+  static_assert(nested_graph<holder> && sized_graph<holder>);
+  CHECK(find_adapter_fault(holder{{100}}) == adapter_fault{broken_promise::after_its_user, 0});
+  CHECK(find_adapter_fault(holder{{101}}) == adapter_fault{broken_promise::after_its_user, 1});
+  CHECK(!find_adapter_fault(holder{{5}}));
+  CHECK(find_adapter_fault(holder{{5}, -1}) == adapter_fault{broken_promise::not_a_size, 0});
+}
