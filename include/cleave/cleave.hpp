@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// The host library, in the order of the data flow. Boost, ONNX, MPI and CUDA have headers of their own.
+/// The host library, in the order of the data flow. Boost, ONNX, MPI and CUDA have headers of their
+/// own; so have JSON graphs and plans: io/graph_json.hpp, io/plan_json.hpp.
 
 #include "cleave/core/bytes.hpp"
 #include "cleave/core/error.hpp"
@@ -99,16 +100,10 @@
 #include "cleave/run/ports.hpp"
 #include "cleave/run/timeline.hpp"
 
-#include "cleave/io/argument_json.hpp"
 #include "cleave/io/dot.hpp"
 #include "cleave/io/escape.hpp"
-#include "cleave/io/graph_json.hpp"
-#include "cleave/io/graph_json_reader.hpp"
-#include "cleave/io/json_document.hpp"
-#include "cleave/io/json_value.hpp"
 #include "cleave/io/json_writer.hpp"
 #include "cleave/io/markup_writer.hpp"
-#include "cleave/io/plan_json.hpp"
 #include "cleave/io/quotient.hpp"
 #include "cleave/io/report.hpp"
 #include "cleave/io/report_data.hpp"
