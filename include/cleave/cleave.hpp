@@ -4,6 +4,7 @@
 /// The host library, in the order of the data flow. Boost, ONNX, MPI and CUDA have headers of their
 /// own; so have JSON graphs and plans: io/graph_json.hpp, io/plan_json.hpp.
 
+#include "cleave/core/bucket_load.hpp"
 #include "cleave/core/bytes.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
@@ -41,6 +42,7 @@
 #include "cleave/partition/assign.hpp"
 #include "cleave/partition/balance.hpp"
 #include "cleave/partition/balance_options.hpp"
+#include "cleave/partition/buckets.hpp"
 #include "cleave/partition/components.hpp"
 #include "cleave/partition/fixed_point.hpp"
 #include "cleave/partition/label_runs.hpp"
@@ -49,8 +51,12 @@
 #include "cleave/partition/lower_bound.hpp"
 #include "cleave/partition/metrics.hpp"
 #include "cleave/partition/mirrored.hpp"
+#include "cleave/partition/model_parameters.hpp"
+#include "cleave/partition/module_buckets.hpp"
 #include "cleave/partition/moved_rows.hpp"
 #include "cleave/partition/needs.hpp"
+#include "cleave/partition/optimal_buckets.hpp"
+#include "cleave/partition/parameter_counting.hpp"
 #include "cleave/partition/part_cycles.hpp"
 #include "cleave/partition/part_graph.hpp"
 #include "cleave/partition/part_memory.hpp"
@@ -86,6 +92,7 @@
 #include "cleave/split/split_by_tags.hpp"
 #include "cleave/split/split_module.hpp"
 
+#include "cleave/analysis/bucket_times.hpp"
 #include "cleave/analysis/transport.hpp"
 
 #include "cleave/run/bounded_queue.hpp"
@@ -100,6 +107,7 @@
 #include "cleave/run/ports.hpp"
 #include "cleave/run/timeline.hpp"
 
+#include "cleave/io/bucket_table.hpp"
 #include "cleave/io/dot.hpp"
 #include "cleave/io/escape.hpp"
 #include "cleave/io/json_writer.hpp"
