@@ -99,6 +99,10 @@ std::vector<std::string> faults(std::string const& file, std::string const& text
   return found;
 }
 
+/// Readers of files, which not everybody has: headers of their own, for the budget's sake.
+std::set<std::string> const opt_in = {"io/argument_json.hpp", "io/graph_json.hpp", "io/graph_json_reader.hpp",
+                                      "io/json_document.hpp", "io/json_value.hpp", "io/plan_json.hpp"};
+
 }  // namespace
 
 TEST_CASE("layers: every include points down the table") {
@@ -130,8 +134,9 @@ TEST_CASE("layers: an include that points up, an outside library and a banned he
 TEST_CASE("layers: cleave.hpp includes every header of the host library, and only those") {
   std::vector<std::string> expected, found;
   for (auto const& file : project::headers())
-    if (host_layers.contains(file.substr(15, file.find('/', 15) - 15)) ||
-        file.starts_with("include/cleave/io/"))
+    if ((host_layers.contains(file.substr(15, file.find('/', 15) - 15)) ||
+         file.starts_with("include/cleave/io/")) &&
+        !opt_in.contains(file.substr(15)))
       expected.push_back("#include \"" + file.substr(8) + "\"");
   for (auto const& line : project::lines_of(project::text_of(project::root / "include/cleave/cleave.hpp")))
     if (line.starts_with("#include")) found.push_back(line);
