@@ -185,7 +185,7 @@ basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
 /// What stages need for that is in their lists of nodes, as copies of nodes that enter, exit or set: where
 /// they are first needed, by kinds and then by program order; exits where the next node is not under them,
 /// the last entered first. A stage that runs last sets what the graph leaves behind.
-/// 	hrows scope_cut_error where a forbidden scope is cut, scope_order_error where no order keeps a state.
+/// \throws scope_cut_error where a forbidden scope is cut, scope_order_error where no order keeps a state.
 template <std::unsigned_integral Index>
 basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
                             basic_scopes<Index> const& scopes, plan_options const& options = {}) {
