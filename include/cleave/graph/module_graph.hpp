@@ -91,7 +91,8 @@ class module_graph {
   void reserve(std::size_t nodes) { list_.reserve(nodes); }
 
   /// Appends a node as it is; the positions that its arguments name must be there. O(size of the node).
-  position add(module_node n) {
+  position add(module_node const& n) { return add(module_node(n)); }
+  position add(module_node&& n) {
     auto const at = static_cast<position>(list_.size());
     auto const known = [&](position operand) { expects(operand < at, "an operand that is in the graph"); };
     auto const check = [&](module_argument const& a) {
@@ -137,6 +138,7 @@ class module_graph {
   /// What `n` reads: positional before keyword arguments, depth first, repeats included.
   std::vector<position> operands(position n) const {
     std::vector<position> read;
+    read.reserve(list_[n].args.size() + list_[n].kwargs.size());
     auto const add_one = [&](position m) { read.push_back(m); };
     for (auto const& a : list_[n].args) each_node(a, add_one);
     for (auto const& k : list_[n].kwargs) each_node(k.value, add_one);

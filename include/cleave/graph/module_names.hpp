@@ -70,23 +70,52 @@ inline std::string name_candidate(node_kind kind, std::string_view target) {
 /// The names of one graph. Expected O(size) a name.
 class module_names {
  public:
+  /// Makes room for `names` in all.
+  void reserve(std::size_t names) { used_.reserve(names); }
+
+  /// A name after what a node calls; the same target again costs no more than its number.
+  std::string take(node_kind kind, std::string_view target) {
+    auto& known = kind == node_kind::call_function ? functions_ : texts_;
+    if (auto const at = known.targets.find(target); at != none<std::uint32_t>) return next_of(known.stem[at]);
+    std::string name = take(name_candidate(kind, target));
+    auto const& kept = known.texts.emplace_back(target.begin(), target.end());
+    known.targets.insert({kept.data(), kept.size()});
+    known.stem.push_back(last_stem_);
+    return name;
+  }
+
   /// `candidate` as an identifier that no node of the graph has yet: with `_<number>` after its stem where it
   /// is taken or reserved.
   std::string take(std::string_view candidate) {
     std::string name = identifier(candidate);
     auto const [stem_size, number] = suffix(name);
-    bool const reserved = reserved_in_python(name);
-    bool taken = reserved || !insert(name);
-    if (!taken && stem_size == name.size()) return name;
-    std::string const stem = name.substr(0, stem_size);
-    auto const at = stems_.insert(stem);
-    if (at == counter_.size()) counter_.push_back(0);
-    if (!taken) counter_[at] = number;
-    for (; taken; taken = !insert(name)) name = stem + "_" + std::to_string(++counter_[at]);
+    bool const taken = reserved_in_python(name) || !insert(name);
+    last_stem_ = stems_.insert(name.substr(0, stem_size));
+    if (last_stem_ == counter_.size()) counter_.push_back(0);
+    if (taken) return next_of(last_stem_);
+    if (stem_size < name.size()) counter_[last_stem_] = number;
     return name;
   }
 
  private:
+  /// Targets that have been asked for, and their stems. The texts stay where they are.
+  struct known_targets {
+    numbering<std::string_view, std::uint32_t> targets;
+    std::vector<std::vector<char>> texts;
+    std::vector<std::uint32_t> stem;
+  };
+
+  /// The next free name after a stem whose own name is taken.
+  std::string next_of(std::uint32_t stem) {
+    std::string name;
+    do {
+      name = stems_[stem];
+      name += '_';
+      name += std::to_string(++counter_[stem]);
+    } while (!insert(name));
+    return name;
+  }
+
   /// Whether `name` is new.
   bool insert(std::string const& name) {
     auto const before = used_.size();
@@ -117,6 +146,8 @@ class module_names {
   }
 
   numbering<std::string, std::uint32_t> used_, stems_;
+  std::uint32_t last_stem_ = 0;
+  known_targets functions_, texts_;
   std::vector<std::uint64_t> counter_;  // of a stem: the last number that was tried
 };
 

@@ -34,9 +34,14 @@ struct module_scope {
 
 /// Autocast and gradient mode, as torch.fx has them in graphs.
 inline std::vector<module_scope> torch_scopes() {
-  using enum mark_operands;
-  return {{{"autocast"}, "_enter_autocast", "_exit_autocast", {}, as_torch},
-          {{"gradient mode"}, {}, {}, "_set_grad_enabled", as_torch}};
+  std::vector<module_scope> scopes(2);
+  scopes[0].kind.name = "autocast";
+  scopes[0].enter = "_enter_autocast";
+  scopes[0].leave = "_exit_autocast";
+  scopes[1].kind.name = "gradient mode";
+  scopes[1].set = "_set_grad_enabled";
+  for (auto& scope : scopes) scope.operands = mark_operands::as_torch;
+  return scopes;
 }
 
 /// A call that enters, exits or sets a scope in a form in which it cannot be copied. The witness: the node.

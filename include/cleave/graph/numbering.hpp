@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -19,6 +20,13 @@ class numbering {
   Handle const& operator[](Index i) const { return handles_[i]; }
   std::vector<Handle> const& handles() const { return handles_; }
 
+  /// Makes room for `handles` in all.
+  void reserve(std::size_t handles) {
+    handles_.reserve(handles);
+    expected_ = handles;
+    if (!integral && table_.size() < 2 * handles) rebuild_table(handles);
+  }
+
   /// The number of `h`, or none.
   Index find(Handle const& h) const {
     if constexpr (integral) {
@@ -30,6 +38,7 @@ class numbering {
 
   /// The number of `h`, which is the next free one if `h` is new.
   Index insert(Handle const& h) {
+    if constexpr (!integral) return insert_into_table(h);
     if (Index const known = find(h); known != none<Index>) return known;
     Index const next = narrow<Index>(handles_.size());
     handles_.push_back(h);
@@ -47,7 +56,7 @@ class numbering {
   bool fits_array(Handle const& h) {
     if constexpr (integral) {
       auto const at = static_cast<std::uint64_t>(h);
-      if (at >= 16 * (handles_.size() + 64)) return false;
+      if (at >= 16 * (std::max(handles_.size(), expected_) + 64)) return false;
       if (at >= array_.size()) array_.resize(std::bit_ceil(static_cast<std::size_t>(at) + 1), none<Index>);
       return true;
     }
@@ -62,20 +71,34 @@ class numbering {
     return at;
   }
 
+  Index insert_into_table(Handle const& h) {
+    if (table_.size() < 2 * (handles_.size() + 1)) rebuild_table(2 * (handles_.size() + 1));
+    std::size_t const at = place(h);
+    if (table_[at] != none<Index>) return table_[at];
+    Index const next = narrow<Index>(handles_.size());
+    handles_.push_back(h);
+    in_table_.push_back(next);
+    return table_[at] = next;
+  }
+
   void remember_in_table(Handle const& h, Index number) {
     in_table_.push_back(number);
-    if (table_.size() < 2 * in_table_.size()) {
-      table_.assign(std::bit_ceil(4 * in_table_.size()), none<Index>);
-      for (Index const i : in_table_) table_[place(handles_[i])] = i;
-    } else {
+    if (table_.size() < 2 * in_table_.size())
+      rebuild_table(2 * in_table_.size());
+    else
       table_[place(h)] = number;
-    }
+  }
+
+  void rebuild_table(std::size_t handles) {
+    table_.assign(std::bit_ceil(std::max<std::size_t>(2 * handles, 4)), none<Index>);
+    for (Index const i : in_table_) table_[place(handles_[i])] = i;
   }
 
   std::vector<Handle> handles_;
   std::vector<Index> array_;     // by the handle's own value
   std::vector<Index> table_;     // a power of two of places
   std::vector<Index> in_table_;  // what the table holds
+  std::size_t expected_ = 0;
 };
 
 }  // namespace cleave

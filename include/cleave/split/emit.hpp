@@ -40,6 +40,8 @@ void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Ind
   using made = made_t<Builder, Graph>;
   numbering<Index, Index> slots;  // those that the stage has met …
   std::vector<made> holds;        // … and what they hold now
+  slots.reserve(stage.inputs.size() + stage.state.size() + stage.nodes.size());
+  holds.reserve(stage.inputs.size() + stage.state.size() + stage.nodes.size());
   auto const hold = [&](Index slot, made m) {
     Index const at = slots.insert(slot);
     if (at == holds.size())

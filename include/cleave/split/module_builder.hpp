@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "cleave/core/error.hpp"
@@ -62,7 +64,11 @@ class module_builder {
       : whole_(&whole), options_(options) {}
 
   /// Makes room for `nodes` in all, inputs and output included.
-  void reserve(std::size_t nodes) { piece_.reserve(nodes); }
+  void reserve(std::size_t nodes) {
+    piece_.reserve(nodes);
+    names_.reserve(nodes);
+    copied_.reserve(nodes);
+  }
 
   /// Lets the copies of `n` be called after their target, whatever the options say.
   void name_by_target(position n) { by_target_.insert(n); }
@@ -73,29 +79,29 @@ class module_builder {
     n.args.clear();
     n.kwargs.clear();
     n.default_value.reset();
-    if (from == source::state) {
-      n.kind = node_kind::get_attr;
-      n.target = attribute(given.target, given.target);
-      n.name = names_.take(name_candidate(n.kind, n.target));
-    } else {
-      n.kind = node_kind::placeholder;
-      n.target = options_.inputs == input_naming::original ? given.name : "arg_" + std::to_string(inputs_++);
-      n.name = names_.take(name_candidate(n.kind, n.target));
-    }
+    n.kind = from == source::state ? node_kind::get_attr : node_kind::placeholder;
+    n.target = from == source::state                       ? attribute(given.target, given.target)
+               : options_.inputs == input_naming::original ? given.name
+                                                           : "arg_" + std::to_string(inputs_++);
+    n.name = names_.take(name_candidate(n.kind, n.target));
     return add(v, std::move(n));
   }
 
   template <class Lookup>
-  std::vector<position> clone(position v, Lookup lookup) {
+  std::array<position, 1> clone(position v, Lookup lookup) {
     module_node n = copy(v);
-    for (auto& a : n.args) a = with_nodes(std::move(a), lookup);
-    for (auto& k : n.kwargs) k.value = with_nodes(std::move(k.value), lookup);
-    std::string const path = n.target;
+    auto const rename = [&](module_argument& a) {
+      for (auto& t : a)
+        if (auto* ref = std::get_if<node_ref>(&t)) ref->node = lookup(ref->node);
+    };
+    for (auto& a : n.args) rename(a);
+    for (auto& k : n.kwargs) rename(k.value);
+    std::string const& path = (*whole_)[v].target;
     if (n.kind == node_kind::call_module)
       n.target = attribute(path, options_.modules == module_paths::flat ? flat(path) : path);
     if (n.kind == node_kind::get_attr) n.target = attribute(path, path);
     bool const keep = options_.nodes == node_naming::original && by_target_.find(v) == none<position>;
-    n.name = names_.take(keep ? n.name : name_candidate(n.kind, path));
+    n.name = keep ? names_.take(n.name) : names_.take(n.kind, path);
     return {add(v, std::move(n))};
   }
 
@@ -114,18 +120,20 @@ class module_builder {
   }
 
  private:
-  module_node copy(position v) const {
+  module_node copy(position v) {
     module_node n = (*whole_)[v];
     n.from = v;
+    if (n.after.empty()) return n;
+    for (auto next = positions_.size(); next < copied_.size(); ++next) positions_.insert(copied_[next]);
     std::vector<position> follows;  // what is in another piece is its order's business
     for (auto const m : n.after)
-      if (auto const here = copied_.find(m); here != none<position>) follows.push_back(here);
+      if (auto const here = positions_.find(m); here != none<position>) follows.push_back(here);
     n.after = std::move(follows);
     return n;
   }
 
-  position add(position v, module_node n) {
-    copied_.insert(v);  // each once, so that its number is the position in the piece
+  position add(position v, module_node&& n) {
+    copied_.push_back(v);
     return piece_.add(std::move(n));
   }
 
@@ -138,14 +146,15 @@ class module_builder {
   /// Registers what the original calls `path` under `wanted`, or beside it where that names something else.
   std::string attribute(std::string const& path, std::string const& wanted) {
     auto const* registered = whole_->find_attribute(path);
-    module_attribute a = registered ? *registered : module_attribute{};
-    if (a.original.empty()) a.original = path;
+    auto const& original = registered && !registered->original.empty() ? registered->original : path;
     std::string at = wanted;
     for (std::size_t i = 1;; at = wanted + "_" + std::to_string(i++)) {
       auto const* there = piece_.find_attribute(at);
-      if (there && there->original == a.original) return at;
+      if (there && there->original == original) return at;
       if (!there) break;
     }
+    module_attribute a = registered ? *registered : module_attribute{};
+    a.original = original;
     a.path = at;
     piece_.add_attribute(std::move(a));
     return at;
@@ -155,7 +164,8 @@ class module_builder {
   module_builder_options options_;
   module_graph piece_;
   module_names names_;
-  numbering<position, position> copied_;  // nodes of the whole, by where their copy is
+  std::vector<position> copied_;             // nodes of the whole, in step with those of the piece …
+  numbering<position, position> positions_;  // … and where they are, as far as anybody asked
   std::vector<position> results_;
   numbering<position, position> by_target_;
   std::size_t inputs_ = 0;

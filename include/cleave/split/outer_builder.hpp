@@ -50,9 +50,11 @@ class outer_builder {
       if (g_[n].kind == node_kind::placeholder || (front && g_[n].kind == node_kind::get_attr && !inside[n]))
         copy(n);
     if (returned) copy_returned(pieces);
-    for (auto const i : order) call(pieces[i]);
+    calls_.assign(pieces.size(), none<position>);
+    for (auto const i : order) calls_[i] = call(pieces[i]);
     if (auto const output = g_.output()) give(*output);
     register_attributes(pieces, graphs);
+    outer_.metadata = g_.metadata;
     return std::move(outer_);
   }
 
@@ -88,24 +90,36 @@ class outer_builder {
     }
   }
 
-  void call(module_piece const& piece) {
+  position call(module_piece const& piece) {
     module_node n;
     n.kind = node_kind::call_module;
     n.target = piece.path;
     for (auto const v : piece.inputs) n.args.push_back(node_argument(made(v)));
+    for (auto const i : piece.dependencies)
+      if (calls_[i] != none<position>) n.after.push_back(calls_[i]);
     n.name = names_.take(name_candidate(n.kind, n.target));
+    bool const bare = piece.outputs.size() == 1 && options_.results == result_form::bare_if_single;
+    if (bare) tell(n, piece.outputs.front());
     position const result = outer_.add(std::move(n));
-    if (piece.outputs.size() == 1 && options_.results == result_form::bare_if_single) {
-      at_[piece.outputs.front()] = result;
-      return;
-    }
-    for (std::size_t i = 0; i < piece.outputs.size(); ++i) {
+    if (bare) at_[piece.outputs.front()] = result;
+    for (std::size_t i = 0; i < piece.outputs.size() && !bare; ++i) {
       module_node item;
       item.target = "getitem";
       item.args = {node_argument(result), {static_cast<std::int64_t>(i)}};
       item.name = names_.take(item.target);
+      tell(item, piece.outputs[i]);
       at_[piece.outputs[i]] = outer_.add(std::move(item));
     }
+    return result;
+  }
+
+  /// What is known of `v` is known of what `n` gives.
+  void tell(module_node& n, position v) const {
+    n.shape = g_[v].shape;
+    n.expression = g_[v].expression;
+    n.binds = g_[v].binds;
+    n.symbols = g_[v].symbols;
+    n.metadata = g_[v].metadata;
   }
 
   void give(position output) {
@@ -147,6 +161,7 @@ class outer_builder {
   module_builder_options options_;
   module_graph outer_;
   module_names names_;
+  std::vector<position> calls_;              // of a piece
   std::vector<std::optional<position>> at_;  // of a node of the original: where the outer graph has its value
 };
 

@@ -115,7 +115,7 @@ class piece_writer {
 
   piece_writer(module_graph const& g, module_call_graph const& calls, Snapshot const& s,
                module_parts const& parts, plan const& cut, split_module_options const& options)
-      : g_(g), calls_(calls), s_(s), parts_(parts), cut_(cut), options_(options), new_path_(g.list().size()) {
+      : g_(g), calls_(calls), s_(s), parts_(parts), cut_(cut), options_(options) {
     for (auto const& n : g.list())
       if (n.kind == node_kind::get_attr) read_.insert(n.target);
   }
@@ -166,16 +166,16 @@ class piece_writer {
     for (auto const v : stage.outputs) made.outputs.push_back(s_.value[v]);
     for (auto const v : stage.state) made.own_attributes.push_back(s_.value[v]);
     for (auto const& n : graph.list())
-      if (n.kind == node_kind::call_module) new_path_[n.from] = made.path + "." + n.target;
+      if (n.kind == node_kind::call_module) called_.emplace_back(n.from, made.path + "." + n.target);
     return made;
   }
 
-  std::vector<std::pair<std::string, std::string>> qualified_names() const {
+  std::vector<std::pair<std::string, std::string>> qualified_names() {
+    std::ranges::sort(called_);
     std::vector<std::pair<std::string, std::string>> names;
     numbering<std::string_view, std::uint32_t> listed;
-    for (auto const n : g_.nodes())
-      if (!new_path_[n].empty() && listed.insert(new_path_[n]) == names.size())
-        names.emplace_back(new_path_[n], g_[n].target);
+    for (auto const& [n, path] : called_)
+      if (listed.insert(path) == names.size()) names.emplace_back(path, g_[n].target);
     return names;
   }
 
@@ -185,8 +185,8 @@ class piece_writer {
   module_parts const& parts_;
   plan const& cut_;
   split_module_options const& options_;
-  numbering<std::string_view, std::uint32_t> read_;  // paths that the outer graph may read itself
-  std::vector<std::string> new_path_;                // of a called module
+  numbering<std::string_view, std::uint32_t> read_;       // paths that the outer graph may read itself
+  std::vector<std::pair<position, std::string>> called_;  // calls of modules, and the new paths
 };
 
 /// \throws unbound_symbol_error
@@ -202,9 +202,10 @@ void demand_bound_symbols(module_graph const& g, module_call_graph const& calls,
 /// Of each part the place of its label in `labels`; those that are not there share the last.
 inline std::vector<std::uint32_t> priorities(module_parts const& parts,
                                              std::vector<std::string> const& labels) {
+  numbering<std::string_view, std::uint32_t> place;
+  for (auto const& label : labels) place.insert(label);
   std::vector<std::uint32_t> places;
-  for (auto const& label : parts.label)
-    places.push_back(static_cast<std::uint32_t>(std::ranges::find(labels, label) - labels.begin()));
+  for (auto const& label : parts.label) places.push_back(place.find(label));
   return places;
 }
 
