@@ -15,11 +15,13 @@
 /// laid out alike.
 namespace cleave::conformance {
 
+outcome run_capability(test_case const& c, json const& body);
 outcome run_split_by_tags(test_case const& c, json const& body);
 outcome run_split_module(test_case const& c, json const& body);
 
 area_runner find_runner(std::string const& area) {
   static std::map<std::string, area_runner> const runners = {
+      {"capability", run_capability},
       {"split_by_tags", run_split_by_tags},
       {"split_module", run_split_module},
   };

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cleave/graph/argument.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/numbering.hpp"
+
+namespace cleave {
+
+/// Writes the nodes of pieces where they are called; `inline_pieces` is its one use.
+class piece_inliner {
+ public:
+  using position = module_graph::position;
+
+  explicit piece_inliner(module_graph const& outer) : outer_(outer) {}
+
+  module_graph run(std::vector<std::string> const& paths) {
+    numbering<std::string, std::uint32_t> pieces;
+    for (auto const& path : paths) pieces.insert(path);
+    std::vector<module_argument> value(outer_.list().size());
+    for (position n = 0; n < outer_.list().size(); ++n) {
+      auto const* called = outer_.find_attribute(outer_[n].target);
+      bool const inside = outer_[n].kind == node_kind::call_module && called && !called->body.empty() &&
+                          pieces.find(outer_[n].target) != none<std::uint32_t>;
+      value[n] = inside ? write_piece(called->body.front(), outer_[n], value) : write_node(outer_, n, value);
+    }
+    for (auto const& a : outer_.attributes())
+      if (pieces.find(a.path) == none<std::uint32_t> && !whole_.find_attribute(a.path))
+        whole_.add_attribute(a);
+    whole_.metadata = outer_.metadata;
+    return std::move(whole_);
+  }
+
+ private:
+  /// What the piece returns.
+  module_argument write_piece(module_graph const& piece, module_node const& call,
+                              std::vector<module_argument> const& outside) {
+    std::vector<module_argument> value(piece.list().size());
+    std::size_t taken = 0;
+    for (position n = 0; n < piece.list().size(); ++n) {
+      module_node const& node = piece[n];
+      if (node.kind == node_kind::placeholder && taken < call.args.size())
+        value[n] = with_values(call.args[taken++], outside);
+      else if (node.kind != node_kind::output)
+        value[n] = write_node(piece, n, value);
+    }
+    auto const output = piece.output();
+    if (!output || piece[*output].args.empty()) return {token()};
+    return with_values(piece[*output].args.front(), value);
+  }
+
+  /// The value of a node, which is written unless it only takes an element out of what a piece returned.
+  module_argument write_node(module_graph const& from, position at,
+                             std::vector<module_argument> const& value) {
+    module_node n = from[at];
+    for (auto& a : n.args) a = with_values(a, value);
+    for (auto& k : n.kwargs) k.value = with_values(k.value, value);
+    bool const item = n.kind == node_kind::call_function && n.target == "getitem" && n.args.size() == 2;
+    if (item && std::holds_alternative<node_ref>(from[at].args[0].front()))
+      if (auto const* element = std::get_if<std::int64_t>(&n.args[1].front()))
+        if (auto found = find_element(n.args[0], *element); !found.empty()) return found;
+    std::vector<position> follows;
+    for (auto const m : n.after) each_node(value[m], [&](position there) { follows.push_back(there); });
+    n.after = std::move(follows);
+    if (n.kind == node_kind::get_attr || n.kind == node_kind::call_module)
+      n.target = original(from, n.target);
+    n.name = unused(std::move(n.name));
+    n.from = none<std::uint32_t>;
+    return node_argument(whole_.add(std::move(n)));
+  }
+
+  /// `a` with each node in it replaced by what it is worth.
+  static module_argument with_values(module_argument const& a, std::vector<module_argument> const& value) {
+    module_argument made;
+    for (auto const& t : a)
+      if (auto const* ref = std::get_if<node_ref>(&t))
+        made.insert(made.end(), value[ref->node].begin(), value[ref->node].end());
+      else
+        made.push_back(t);
+    return made;
+  }
+
+  /// Element `i` of a list or tuple that is written out; empty if it is neither.
+  static module_argument find_element(module_argument const& a, std::int64_t i) {
+    auto const* c = std::get_if<container>(&a.front());
+    bool const listed = c && (c->what == container::kind::tuple || c->what == container::kind::list);
+    if (!listed || i < 0 || i >= static_cast<std::int64_t>(c->size)) return {};
+    std::size_t begin = 1;
+    while (i-- > 0) begin = subtree_end(a, begin);
+    auto const at = [&](std::size_t k) { return a.begin() + static_cast<std::ptrdiff_t>(k); };
+    return {at(begin), at(subtree_end(a, begin))};
+  }
+
+  /// Registers what `path` of `from` names under its path in the original.
+  std::string original(module_graph const& from, std::string const& path) {
+    auto const* a = from.find_attribute(path);
+    if (!a) return path;
+    auto const wanted = a->original.empty() ? path : a->original;
+    if (!whole_.find_attribute(wanted)) {
+      auto moved = *a;
+      moved.path = wanted;
+      moved.original.clear();
+      whole_.add_attribute(std::move(moved));
+    }
+    return wanted;
+  }
+
+  std::string unused(std::string name) {
+    for (auto const stem = name; names_.find(name) != none<std::uint32_t>;)
+      name = stem + "_" + std::to_string(++repeats_);
+    names_.insert(name);
+    return name;
+  }
+
+  module_graph const& outer_;
+  module_graph whole_;
+  numbering<std::string, std::uint32_t> names_;
+  std::size_t repeats_ = 0;
+};
+
+/// The way back from a graph that calls pieces: each call of one of `paths` is replaced by the nodes of the
+/// piece, under their own names as far as these differ, and modules and attributes have the paths that they
+/// had before they were moved into a piece. Other calls stay, also those of modules that are graphs. Expected
+/// O(size of the graphs).
+inline module_graph inline_pieces(module_graph const& outer, std::vector<std::string> const& paths) {
+  return piece_inliner(outer).run(paths);
+}
+
+}  // namespace cleave
