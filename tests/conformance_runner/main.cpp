@@ -15,12 +15,14 @@
 /// laid out alike.
 namespace cleave::conformance {
 
+outcome run_slapo(test_case const& c, json const& body);
 outcome run_capability(test_case const& c, json const& body);
 outcome run_split_by_tags(test_case const& c, json const& body);
 outcome run_split_module(test_case const& c, json const& body);
 
 area_runner find_runner(std::string const& area) {
   static std::map<std::string, area_runner> const runners = {
+      {"slapo", run_slapo},
       {"capability", run_capability},
       {"split_by_tags", run_split_by_tags},
       {"split_module", run_split_module},

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/graph/argument.hpp"
+#include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/numbering.hpp"
+
+/// What each stage of a line of stages receives, passes on and gives, where a stage hears only from the one
+/// before it: a value that a later stage needs travels through all stages between. Values are told apart by
+/// who makes them, never by their names.
+namespace cleave {
+
+/// A value between stages: an input, the result of a stage, or an element of another such value.
+struct live_value {
+  using position = module_graph::position;
+
+  position base;        ///< the placeholder, attribute or stage call that it comes from
+  position node;        ///< a node of the outer graph whose value it is
+  std::uint32_t whole;  ///< of an element: the value that it is an element of; else none
+  std::string name;     ///< the target of `base`, and `.key` for each reading, outermost first
+};
+
+/// Of one stage, by the numbers of the values.
+struct stage_liveness {
+  module_graph::position call;
+  std::vector<std::uint32_t> arguments;  ///< what it reads itself, in order, repeats included
+  std::vector<std::uint32_t> receives;   ///< the arguments, then what only later stages need
+  std::vector<std::uint32_t> passes;     ///< of what it receives: what it hands on
+  std::vector<std::uint32_t> gives;      ///< what it hands on; the last stage: what the graph returns
+};
+
+struct liveness_table {
+  std::vector<live_value> values;
+  std::vector<std::uint32_t> inputs;    ///< the graph's, in order
+  std::vector<std::uint32_t> value_of;  ///< of a node of the outer graph: its value; of the output none
+  std::vector<stage_liveness> stages;
+
+  /// Whether the first stage receives just the graph's inputs, in their order.
+  bool inputs_in_order() const { return stages.empty() || stages.front().receives == inputs; }
+};
+
+/// A node of an outer graph is neither a stage nor the reading of an element under a constant key. The
+/// witness: the node.
+class liveness_error : public witness_error<module_graph::position> {
+ public:
+  liveness_error(module_graph const& g, module_graph::position n)
+      : witness_error(
+            "liveness: node " + quoted(g[n].name) + " (" + printable(g[n].target) +
+                ") is neither the call of a stage nor the reading of an element; move it into a stage",
+            n) {}
+};
+
+/// The first call of `outer` that is neither a stage, which every called module is, nor a reading
+/// `getitem(value, constant)`. O(V).
+inline std::optional<module_graph::position> find_work_between_stages(module_graph const& outer) {
+  for (auto const n : outer.nodes()) {
+    auto const& node = outer[n];
+    if (node.kind == node_kind::call_module) continue;
+    bool const reads = node.kind == node_kind::call_function && node.target == "getitem" &&
+                       node.args.size() == 2 && node.kwargs.empty() && node.args[0].size() == 1 &&
+                       std::holds_alternative<node_ref>(node.args[0].front()) && node.args[1].size() == 1 &&
+                       !std::holds_alternative<node_ref>(node.args[1].front()) &&
+                       !std::holds_alternative<container>(node.args[1].front());
+    if (!reads) return n;
+  }
+  return std::nullopt;
+}
+
+/// Fills a liveness table; `liveness_of` is its one use.
+class liveness_maker {
+ public:
+  using position = module_graph::position;
+
+  explicit liveness_maker(module_graph const& outer)
+      : g_(outer), value_(outer.list().size(), none<std::uint32_t>) {}
+
+  liveness_table make() {
+    for (position n = 0; n < g_.list().size(); ++n) {
+      auto const& node = g_[n];
+      if (node.kind == node_kind::output) continue;
+      bool const element = node.kind == node_kind::call_function;
+      value_[n] =
+          element ? element_of(n, value_[std::get<node_ref>(node.args[0].front()).node], node.args[1].front())
+                  : add({n, n, none<std::uint32_t>, node.target});
+      if (node.kind == node_kind::placeholder) table_.inputs.push_back(value_[n]);
+      if (node.kind == node_kind::call_module) table_.stages.push_back({n, values_of(n), {}, {}, {}});
+    }
+    sweep();
+    tell_namesakes_apart();
+    table_.value_of = std::move(value_);
+    return std::move(table_);
+  }
+
+ private:
+  std::uint32_t add(live_value v) {
+    table_.values.push_back(std::move(v));
+    return static_cast<std::uint32_t>(table_.values.size() - 1);
+  }
+
+  /// The element of `whole` under `key`: one value, wherever it is read.
+  std::uint32_t element_of(position n, std::uint32_t whole, token const& key) {
+    std::string text = "?";
+    if (auto const* i = std::get_if<std::int64_t>(&key)) text = std::to_string(*i);
+    if (auto const* b = std::get_if<bool>(&key)) text = *b ? "True" : "False";
+    if (auto const* d = std::get_if<double>(&key)) text = std::to_string(*d);
+    if (auto const* s = std::get_if<std::string>(&key)) text = *s;
+    if (auto const* o = std::get_if<opaque>(&key)) text = o->kind + " " + o->text;
+    auto const at = elements_.insert(std::to_string(whole) + "." + std::to_string(key.index()) + "." + text);
+    if (at == element_.size())
+      element_.push_back(add({table_.values[whole].base, n, whole, table_.values[whole].name + "." + text}));
+    return element_[at];
+  }
+
+  std::vector<std::uint32_t> values_of(position n) const {
+    std::vector<std::uint32_t> list;
+    for (auto const v : g_.operands(n)) list.push_back(value_[v]);
+    return list;
+  }
+
+  /// From the last stage to the first. `live` is what later stages need, in the order in which the sweep
+  /// meets it first; what the graph returns comes first of all.
+  void sweep() {
+    std::vector<char> is_live(table_.values.size());
+    std::vector<std::uint32_t> live, seen(table_.values.size(), none<std::uint32_t>);
+    auto const need = [&](std::uint32_t v) {
+      if (!std::exchange(is_live[v], 1)) live.push_back(v);
+    };
+    for (auto const v : g_.outputs())
+      if (g_[table_.values[value_[v]].base].kind != node_kind::get_attr) need(value_[v]);
+    for (auto k = static_cast<std::uint32_t>(table_.stages.size()); k-- > 0;) {
+      auto& stage = table_.stages[k];
+      stage.gives = live;
+      for (auto const v : stage.arguments) need(v);
+      std::erase_if(live, [&](std::uint32_t v) {
+        return table_.values[v].base == stage.call && std::exchange(is_live[v], 0);
+      });
+      stage.receives = stage.arguments;
+      for (auto const v : stage.arguments) seen[v] = k;
+      for (auto const v : live)
+        if (seen[v] != k) stage.receives.push_back(v);
+      if (k + 1 < table_.stages.size()) stage.gives = table_.stages[k + 1].receives;
+      for (auto const v : stage.gives)
+        if (table_.values[v].base != stage.call) stage.passes.push_back(v);
+    }
+  }
+
+  /// Adds to a name that two values share who makes them: `(input)`, `(state)` or `(stage 3)`.
+  void tell_namesakes_apart() {
+    numbering<std::string, std::uint32_t> names;
+    std::vector<std::uint32_t> bearers;
+    for (auto const& v : table_.values) {
+      auto const at = names.insert(v.name);
+      if (at == bearers.size()) bearers.push_back(0);
+      ++bearers[at];
+    }
+    std::vector<std::uint32_t> stage_of(g_.list().size());
+    for (std::uint32_t k = 0; k < table_.stages.size(); ++k) stage_of[table_.stages[k].call] = k;
+    for (auto& v : table_.values) {
+      if (bearers[names.find(v.name)] == 1) continue;
+      auto const kind = g_[v.base].kind;
+      v.name += kind == node_kind::placeholder ? " (input)"
+                : kind == node_kind::get_attr  ? " (state)"
+                                               : " (stage " + std::to_string(stage_of[v.base]) + ")";
+    }
+  }
+
+  module_graph const& g_;
+  liveness_table table_;
+  std::vector<std::uint32_t> value_;  // of a node
+  numbering<std::string, std::uint32_t> elements_;
+  std::vector<std::uint32_t> element_;  // in step with elements_
+};
+
+/// What lives where in `outer`, whose called modules are the stages, in their order. State that the graph
+/// returns is not sent. Expected O(V + E + size of the table).
+/// \throws liveness_error
+inline liveness_table liveness_of(module_graph const& outer) {
+  if (auto const n = find_work_between_stages(outer)) throw liveness_error(outer, *n);
+  return liveness_maker(outer).make();
+}
+
+}  // namespace cleave

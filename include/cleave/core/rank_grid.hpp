@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+
+namespace cleave {
+
+/// The three ways in which ranks share a training: by stages, by samples, by slices of each weight.
+enum class rank_axis : std::uint8_t { pipe, data, model };
+
+inline char const* rank_axis_name(rank_axis a) {
+  return a == rank_axis::pipe ? "pipe" : a == rank_axis::data ? "data" : "model";
+}
+
+/// Where a rank stands on each axis.
+struct rank_coordinates {
+  std::uint32_t pipe = 0, data = 0, model = 0;
+
+  std::uint32_t on(rank_axis a) const {
+    return a == rank_axis::pipe ? pipe : a == rank_axis::data ? data : model;
+  }
+  std::uint32_t& on(rank_axis a) { return a == rank_axis::pipe ? pipe : a == rank_axis::data ? data : model; }
+  bool operator==(rank_coordinates const&) const = default;
+};
+
+/// Sizes that make no grid. The witness: the axis.
+class rank_grid_error : public witness_error<rank_axis> {
+ public:
+  using witness_error::witness_error;
+};
+
+/// Ranks as a grid. `order` lists the axes, the one along which ranks grow slowest first.
+class rank_grid {
+ public:
+  using axes = std::array<rank_axis, 3>;
+
+  /// `size` has the number of places on each axis.
+  /// \throws rank_grid_error if a size is 0, an axis is listed twice, or the ranks are more than 2^32 - 1.
+  rank_grid(rank_coordinates size, axes order) : size_(size), order_(order) {
+    rank_coordinates seen;
+    std::uint64_t ranks = 1;
+    for (auto const a : order) {
+      auto const text = std::string("ranks: axis ") + rank_axis_name(a);
+      if (seen.on(a)++ > 0) throw rank_grid_error(text + " is listed twice; list pipe, data and model", a);
+      if (size.on(a) == 0) throw rank_grid_error(text + " has no place; give at least 1", a);
+      ranks *= size.on(a);
+      if (ranks > 0xffffffffu) throw rank_grid_error(text + " makes more than 2^32 - 1 ranks", a);
+    }
+    ranks_ = static_cast<std::uint32_t>(ranks);
+  }
+
+  std::uint32_t size() const { return ranks_; }
+  std::uint32_t size(rank_axis a) const { return size_.on(a); }
+  axes const& order() const { return order_; }
+
+  rank_coordinates operator[](rank_id rank) const {
+    expects(index(rank) < ranks_, "a rank of the grid");
+    rank_coordinates at;
+    std::uint32_t rest = index(rank);
+    for (std::size_t i = 3; i-- > 0; rest /= size_.on(order_[i]))
+      at.on(order_[i]) = rest % size_.on(order_[i]);
+    return at;
+  }
+
+  rank_id operator[](rank_coordinates at) const {
+    std::uint32_t rank = 0;
+    for (auto const a : order_) {
+      expects(at.on(a) < size_.on(a), "coordinates in the grid");
+      rank = rank * size_.on(a) + at.on(a);
+    }
+    return rank_id{rank};
+  }
+
+  /// The ranks that stand at `place` of axis `a`, ascending. O(ranks).
+  std::vector<rank_id> ranks_at(rank_axis a, std::uint32_t place) const {
+    std::vector<rank_id> ranks;
+    for (std::uint32_t r = 0; r < ranks_; ++r)
+      if ((*this)[rank_id{r}].on(a) == place) ranks.push_back(rank_id{r});
+    return ranks;
+  }
+
+ private:
+  rank_coordinates size_;
+  axes order_;
+  std::uint32_t ranks_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/printable.hpp"
+
+namespace cleave {
+
+/// Why a registry has nothing for a kind and a target, or does not take it.
+struct registry_fault {
+  enum class kind : std::uint8_t { unknown_kind, unknown_target, no_default, registered_twice };
+  kind what;
+  std::string of, target;
+  std::vector<std::string> known;  ///< kinds, or targets of the kind
+
+  bool operator==(registry_fault const&) const = default;
+};
+
+inline std::string describe(registry_fault const& f) {
+  std::string known;
+  for (auto const& name : f.known) known += (known.empty() ? "; known: " : ", ") + quoted(name);
+  switch (f.what) {
+    case registry_fault::kind::unknown_kind:
+      return quoted(f.of) + " is no kind" + known;
+    case registry_fault::kind::unknown_target:
+      return quoted(f.target) + " is not registered for " + quoted(f.of) + known;
+    case registry_fault::kind::no_default:
+      return quoted(f.target) + " is not registered for " + quoted(f.of) + ", which has no default" + known;
+    case registry_fault::kind::registered_twice:
+      return quoted(f.target) + " is registered for " + quoted(f.of) + " already";
+  }
+  return {};
+}
+
+class registry_error : public witness_error<registry_fault> {
+ public:
+  explicit registry_error(registry_fault f) : witness_error("registry: " + describe(f), f) {}
+};
+
+/// Whether a lookup of an unknown target gives what is registered for any target.
+enum class registry_default : std::uint8_t { unused, allowed };
+
+/// What users plug in by name: of each kind one entry for each target, say for each runtime a wrapper for
+/// stages. An entry for the empty target is the default of its kind. Lookups are linear: there are few.
+template <class Entry>
+class registry {
+ public:
+  explicit registry(std::vector<std::string> kinds) : kinds_(std::move(kinds)) {}
+
+  /// \throws registry_error for an unknown kind, or a target that has an entry.
+  void add(std::string const& kind, std::string const& target, Entry e) {
+    using enum registry_fault::kind;
+    if (std::ranges::find(kinds_, kind) == kinds_.end())
+      throw registry_error({unknown_kind, kind, target, kinds_});
+    if (find(kind, target)) throw registry_error({registered_twice, kind, target, {}});
+    entries_.push_back({kind, target, std::move(e)});
+  }
+
+  /// Why there is nothing for `target`, or nothing.
+  std::optional<registry_fault> find_fault(std::string const& kind, std::string const& target,
+                                           registry_default other = registry_default::unused) const {
+    using enum registry_fault::kind;
+    if (std::ranges::find(kinds_, kind) == kinds_.end())
+      return registry_fault{unknown_kind, kind, target, kinds_};
+    if (find(kind, target)) return std::nullopt;
+    bool const fallback = other == registry_default::allowed;
+    if (fallback && find(kind, "")) return std::nullopt;
+    registry_fault fault{fallback ? no_default : unknown_target, kind, target, {}};
+    for (auto const& e : entries_)
+      if (e.kind == kind) fault.known.push_back(e.target);
+    return fault;
+  }
+
+  /// The entry for `target`, or where that is allowed the default.
+  /// \throws registry_error
+  Entry const& at(std::string const& kind, std::string const& target,
+                  registry_default other = registry_default::unused) const {
+    if (auto fault = find_fault(kind, target, other)) throw registry_error(*std::move(fault));
+    auto const* own = find(kind, target);
+    return own ? *own : *find(kind, "");
+  }
+
+ private:
+  struct entry {
+    std::string kind, target;
+    Entry value;
+  };
+
+  Entry const* find(std::string const& kind, std::string const& target) const {
+    for (auto const& e : entries_)
+      if (e.kind == kind && e.target == target) return &e.value;
+    return nullptr;
+  }
+
+  std::vector<std::string> kinds_;
+  std::vector<entry> entries_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/nearest_names.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "support/rng.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// By its definition.
+std::size_t distance(std::string const& a, std::string const& b) {
+  if (a.empty() || b.empty()) return a.size() + b.size();
+  auto const rest = [](std::string const& s) { return s.substr(1); };
+  if (a[0] == b[0]) return distance(rest(a), rest(b));
+  return 1 + std::min({distance(rest(a), b), distance(a, rest(b)), distance(rest(a), rest(b))});
+}
+
+}  // namespace
+
+TEST_CASE("edit_distance: is that of the definition, on random words") {
+  testing::rng random(3);
+  auto const word = [&] {
+    std::string w;
+    for (auto n = random.below(7); n-- > 0;) w += static_cast<char>('a' + random.below(3));
+    return w;
+  };
+  for (int round = 0; round < 500; ++round) {
+    auto const a = word(), b = word();
+    CHECK(edit_distance(a, b) == distance(a, b));
+  }
+}
+
+TEST_CASE("edit_distance: very long names cost no more than their first 256 bytes") {
+  CHECK(edit_distance(std::string(1 << 20, 'a'), std::string(1 << 20, 'b')) == 256);
+}
+
+TEST_CASE(
+    "nearest_names: the nearest come first, equally near ones in their order, and no more than wanted") {
+  std::vector<std::string> const names{"encoder", "decoder", "head", "layers.0", "layers.1"};
+  CHECK(nearest_names("decodr", names) == std::vector<std::string>{"decoder", "encoder", "head"});
+  CHECK(nearest_names("layers.7", names, 2) == std::vector<std::string>{"layers.0", "layers.1"});
+  CHECK(nearest_names("x", {}).empty());
+}
+
+TEST_CASE("suggestion: names them, fit for a terminal") {
+  CHECK(suggestion({}).empty());
+  CHECK(suggestion({"a", "b\n"}) == "; nearest: 'a', 'b\\x0a'");
+}
