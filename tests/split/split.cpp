@@ -34,14 +34,6 @@ std::vector<int> numbers(std::vector<stage_id> const& order) {
   return list;
 }
 
-/// Copies more than the adapter told of.
-struct greedy : toy::builder {
-  strings clone(toy::op const* o, auto lookup) {
-    lookup("x");
-    return toy::builder::clone(o, lookup);
-  }
-};
-
 /// A random program: wide and narrow nodes, weights, cheap constants, values read twice, orders without a
 /// value.
 toy::program random_program(testing::rng& random, std::size_t ops) {
@@ -226,20 +218,6 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("emit: a builder that reads more than its adapter told is an error that names the node") {
-  toy::program p{{"x"}, {}, {"b"}};
-  p.add({"f", {"x"}, {"a"}});
-  p.add({"g", {"a"}, {"b"}});
-  toy::graph const g(p);
-  auto const stages = split(g, parts({0, 1}));
-  greedy first, second;
-  emit(stages, stage_id{0}, first);
-  CHECK_THROWS_WITH_AS(emit(stages, stage_id{1}, second),
-                       "emit: node g (#1) looks up a value that its stage does not have; operands(n), or the "
-                       "bodies that regions(n) names, must list all that clone(n) reads",
-                       lookup_error);
-}
-
 TEST_CASE("split: a node without a part, a cut group and parts in a cycle are errors that name the nodes") {
   toy::program p{{"x"}, {}, {"c"}};
   p.add({"f", {"x"}, {"a"}});
@@ -323,35 +301,4 @@ TEST_CASE(
     CHECK(before == after);
   }
   CHECK(cuts > 1000);
-}
-
-TEST_CASE("inline_stages: a piece that is not what its plan says is an error that names the stage") {
-  toy::program p{{"x"}, {}, {"b"}};
-  p.add({"f", {"x"}, {"a"}});
-  p.add({"g", {"a"}, {"b"}});
-  toy::graph const g(p);
-  auto const stages = split(g, parts({0, 1}));
-  auto const fault_with_second = [&](strings const& inputs, strings const& reads, strings const& outputs) {
-    toy::program first{{"x"}, {}, {"a"}}, second{inputs, {}, outputs};
-    first.add({"f", {"x"}, {"a"}});
-    second.add({"g", reads, {"b"}});
-    toy::joiner<toy::graph> join{stages};
-    try {
-      inline_stages(stages.snapshot(), stages.plan(), std::vector{toy::graph(first), toy::graph(second)},
-                    join);
-    } catch (piece_error const& e) {
-      CHECK(e.witness == stage_id{1});
-      return std::string(e.what());
-    }
-    return std::string();
-  };
-  auto const lacks = [](std::string const& what) {
-    return "inline_stages: stage 1 does not have the " + what + " of its plan";
-  };
-  CHECK(fault_with_second({"a"}, {"a"}, {"b"}).empty());
-  CHECK(fault_with_second({"a", "y"}, {"a"}, {"b"}) == lacks("arguments"));
-  CHECK(fault_with_second({}, {}, {"b"}) == lacks("arguments"));
-  CHECK(fault_with_second({"a"}, {"from nowhere"}, {"b"}) == lacks("values"));
-  CHECK(fault_with_second({"a"}, {"a"}, {"from nowhere"}) == lacks("values"));
-  CHECK(fault_with_second({"a"}, {"a"}, {}) == lacks("outputs"));
 }
