@@ -74,6 +74,7 @@
 #include "cleave/partition/validity.hpp"
 
 #include "cleave/split/ask_parts.hpp"
+#include "cleave/split/boundary.hpp"
 #include "cleave/split/builder.hpp"
 #include "cleave/split/check_plan.hpp"
 #include "cleave/split/emit.hpp"
