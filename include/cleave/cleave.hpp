@@ -76,6 +76,8 @@
 #include "cleave/split/ask_parts.hpp"
 #include "cleave/split/boundary.hpp"
 #include "cleave/split/builder.hpp"
+#include "cleave/split/compile_pieces.hpp"
+#include "cleave/split/congruence.hpp"
 #include "cleave/split/check_plan.hpp"
 #include "cleave/split/emit.hpp"
 #include "cleave/split/inline_stages.hpp"
@@ -92,6 +94,7 @@
 #include "cleave/split/scope_order.hpp"
 #include "cleave/split/split.hpp"
 #include "cleave/split/split_by_tags.hpp"
+#include "cleave/split/split_buckets.hpp"
 #include "cleave/split/split_module.hpp"
 
 #include "cleave/analysis/bucket_times.hpp"

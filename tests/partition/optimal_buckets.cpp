@@ -97,6 +97,16 @@ TEST_CASE("optimal buckets: without latency each step is sent alone, with much o
   CHECK(optimal_cut_of(steps, {1, 100}).ends == std::vector<std::size_t>{6});
 }
 
+TEST_CASE("optimal buckets: no cut is made that gains nothing") {
+  std::vector<backward_step> const idle(5, {.time = 1, .bytes = 0});
+  CHECK(optimal_cut_of(idle, {1, 1}).ends == std::vector<std::size_t>{5});
+  std::vector<backward_step> steps;  // a layer with gradients, one without, …
+  for (int i = 0; i < 4; ++i) steps.insert(steps.end(), {{.time = 1, .bytes = 4}, {.time = 1, .bytes = 0}});
+  CHECK(optimal_cut_of(steps, {.bandwidth = 4, .latency = 1}).ends ==
+        std::vector<std::size_t>{1, 3, 5, 7, 8});
+  CHECK(optimal_cut_of(steps, {.bandwidth = 1000, .latency = 0}).ends.size() <= 3);
+}
+
 TEST_CASE("optimal buckets: what has no gradients at the front delays nothing") {
   std::vector<backward_step> const steps{{.time = 1, .bytes = 8}, {.time = 100, .bytes = 0}};
   auto const cut = optimal_cut_of(steps, {1, 1});

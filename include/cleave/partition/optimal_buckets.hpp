@@ -68,11 +68,7 @@ class cut_optimizer {
       if (j > 0) arrive(j);
       if (j < last) opening_[std::min(std::max(steps_[j].first_end, j), last - 1) + 1].push_back(j);
     }
-    optimal_cut cut;
-    cut.finish = std::max(computed_.back(), arrived_.back());
-    for (auto j = last; j > 0; j = begin_[j]) cut.ends.push_back(j);
-    std::ranges::reverse(cut.ends);
-    return cut;
+    return trace(std::max(computed_.back(), arrived_.back()));
   }
 
  private:
@@ -102,6 +98,30 @@ class cut_optimizer {
     if (!(arrived < arrived_[j])) return;
     arrived_[j] = arrived;
     begin_[j] = i;
+  }
+
+  /// From the last bucket to the first, each joined with those before it as long as all that follows still
+  /// finishes in time.
+  optimal_cut trace(double finish) const {
+    optimal_cut cut;
+    cut.finish = finish;
+    double deadline = finish;  // for the arrival of what ends at `end`
+    for (auto end = steps_.size(); end > 0;) {
+      auto begin = begin_[end];
+      while (begin > 0 && may_be_one(begin_[begin], end, deadline)) begin = begin_[begin];
+      cut.ends.push_back(end);
+      if (bytes_[begin] != bytes_[end]) deadline -= sending_time(link_, bytes_[end] - bytes_[begin]);
+      end = begin;
+    }
+    std::ranges::reverse(cut.ends);
+    return cut;
+  }
+
+  bool may_be_one(std::size_t begin, std::size_t end, double deadline) const {
+    if (end < steps_.size() && steps_[begin].first_end >= end) return false;
+    if (bytes_[begin] == bytes_[end]) return arrived_[begin] <= deadline;
+    auto const sent = sending_time(link_, bytes_[end] - bytes_[begin]);
+    return std::max(computed_[end], arrived_[begin]) + sent <= deadline;
   }
 
   using heap = std::vector<std::pair<double, std::size_t>>;  // the least on top
