@@ -41,6 +41,8 @@
 #include "cleave/graph/snapshot_reader.hpp"
 
 #include "cleave/partition/assign.hpp"
+#include "cleave/partition/assign_after_modules.hpp"
+#include "cleave/partition/assign_by_name.hpp"
 #include "cleave/partition/balance.hpp"
 #include "cleave/partition/balance_options.hpp"
 #include "cleave/partition/buckets.hpp"
