@@ -390,6 +390,10 @@ TEST_CASE("balance: refuses numbers that make no sense and names the node") {
   CHECK(message_of([&] { balance(pair, 2, {.pinned = {part_id{2}, no_part}}); }).find("pinned to part 2") !=
         std::string::npos);
   CHECK(message_of([&] { balance(pair, 2, {.together = {{0, 2}}}); }).find("#2") != std::string::npos);
+  balance_options far{.pinned = {part_id{70'000}, no_part}, .empty = cleave::empty_parts::allowed};
+  CHECK(balance(pair, 70'001, {}).parts == 2);
+  CHECK(message_of([&] { balance(pair, 70'001, far); }) ==
+        "balance: 70001 parts are asked for, and the graph has 2 nodes: ask for fewer");
   CHECK(message_of([&] { balance(pair, 2, {.orders = {}, .random_orders = 0}); }).find("order") !=
         std::string::npos);
   balance_options huge{.memory = 1};

@@ -35,9 +35,7 @@ class balancer {
  public:
   balancer(basic_dense<Index> const& g, std::uint32_t k, balance_options const& o)
       : g_(g), o_(o), units_(units_of(g, {.together = o.together, .backward = o.backward})) {
-    bool const alike =
-        o.speed.same() && o.memory.same() && o.pinned.empty();  // then no more parts than units help
-    auto const most = o.empty == empty_parts::allowed && !alike ? k : std::min<std::size_t>(k, units_.size());
+    auto const most = may_leave_gaps(o) ? k : std::min<std::size_t>(k, units_.size());
     parts_ = static_cast<std::uint32_t>(units_.size() == 0 ? 0 : most);
   }
 

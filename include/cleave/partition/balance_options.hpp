@@ -60,12 +60,20 @@ struct balanced_partition : partition {
   }
 };
 
+/// Whether an empty part may stand before one with nodes: only where parts differ; else more parts than units
+/// are of no use.
+inline bool may_leave_gaps(balance_options const& o) {
+  return o.empty == empty_parts::allowed && !(o.speed.same() && o.memory.same() && o.pinned.empty());
+}
+
 /// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::string> find_option_fault(balance_options const& o, basic_dense<Index> const& g,
                                              std::uint32_t k) {
   auto const count = [](std::size_t n) { return std::to_string(n); };
   if (k == 0) return "0 parts are asked for: at least one is needed";
+  if (may_leave_gaps(o) && k > g.nodes() + 65'536)  // tables of that size would be made for nothing
+    return count(k) + " parts are asked for, and the graph has " + count(g.nodes()) + " nodes: ask for fewer";
   if (o.orders.empty() && o.random_orders == 0) return "no order is to be tried: name one in `orders`";
   if (g.weight.size() != g.nodes())
     return "the graph has no weights: give its adapter weight(n), or fill the array `weight` of its snapshot";
