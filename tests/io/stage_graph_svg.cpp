@@ -70,7 +70,7 @@ rectangle covered(element const& e) {
 TEST_CASE("stage graph: no two boxes and no two labels overlap, up to 32 stages and beyond") {
   testing::rng random(21);
   for (std::uint32_t k = 1; k <= 40; ++k)
-    for (std::size_t const sparseness : {2, 6, 30}) {
+    for (std::size_t const sparseness : {2u, 6u, 30u}) {
       CAPTURE(k);
       CAPTURE(sparseness);
       auto const elements = picture(random_quotient(random, k, sparseness));
