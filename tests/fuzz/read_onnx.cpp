@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Bytes as a file of a model: it is read, cut and written out again, or refused by an error.
+#include <google/protobuf/stubs/logging.h>
+#include <onnx/onnx_pb.h>
+#include <onnx/shape_inference/implementation.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "cleave/adapt/onnx.hpp"
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "fuzz/mutate_message.hpp"
+#include "support/rng.hpp"
+
+using namespace cleave;
+
+/// In place of libonnx's inference, which crashes on many models and therefore runs on a copy of the process
+/// otherwise: what a node makes is like what it reads first.
+void onnx::shape_inference::InferShapes(onnx::ModelProto& m, onnx::ISchemaRegistry const*,
+                                        onnx::ShapeInferenceOptions const&,
+                                        std::unordered_map<std::string, onnx::TensorShapeProto>*) {
+  std::unordered_map<std::string, onnx::TypeProto> types;
+  auto& g = *m.mutable_graph();
+  for (auto const* list : {&g.input(), &g.output(), &g.value_info()})
+    for (auto const& v : *list) types.try_emplace(v.name(), v.type());
+  for (auto const& n : g.node()) {
+    auto const first = n.input().empty() ? types.end() : types.find(n.input(0));
+    if (first == types.end()) continue;
+    auto const type = first->second;
+    for (auto const& name : n.output())
+      if (types.try_emplace(name, type).second) {
+        g.add_value_info()->set_name(name);
+        *g.mutable_value_info()->rbegin()->mutable_type() = type;
+      }
+  }
+}
+
+namespace {
+
+/// Whether each live node is in the stages once, and what they give is what they say.
+void check_stages(onnx_split const& cut) {
+  std::size_t held = 0;
+  for (auto const& stage : cut.stages.plan().stages) held += stage.nodes.size();
+  expects(held == cut.graph->nodes().size(), "each node in one stage");
+  expects(cut.parts.bound <= cut.parts.bottleneck, "a bound that no cut is below");
+  expects(cut.stages.size() <= 3, "no more stages than asked for");
+  auto const models = onnx_stages(cut.stages, cut.types);
+  for (auto const& m : models) {
+    auto const fault = find_onnx_fault(m);
+    if (fault) std::fprintf(stderr, "%s\n", fault->message.c_str());
+    expects(!fault, "stages without faults");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  std::string_view const bytes(reinterpret_cast<char const*>(data), size);
+  try {
+    auto const model = parse_onnx(bytes);
+    check_onnx(model);
+    auto const cut = split_onnx(model, 3, {.types = {.inference = onnx_inference::same_process}});
+    check_stages(cut);
+    onnx_notes_of(cut.stages);
+  } catch (error const&) {
+  }
+  return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most,
+                                               unsigned seed) {
+  testing::rng random(seed);
+  google::protobuf::LogSilencer const quiet;
+  onnx::ModelProto model;
+  if (random.one_in(16) || !model.ParsePartialFromArray(data, static_cast<int>(size)))
+    return LLVMFuzzerMutate(data, size, most);
+  for (auto changes = 1 + random.below(4); changes-- > 0;) testing::mutate_message(model, random);
+  auto const bytes = model.ByteSizeLong();
+  if (bytes > most || !model.SerializePartialToArray(data, static_cast<int>(bytes)))
+    return LLVMFuzzerMutate(data, size, most);
+  return bytes;
+}
