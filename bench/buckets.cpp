@@ -12,6 +12,7 @@
 #include "cleave/analysis/bucket_times.hpp"
 #include "cleave/core/bytes.hpp"
 #include "cleave/partition/module_buckets.hpp"
+#include "cleave/partition/optimal_module_buckets.hpp"
 #include "cleave/split/congruence.hpp"
 #include "cleave/split/split_buckets.hpp"
 #include "measure.hpp"

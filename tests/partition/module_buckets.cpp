@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "cleave/analysis/bucket_times.hpp"
 #include "support/model.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/rng.hpp"
@@ -58,43 +57,6 @@ TEST_CASE("module buckets: each call and attribute is in one, whatever the rule"
         CHECK(times[n] == (module_graph::is_call(g[n]) || g[n].kind == node_kind::get_attr ? 1 : 0));
     }
   }
-}
-
-TEST_CASE("module buckets: the report counts from the tail and leaves out what counts nothing") {
-  auto m = layers(2, 10);
-  auto const buckets = fill_buckets(m.g, m.parameters, {.caps = {.cap = 10}});
-  auto const r = report_of(buckets);
-  CHECK(r.rows == std::vector<bucket_row>{{0, 10, {"layers.1_p0"}}, {1, 10, {"layers.0_p0"}}});
-  CHECK(r.extended.empty());
-  for (auto& p : m.parameters.list) p.ignored = true;
-  CHECK(report_of(fill_buckets(m.g, m.parameters, {.caps = {.cap = 0}})).rows.empty());
-}
-
-TEST_CASE("module buckets: a tail that gives nothing grows, and the report says by how much") {
-  testing::model m;
-  m.module("a", {m.parameter({.bytes = 40})});
-  m.module("dead", {m.parameter({.bytes = 40})});
-  auto const a = m.call("a", {m.placeholder("x")});
-  m.call("dead", {a});
-  m.give({a});
-  auto const buckets = fill_buckets(m.g, m.parameters, {.caps = {.cap = 40}});
-  CHECK(sizes(buckets) == std::vector<std::size_t>{80});
-  CHECK(report_of(buckets).extended == std::vector<extended_bucket>{{0, 1, 40}});
-}
-
-TEST_CASE("module buckets: the best plan is no slower than the greedy one") {
-  auto const m = layers(12, 1000);
-  auto const time = [](module_graph::position) { return 1.0; };
-  link_speed const link{.bandwidth = 700, .latency = 3};
-  auto const finish = [&](std::vector<module_bucket> const& b) {
-    return bucket_times_of(loads_of(b, time), link).finish;
-  };
-  auto const best = finish(fill_optimal_buckets(m.g, m.parameters, time, link));
-  double best_greedy = 1e9;
-  for (std::uint64_t cap = 0; cap <= 12'000; cap += 1000)
-    best_greedy = std::min(best_greedy, finish(fill_buckets(m.g, m.parameters, {.caps = {.cap = cap}})));
-  CHECK(best <= best_greedy);
-  CHECK(best < finish(fill_buckets(m.g, m.parameters, {.caps = {.cap = 0}})));
 }
 
 TEST_CASE("module buckets: what makes no sense is refused by name") {

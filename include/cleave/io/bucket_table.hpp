@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cleave/core/printable.hpp"
-#include "cleave/partition/module_buckets.hpp"
+#include "cleave/partition/bucket_report.hpp"
 
 namespace cleave {
 

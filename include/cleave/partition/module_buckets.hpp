@@ -8,13 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/core/bucket_load.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/buckets.hpp"
 #include "cleave/partition/model_parameters.hpp"
-#include "cleave/partition/optimal_buckets.hpp"
 #include "cleave/partition/parameter_counting.hpp"
 
 namespace cleave {
@@ -100,69 +98,6 @@ inline std::vector<module_bucket> fill_buckets(module_graph const& g, model_para
                                                module_bucket_options const& options = {}) {
   auto const c = count_parameters(g, parameters, options.counting);
   return named_buckets(c, fill_buckets(c.nodes, c.counts, options.caps));
-}
-
-/// The buckets of `g` with which its backward pass finishes first; `time(n)` is what the node at position `n`
-/// takes in it. Expected O(V log V + E + parameters).
-/// \throws what fill_optimal_buckets throws on a snapshot; parameter_error, higher_order_error.
-template <class Time>
-std::vector<module_bucket> fill_optimal_buckets(module_graph const& g, model_parameters const& parameters,
-                                                Time time, link_speed const& link,
-                                                parameter_counting rule = parameter_counting::each_once) {
-  auto const c = count_parameters(g, parameters, rule);
-  std::vector<double> times;
-  for (auto const n : c.nodes.node.handles()) times.push_back(time(n));
-  return named_buckets(c, fill_optimal_buckets(c.nodes, c.counts, times, link));
-}
-
-/// What a backward pass does between two sends, from the tail to the front of the graph: for
-/// `bucket_times_of`. O(V).
-template <class Time>
-std::vector<bucket_load> loads_of(std::vector<module_bucket> const& buckets, Time time) {
-  std::vector<bucket_load> loads;
-  for (auto b = buckets.rbegin(); b != buckets.rend(); ++b) {
-    loads.push_back({0, b->bytes});
-    for (auto const n : b->nodes) loads.back().backward += time(n);
-  }
-  return loads;
-}
-
-/// One line of a report: a bucket that counts something.
-struct bucket_row {
-  std::uint32_t from_tail;  ///< its number, the graph's tail being 0: the order in which gradients are sent
-  std::size_t bytes;
-  std::vector<std::string> names;  ///< of what it counts, repeats included
-
-  bool operator==(bucket_row const&) const = default;
-};
-
-/// A bucket that had to grow beyond its cap, because no value left it.
-struct extended_bucket {
-  std::uint32_t from_tail;
-  std::size_t extra_nodes, extra_bytes;
-
-  bool operator==(extended_bucket const&) const = default;
-};
-
-struct bucket_report {
-  std::vector<bucket_row> rows;
-  std::vector<extended_bucket> extended;
-};
-
-/// What people want to know of buckets, from the tail to the front of the graph. Empty where no bucket counts
-/// anything: then nothing is sent.
-inline bucket_report report_of(std::vector<module_bucket> const& buckets) {
-  bucket_report r;
-  for (std::uint32_t i = 0; i < buckets.size(); ++i) {
-    auto const& b = buckets[buckets.size() - 1 - i];
-    if (!b.counted.empty()) {
-      r.rows.push_back({i, b.bytes, {}});
-      for (auto const& c : b.counted) r.rows.back().names.push_back(c.name);
-    }
-    if (b.extra_nodes > 0) r.extended.push_back({i, b.extra_nodes, b.bytes - b.bytes_before_extra});
-  }
-  if (r.rows.empty()) r.extended.clear();
-  return r;
 }
 
 }  // namespace cleave
