@@ -224,7 +224,8 @@ TEST_CASE("compile pieces: what is not told what it holds stands only for pieces
   std::size_t next = 0;
   auto const shared = split_module(once.g, [&](module_node const&) { return std::to_string(next++); });
   asked.clear();
-  auto both = compile_on_first_call<integer_value>(shared, fake_compiler{&asked}, congruent_pieces(shared));
+  auto both =
+      compile_pieces(shared, inputs_of(once.g), meaning, fake_compiler{&asked}, congruent_pieces(shared));
   CHECK(both(inputs_of(once.g), meaning) == evaluate(once.g, inputs_of(once.g), meaning));
   CHECK(asked.size() == 1);
 }

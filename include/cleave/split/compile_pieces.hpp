@@ -266,6 +266,7 @@ compiled_split<Value, Compile> compile_on_first_call(split_module_result const& 
 /// of a piece for its examples: by shape alone, or by running the compiled piece.
 /// \throws compile_error that names the piece, with what the compiler threw nested in it; result_count_error.
 template <class Value, interpretation<Value> I, class Compile, class Propagate>
+  requires std::invocable<Propagate&, compile_request<Value> const&, compiled_t<Value, Compile>&>
 compiled_split<Value, Compile> compile_pieces(split_module_result const& split, std::vector<Value> examples,
                                               I& i, Compile compile, Propagate propagate,
                                               congruence const& same = {}) {
@@ -277,8 +278,8 @@ compiled_split<Value, Compile> compile_pieces(split_module_result const& split, 
 /// The same where a piece's results are what the compiled piece gives for its examples.
 template <class Value, interpretation<Value> I, class Compile>
 compiled_split<Value, Compile> compile_pieces(split_module_result const& split, std::vector<Value> examples,
-                                              I& i, Compile compile) {
-  compiled_split<Value, Compile> all(split, std::move(compile));
+                                              I& i, Compile compile, congruence const& same = {}) {
+  compiled_split<Value, Compile> all(split, std::move(compile), same);
   all(std::move(examples), i);
   return all;
 }
