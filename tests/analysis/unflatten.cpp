@@ -77,6 +77,7 @@ TEST_CASE("unflatten: the tuple form gives tuples for lists and dicts, and an em
 TEST_CASE("unflatten: a text that is none, or does not fit the leaves, is an error") {
   auto const refused = [](std::string const& text, std::vector<token> const& leaves = {T}) {
     CHECK_THROWS_AS(unflatten({leaves, text}), wire_error);
+    CHECK(find_wire_fault(wire_message{leaves, text}));
   };
   for (auto const* text : {"0",         "0,",           ",0",         "x,0",          "0.,0",
                            ".0,0",      "0..1,0",       "0,6",        "0,00",         "0,0|",

@@ -55,7 +55,7 @@ TEST_CASE("rank_grid: an axis twice, without a place, or with too many is an err
     try {
       rank_grid const grid(size, order);
     } catch (rank_grid_error const& e) {
-      return rank_axis_name(e.witness);
+      return rank_axis_name(e.witness.axis);
     }
     return "none";
   };
@@ -65,4 +65,6 @@ TEST_CASE("rank_grid: an axis twice, without a place, or with too many is an err
   CHECK(axis_of({0, 1, 1}, {model, data, pipe}) == std::string("pipe"));
   CHECK(axis_of({0xffffffff, 0xffffffff, 2}, {pipe, data, model}) == std::string("data"));
   CHECK(axis_of({0xffffffff, 1, 1}, {pipe, data, model}) == std::string("none"));
+  CHECK(find_rank_grid_fault({1, 0, 1}, {pipe, data, model}) ==
+        rank_grid_fault{rank_grid_fault::kind::no_place, data});
 }

@@ -235,23 +235,6 @@ TEST_CASE("split_hierarchy: nodes say which node of their level they are") {
   CHECK(g[post->from].name == "post");
 }
 
-TEST_CASE("split_hierarchy: a call that does not fit the level it opens is an error that names it") {
-  auto const body = row({module_of("a"), module_of("b")});
-  module_graph g;
-  auto const x = g.add(node(node_kind::placeholder, "x"));
-  auto call = node(node_kind::call_module, "body", {node_argument(x), node_argument(x)});
-  auto const y = g.add(std::move(call));
-  g.add(node(node_kind::output, "output", {node_argument(y)}));
-  g.add_attribute(module_of("body", &body));
-  try {
-    split_hierarchy(g, {"body.a"});
-    FAIL("accepted");
-  } catch (level_call_error const& e) {
-    CHECK(e.witness.first == "body");
-    CHECK(e.witness.second.what == argument_fault::kind::too_many);
-  }
-}
-
 TEST_CASE("split_hierarchy: a target that is not registered is an error that names the node") {
   module_graph g;
   auto const x = g.add(node(node_kind::placeholder, "x"));

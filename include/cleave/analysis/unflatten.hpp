@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -166,6 +167,17 @@ class wire_reader {
 /// \throws wire_error
 inline module_argument unflatten(wire_message const& message, wire_form form = wire_form::exact) {
   return wire_reader(message, form).read();
+}
+
+/// Why `message` cannot be read, or nothing.
+inline std::optional<wire_fault> find_wire_fault(wire_message const& message,
+                                                 wire_form form = wire_form::exact) {
+  try {
+    unflatten(message, form);
+  } catch (wire_error const& e) {
+    return e.witness;
+  }
+  return std::nullopt;
 }
 
 }  // namespace cleave

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,11 +32,18 @@ struct wire_message {
   bool operator==(wire_message const&) const = default;
 };
 
-/// What cannot be sent, or a text that cannot be read. The witness: the path of the value or the entry.
-class wire_error : public witness_error<std::string> {
+/// What cannot be sent, or why a text cannot be read.
+struct wire_fault {
+  std::string path;  ///< of the value or the entry; empty where it is none alone
+  std::string what;
+
+  bool operator==(wire_fault const&) const = default;
+};
+
+class wire_error : public witness_error<wire_fault> {
  public:
   wire_error(std::string const& path, std::string const& what)
-      : witness_error("wire: " + (path.empty() ? what : "at " + quoted(path) + ": " + what), path) {}
+      : witness_error("wire: " + (path.empty() ? what : "at " + quoted(path) + ": " + what), {path, what}) {}
 };
 
 /// Writes values; `flatten` is its one use.
@@ -128,6 +136,17 @@ class wire_writer {
 /// \throws wire_error for text, slices, constants of the IR, and keys that are neither text nor integers.
 inline wire_message flatten(std::vector<module_argument> const& values, wire_form form = wire_form::exact) {
   return wire_writer(form).write(values);
+}
+
+/// What of `values` cannot be sent, or nothing. O(size, times depth for the paths).
+inline std::optional<wire_fault> find_wire_fault(std::vector<module_argument> const& values,
+                                                 wire_form form = wire_form::exact) {
+  try {
+    flatten(values, form);
+  } catch (wire_error const& e) {
+    return e.witness;
+  }
+  return std::nullopt;
 }
 
 /// The values by name that a stage of that name adds to those that live: all that it gives, and where at

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,39 @@ struct rank_coordinates {
   bool operator==(rank_coordinates const&) const = default;
 };
 
-/// Sizes that make no grid. The witness: the axis.
-class rank_grid_error : public witness_error<rank_axis> {
- public:
-  using witness_error::witness_error;
+/// Why sizes and an order of axes make no grid, and at which axis.
+struct rank_grid_fault {
+  enum class kind : std::uint8_t { listed_twice, no_place, too_many_ranks };
+  kind what;
+  rank_axis axis;
+
+  bool operator==(rank_grid_fault const&) const = default;
 };
+
+class rank_grid_error : public witness_error<rank_grid_fault> {
+ public:
+  explicit rank_grid_error(rank_grid_fault f)
+      : witness_error(
+            std::string("ranks: axis ") + rank_axis_name(f.axis) +
+                (f.what == rank_grid_fault::kind::listed_twice ? " is listed twice; list pipe, data and model"
+                 : f.what == rank_grid_fault::kind::no_place   ? " has no place; give at least 1"
+                                                               : " makes more than 2^32 - 1 ranks"),
+            f) {}
+};
+
+/// Why `size` places in the order `order` of the axes make no grid, or nothing.
+inline std::optional<rank_grid_fault> find_rank_grid_fault(rank_coordinates const& size,
+                                                           std::array<rank_axis, 3> const& order) {
+  rank_coordinates seen;
+  std::uint64_t ranks = 1;
+  for (auto const a : order) {
+    if (seen.on(a)++ > 0) return rank_grid_fault{rank_grid_fault::kind::listed_twice, a};
+    if (size.on(a) == 0) return rank_grid_fault{rank_grid_fault::kind::no_place, a};
+    ranks *= size.on(a);
+    if (ranks > 0xffffffffu) return rank_grid_fault{rank_grid_fault::kind::too_many_ranks, a};
+  }
+  return std::nullopt;
+}
 
 /// Ranks as a grid. `order` lists the axes, the one along which ranks grow slowest first.
 class rank_grid {
@@ -42,18 +71,10 @@ class rank_grid {
   using axes = std::array<rank_axis, 3>;
 
   /// `size` has the number of places on each axis.
-  /// \throws rank_grid_error if a size is 0, an axis is listed twice, or the ranks are more than 2^32 - 1.
+  /// \throws rank_grid_error
   rank_grid(rank_coordinates size, axes order) : size_(size), order_(order) {
-    rank_coordinates seen;
-    std::uint64_t ranks = 1;
-    for (auto const a : order) {
-      auto const text = std::string("ranks: axis ") + rank_axis_name(a);
-      if (seen.on(a)++ > 0) throw rank_grid_error(text + " is listed twice; list pipe, data and model", a);
-      if (size.on(a) == 0) throw rank_grid_error(text + " has no place; give at least 1", a);
-      ranks *= size.on(a);
-      if (ranks > 0xffffffffu) throw rank_grid_error(text + " makes more than 2^32 - 1 ranks", a);
-    }
-    ranks_ = static_cast<std::uint32_t>(ranks);
+    if (auto const fault = find_rank_grid_fault(size, order)) throw rank_grid_error(*fault);
+    ranks_ = size.pipe * size.data * size.model;
   }
 
   std::uint32_t size() const { return ranks_; }

@@ -8,10 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "cleave/core/error.hpp"
-#include "cleave/core/printable.hpp"
 #include "cleave/graph/argument.hpp"
-#include "cleave/graph/interpreter.hpp"
+#include "cleave/graph/find_element.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/module_names.hpp"
 #include "cleave/graph/numbering.hpp"
@@ -22,16 +20,6 @@ namespace cleave {
 
 /// What becomes of work whose results nobody reads once the level that was to read them has been opened.
 enum class unread_work : std::uint8_t { kept, dropped };
-
-/// An opened level is called with arguments that do not fit its placeholders. The witness: the path of its
-/// module, and what does not fit.
-class level_call_error : public witness_error<std::pair<std::string, argument_fault>> {
- public:
-  level_call_error(std::string const& path, argument_fault const& f)
-      : witness_error(
-            "hierarchy: a call of " + quoted(path) + " cannot be opened: " + argument_error(f).what(),
-            {path, f}) {}
-};
 
 /// What a node of an opened level stands for: a node of a level of the user's, a piece, or the reading of an
 /// element of what a piece gives.
@@ -57,28 +45,6 @@ struct opened_level {
   std::vector<std::uint32_t> part;  ///< of a node, or none
   bool ends = false;                ///< whether the last part ends with the level
 };
-
-/// Where the element of `a`, a list, tuple or dict, under `key` begins and ends; nothing where there is none.
-/// O(size of a).
-inline std::optional<std::pair<std::size_t, std::size_t>> find_element(module_argument const& a,
-                                                                       token const& key) {
-  auto const* c = a.empty() ? nullptr : std::get_if<container>(&a.front());
-  if (!c || c->what == container::kind::slice) return std::nullopt;
-  bool const dict = c->what == container::kind::dict;
-  auto const* number = std::get_if<std::int64_t>(&key);
-  if (!dict && !number) return std::nullopt;
-  std::int64_t const wanted = dict ? 0 : *number < 0 ? *number + std::int64_t{c->size} : *number;
-  std::optional<std::pair<std::size_t, std::size_t>> found;
-  std::size_t at = 1;
-  for (std::int64_t i = 0; i < std::int64_t{c->size}; ++i) {
-    bool const here = dict ? a[at] == key : i == wanted;
-    if (dict) at = subtree_end(a, at);
-    auto const end = subtree_end(a, at);
-    if (here) found = {at, end};  // of a key that comes twice the last counts
-    at = end;
-  }
-  return found;
-}
 
 /// Writes a level with the calls of its pieces in place of the calls of the levels inside. State is read
 /// anew in each part that needs it, so that nobody passes it on. `split_hierarchy` is its one use.
@@ -269,10 +235,6 @@ class level_opener {
   /// The values of the placeholders of `inner` at its call `n`; of its other nodes none.
   std::vector<module_argument> arguments(position n, module_graph const& inner) {
     auto const& call = g_[n];
-    std::vector<std::string> keys;
-    for (auto const& k : call.kwargs) keys.push_back(k.key);
-    if (auto const fault = find_argument_fault(inner, call.args.size(), keys))
-      throw level_call_error(joined_path(cut_.path, call.target), *fault);
     std::vector<module_argument> value(inner.list().size());
     for (std::size_t i = 0; i < inner.inputs().size(); ++i) {
       auto const p = inner.inputs()[i];

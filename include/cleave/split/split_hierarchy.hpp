@@ -13,6 +13,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/partition/cut_stages.hpp"
 #include "cleave/partition/hierarchical_cut.hpp"
+#include "cleave/split/level_call.hpp"
 #include "cleave/split/module_builder.hpp"
 #include "cleave/split/open_level.hpp"
 #include "cleave/split/piece_numbers.hpp"
@@ -85,8 +86,6 @@ class hierarchy_splitter {
   };
 
   void close(std::uint32_t level, bool followed_by_cut) {
-    auto const& graph = *cut_.levels[level].graph;
-    if (auto const n = find_missing_target(graph)) throw missing_target_error(graph, *n);
     auto made =
         level_opener(cut_, level, closed_, numbers_[level], options_.unread, 16 * options_.cuts.most_nodes)
             .open(followed_by_cut);
@@ -248,10 +247,15 @@ class hierarchy_splitter {
 /// the order of first use. Nothing is written into `root`, which must outlive the result's `cut`. Expected
 /// O(V + E + size of the result).
 ///
-/// \throws module_cut_error, level_call_error, missing_target_error.
+/// \throws module_cut_error, also where values that modules give grow beyond all bounds; level_call_error,
+/// missing_target_error.
 inline split_hierarchy_result split_hierarchy(module_graph const& root, std::vector<std::string> const& cuts,
                                               split_hierarchy_options const& options = {}) {
-  return hierarchy_splitter(cut_modules(root, cuts, options.cuts), options).split();
+  auto cut = cut_modules(root, cuts, options.cuts);
+  for (auto const& level : cut.levels)
+    if (auto const n = find_missing_target(*level.graph)) throw missing_target_error(*level.graph, *n);
+  if (auto const fault = find_level_call_fault(cut)) throw level_call_error(cut, *fault);
+  return hierarchy_splitter(std::move(cut), options).split();
 }
 
 }  // namespace cleave
