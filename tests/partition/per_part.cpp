@@ -21,8 +21,8 @@ TEST_CASE("per_part: one number holds for every part") {
   options const o{.memory = 16_GiB};
   CHECK(o.memory.same());
   CHECK(o.memory.size() == 1);
-  for (std::size_t part : {0, 1, 1'000'000}) CHECK(o.memory[part] == 16_GiB);
-  for (std::size_t parts : {0, 1, 1'000'000}) CHECK(o.memory.covers(parts));
+  for (std::size_t const part : {0u, 1u, 1'000'000u}) CHECK(o.memory[part] == 16_GiB);
+  for (std::size_t const parts : {0u, 1u, 1'000'000u}) CHECK(o.memory.covers(parts));
 }
 
 TEST_CASE("per_part: a list has one for each, and covers as many parts as it is long") {

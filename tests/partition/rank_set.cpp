@@ -41,7 +41,7 @@ TEST_CASE("rank_set: what is put in twice comes out once, and without a bound th
 
 TEST_CASE("rank_set: both ends of a set of four levels") {
   cleave::rank_set set(1'000'000);
-  for (std::size_t const x : {999'999, 262'144, 0, 262'143}) set.insert(x);
-  for (std::size_t const x : {0, 262'143, 262'144, 999'999}) CHECK(set.take_least() == x);
+  for (std::size_t const x : {999'999u, 262'144u, 0u, 262'143u}) set.insert(x);
+  for (std::size_t const x : {0u, 262'143u, 262'144u, 999'999u}) CHECK(set.take_least() == x);
   CHECK(set.empty());
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cleave/partition/validity.hpp"
@@ -25,7 +26,7 @@ std::vector<stage_id> twin(part_graph const& parts, order policy, std::vector<nu
   auto const count = static_cast<number>(parts.first_node.size());
   std::vector<number> ready, by_appearance(count), missing(count);
   for (number i = 0; i < count; ++i) by_appearance[i] = i;
-  std::ranges::stable_sort(by_appearance, {}, [&](number i) { return parts.first_node[i]; });
+  std::ranges::sort(by_appearance, {}, [&](number i) { return std::pair(parts.first_node[i], i); });
   for (auto const to : parts.dependents.item) ++missing[to];
   for (auto const i : by_appearance)
     if (missing[i] == 0) ready.push_back(i);
