@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "support/archetype.hpp"
 #include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
@@ -272,7 +273,13 @@ struct layers {
 
 }  // namespace
 
-TEST_CASE("buckets: a graph with state and sizes is enough") {
+TEST_CASE("buckets: a graph with state and sizes is enough, and nothing else is asked for") {
+  struct needed : archetype::stateful {
+    archetype::count bytes(archetype::value) const { return {}; }
+  };
+  static_assert(stateful_graph<needed> && sized_graph<needed> && !tied_graph<needed> && !named_graph<needed>);
+  CHECK(fill_buckets(needed()).of.size() == 2);
+
   auto const p = fill_buckets(layers(), {.cap = 40});
   CHECK(sizes(p) == std::vector<std::size_t>{40, 40});
   CHECK(p.of == std::vector<part_id>{part_id{0}, part_id{1}, part_id{1}});
