@@ -93,6 +93,7 @@
 #include "cleave/split/module_split_errors.hpp"
 #include "cleave/split/outer_builder.hpp"
 #include "cleave/split/part_order.hpp"
+#include "cleave/split/placement_log.hpp"
 #include "cleave/split/plan.hpp"
 #include "cleave/split/plan_fault.hpp"
 #include "cleave/split/plan_options.hpp"
