@@ -3,8 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
+
+#include "support/rng.hpp"
 
 using namespace cleave;
 
@@ -60,4 +64,29 @@ TEST_CASE("module names: a hundred thousand equal targets take no quadratic time
   std::string last;
   for (int i = 0; i < 100'000; ++i) last = names.take("f");
   CHECK(last == "f_99999");
+}
+
+TEST_CASE("module names: as a plain set of all names would give them, whatever numbers they have") {
+  testing::rng random(8);
+  for (int round = 0; round < 300; ++round) {
+    module_names names;
+    std::set<std::string> used;
+    std::map<std::string, unsigned long long> counter;
+    for (int i = 0; i < 40; ++i) {
+      std::string name = std::vector<std::string>{"f", "g", "sum", "f_g"}[random.below(4)];
+      auto const numbers =
+          std::vector<std::string>{"", "_0", "_1", "_01", "_2", "_4294967295", "_4294967296", "_"};
+      name += numbers[random.below(numbers.size())];
+      auto digits = name.size();
+      while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+      bool const numbered = digits < name.size() && name[digits - 1] == '_';
+      auto const stem = numbered ? name.substr(0, digits - 1) : name;
+      std::string expected = name;
+      bool taken = name == "sum" || used.contains(name);
+      if (!taken && numbered) counter[stem] = std::stoull(name.substr(digits));
+      for (; taken; taken = used.contains(expected)) expected = stem + "_" + std::to_string(++counter[stem]);
+      used.insert(expected);
+      CHECK((random.one_in(2) ? names.take(name) : names.take(node_kind::call_function, name)) == expected);
+    }
+  }
 }

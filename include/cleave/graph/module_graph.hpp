@@ -50,6 +50,13 @@ struct module_node {
   bool operator==(module_node const&) const = default;
 };
 
+/// Calls `f` with what `n` reads: positional before keyword arguments, depth first, repeats included.
+template <class F>
+void each_operand(module_node const& n, F f) {
+  for (auto const& a : n.args) each_node(a, f);
+  for (auto const& k : n.kwargs) each_node(k.value, f);
+}
+
 /// Something that a path of the graph names: a parameter, a buffer, a tensor, a module, the body of an
 /// operation.
 struct module_attribute {
@@ -139,9 +146,7 @@ class module_graph {
   std::vector<position> operands(position n) const {
     std::vector<position> read;
     read.reserve(list_[n].args.size() + list_[n].kwargs.size());
-    auto const add_one = [&](position m) { read.push_back(m); };
-    for (auto const& a : list_[n].args) each_node(a, add_one);
-    for (auto const& k : list_[n].kwargs) each_node(k.value, add_one);
+    each_operand(list_[n], [&](position m) { read.push_back(m); });
     return read;
   }
   std::vector<position> outputs() const { return output_ ? operands(*output_) : std::vector<position>(); }

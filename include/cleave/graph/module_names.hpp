@@ -71,7 +71,7 @@ inline std::string name_candidate(node_kind kind, std::string_view target) {
 class module_names {
  public:
   /// Makes room for `names` in all.
-  void reserve(std::size_t names) { used_.reserve(names); }
+  void reserve(std::size_t names) { numbered_.reserve(names); }
 
   /// A name after what a node calls; the same target again costs no more than its number.
   std::string take(node_kind kind, std::string_view target) {
@@ -89,11 +89,15 @@ class module_names {
   std::string take(std::string_view candidate) {
     std::string name = identifier(candidate);
     auto const [stem_size, number] = suffix(name);
-    bool const taken = reserved_in_python(name) || !insert(name);
     last_stem_ = stems_.insert(name.substr(0, stem_size));
     if (last_stem_ == counter_.size()) counter_.push_back(0);
+    bool const plain = stem_size == name.size();
+    bool const as_written = plain || std::to_string(number).size() == name.size() - stem_size - 1;
+    bool const taken = reserved_in_python(name) || !(plain        ? insert_key(last_stem_, no_number)
+                                                     : as_written ? insert(last_stem_, number)
+                                                                  : insert_odd(name));
     if (taken) return next_of(last_stem_);
-    if (stem_size < name.size()) counter_[last_stem_] = number;
+    if (!plain) counter_[last_stem_] = number;
     return name;
   }
 
@@ -107,19 +111,24 @@ class module_names {
 
   /// The next free name after a stem whose own name is taken.
   std::string next_of(std::uint32_t stem) {
-    std::string name;
-    do {
-      name = stems_[stem];
-      name += '_';
-      name += std::to_string(++counter_[stem]);
-    } while (!insert(name));
-    return name;
+    while (!insert(stem, ++counter_[stem])) continue;
+    std::string name = stems_[stem];
+    name += '_';
+    return name += std::to_string(counter_[stem]);
   }
 
-  /// Whether `name` is new.
-  bool insert(std::string const& name) {
-    auto const before = used_.size();
-    return used_.insert(name) == before;
+  /// Whether a stem with this number is new.
+  bool insert(std::uint32_t stem, std::uint64_t number) {
+    return number < no_number ? insert_key(stem, number)
+                              : insert_odd(stems_[stem] + "_" + std::to_string(number));
+  }
+  bool insert_key(std::uint32_t stem, std::uint64_t low) {
+    auto const before = numbered_.size();
+    return numbered_.insert(std::uint64_t{stem} << 32 | low) == before;
+  }
+  bool insert_odd(std::string const& name) {
+    auto const before = odd_.size();
+    return odd_.insert(name) == before;
   }
 
   static std::string identifier(std::string_view candidate) {
@@ -145,7 +154,11 @@ class module_names {
     return {digits - 1, std::stoull(name.substr(digits))};
   }
 
-  numbering<std::string, std::uint32_t> used_, stems_;
+  static constexpr std::uint64_t no_number = 0xffffffff;  // of a name that is only a stem
+
+  numbering<std::uint64_t, std::uint32_t> numbered_;  // names that are used, as stem and number …
+  numbering<std::string, std::uint32_t> odd_;         // … but numbers beyond 32 bits, and such as 01
+  numbering<std::string, std::uint32_t> stems_;
   std::uint32_t last_stem_ = 0;
   known_targets functions_, texts_;
   std::vector<std::uint64_t> counter_;  // of a stem: the last number that was tried

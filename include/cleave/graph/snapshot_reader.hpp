@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -27,6 +28,7 @@ class snapshot_reader {
   explicit snapshot_reader(Graph const& g) : g_(g), memory_(g) {}
 
   Snapshot read() {
+    if constexpr (std::ranges::sized_range<decltype(g_.nodes())>) make_room(std::ranges::size(g_.nodes()));
     read_arguments();
     for (auto n : g_.nodes()) read_node(n);
     if constexpr (function_graph<Graph>)
@@ -60,6 +62,18 @@ class snapshot_reader {
     if (what == after_its_user || what == follows_a_later)
       topological_order(g_);  // throws if there is no order at all
     throw adapter_error({what, at}, place);
+  }
+
+  void make_room(std::size_t nodes) {
+    s_.node.reserve(nodes);
+    s_.handle.reserve(nodes);
+    for (auto* table : {&s_.operands, &s_.results}) {
+      table->first.reserve(nodes + 1);
+      table->item.reserve(nodes);
+    }
+    for (auto* list : {&s_.slot_of_handle, &s_.latest, &s_.slot, &s_.producer}) list->reserve(nodes);
+    s_.value.reserve(nodes);
+    s_.from.reserve(nodes);
   }
 
   void read_arguments() {

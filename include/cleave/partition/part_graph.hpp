@@ -11,6 +11,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
+#include "cleave/graph/numbering.hpp"
 #include "cleave/partition/needs.hpp"
 #include "cleave/partition/partition.hpp"
 
@@ -37,32 +38,22 @@ part_graph part_graph_of(basic_dense<Index> const& s, partition const& p) {
     std::uint32_t from, to;
     std::size_t where;  // the first node of `to` that needs `from`
   };
-  auto const lives = [&](std::size_t n) { return p.of[n] != no_part && !is_replicable(s, n); };
-
   part_graph parts;
   parts.first_node.assign(p.parts, s.nodes());
-  csr<std::size_t> part_of;  // of a node: its part, if it has one that counts
-  for (std::size_t n = 0; n < s.nodes(); ++n) {
-    if (p.of[n] != no_part) {
-      auto& first = parts.first_node[index(p.of[n])];
-      first = std::min(first, n);
-      if (lives(n)) part_of.add(index(p.of[n]));
-    }
-    part_of.close();
-  }
-  auto const members = users_of(part_of, p.parts);
-
   std::vector<need> needs;
-  std::vector<std::uint32_t> met_for(p.parts, index(no_part));
-  for (std::uint32_t to = 0; to < p.parts; ++to)
-    for (auto const n : members[to]) {
-      auto const meet = [&](std::size_t m) {
-        if (p.of[m] == no_part) return;
-        auto const from = index(p.of[m]);
-        if (from != to && std::exchange(met_for[from], to) != to) needs.push_back({from, to, n});
-      };
-      each_needed_node(s, p, n, meet);
-    }
+  numbering<std::uint64_t, std::size_t> met;                      // pairs of parts
+  std::vector<std::uint32_t> last(p.parts, none<std::uint32_t>);  // of a part: whom it needed last
+  for (std::size_t n = 0; n < s.nodes(); ++n) {
+    if (p.of[n] == no_part) continue;
+    auto const to = index(p.of[n]);
+    parts.first_node[to] = std::min(parts.first_node[to], n);
+    if (is_replicable(s, n)) continue;
+    each_needed_node(s, p, n, [&](std::size_t m) {
+      auto const from = index(p.of[m]);
+      if (p.of[m] == p.of[n] || p.of[m] == no_part || std::exchange(last[to], from) == from) return;
+      if (met.insert(std::uint64_t{from} << 32 | to) == needs.size()) needs.push_back({from, to, n});
+    });
+  }
   std::ranges::sort(needs, {}, [](need const& x) { return std::pair(x.from, x.where); });
   for (std::size_t i = 0; auto const from : std::views::iota(std::uint32_t{}, p.parts)) {
     for (; i < needs.size() && needs[i].from == from; ++i) parts.dependents.add(needs[i].to);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -40,11 +41,23 @@ struct module_parts {
   std::vector<std::string> label;  ///< of a part; parts are numbered by first appearance
 };
 
+/// How an answer is kept: text by value, so that no label dangles.
+template <class Answer>
+struct kept_answer {
+  using type = label_t<Answer>;
+};
+template <std::convertible_to<std::string_view> Text>
+struct kept_answer<std::optional<Text>> {
+  using type = std::optional<std::string>;
+};
+
 /// Asks a callback for the part of each call; `split_module` is its one use.
 template <class F>
 class part_asker {
  public:
   using position = module_graph::position;
+  using answer =
+      typename kept_answer<std::remove_cvref_t<std::invoke_result_t<F&, module_node const&>>>::type;
 
   part_asker(module_graph const& g, F& part_of, std::vector<module_mark> const& marks)
       : g_(g), part_of_(part_of), marks_(marks) {}
@@ -55,23 +68,29 @@ class part_asker {
     module_parts parts{std::vector<part_id>(g_.list().size(), no_part), {}, {}};
     parts.p.of.reserve(g_.nodes().size());
     label_numbering<std::string> labels;
-    std::string last;
+    std::optional<answer> last;  // neighbours often share a part
     for (position n = 0; n < g_.list().size(); ++n) {
       bool const attribute = attributes == attribute_rule::assignable && g_[n].kind == node_kind::get_attr;
       if (!attribute && !module_graph::is_call(g_[n])) continue;
-      auto label = text_of(part_of_(g_[n]));
-      if (!label && attribute) continue;
-      if (!label) throw unassigned_node_error(g_, n);
-      bool const same = !parts.p.of.empty() && *label == last;  // neighbours often share a part
-      parts.of_node[n] = same ? parts.p.of.back() : part_id{labels.insert(*label)};
+      answer now(part_of_(g_[n]));
+      if (!last || !(now == *last)) {
+        auto label = text_of(now);
+        if (!label && attribute) continue;
+        if (!label) throw unassigned_node_error(g_, n);
+        parts.of_node[n] = part_id{labels.insert(*std::move(label))};
+        last = std::move(now);
+      } else {
+        parts.of_node[n] = parts.p.of.back();
+      }
       parts.p.of.push_back(parts.of_node[n]);
-      last = std::move(*label);
-      for (std::uint32_t i = 1; repeated && i < times[n]; ++i) demand_same(n, last);
+      for (std::uint32_t i = 1; repeated && i < times[n]; ++i) demand_same(n, *last);
     }
     parts.label = std::move(labels).labels();
     parts.p.parts = static_cast<std::uint32_t>(parts.label.size());
     if (repeated)
-      for (auto const n : g_.nodes()) demand_same(n, parts.label[index(parts.of_node[n])]);
+      for (auto const n : g_.nodes())
+        if (text_of(part_of_(g_[n])) != parts.label[index(parts.of_node[n])])
+          throw unstable_answer_error(g_, n);
     return parts;
   }
 
@@ -88,8 +107,6 @@ class part_asker {
   }
 
  private:
-  using answer = std::remove_cvref_t<std::invoke_result_t<F&, module_node const&>>;
-
   template <class T>
   static constexpr bool is_number() {
     if constexpr (requires(T t) { t.has_value(); })
@@ -109,9 +126,8 @@ class part_asker {
       return std::string(std::forward<T>(a));
   }
 
-  void demand_same(position n, std::string const& label) {
-    auto const again = text_of(part_of_(g_[n]));
-    if (again != label) throw unstable_answer_error(g_, n);
+  void demand_same(position n, answer const& given) {
+    if (!(answer(part_of_(g_[n])) == given)) throw unstable_answer_error(g_, n);
   }
 
   /// How often each node is asked for in the first round.

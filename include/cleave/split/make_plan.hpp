@@ -176,8 +176,9 @@ class plan_maker {
 template <std::unsigned_integral Index>
 basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
                             plan_options const& options = {}) {
-  check_partition(s, p);
+  check_assignment(s, p);
   auto order = emission_order(part_graph_of(s, p), options.stages, options.priority);
+  if (order.size() < p.parts) check_partition(s, p);  // names the cycle
   return plan_maker<Index>(s, p).make(std::move(order), options.outputs, options.inputs);
 }
 
@@ -190,8 +191,8 @@ template <std::unsigned_integral Index>
 basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
                             basic_scopes<Index> const& scopes, plan_options const& options = {}) {
   if (auto const cut = find_cut_scope(s, p, scopes)) throw scope_cut_error(s, p, scopes, *cut);
-  check_partition(s, p);
   if (scopes.list.empty()) return make_plan(s, p, options);
+  check_partition(s, p);
   auto order = scoped_order(s, p, scopes, options);
   auto const copy_marks = [&](auto& stages, auto const& in_order) {
     scope_copier<Index> copier(s, scopes, stages);

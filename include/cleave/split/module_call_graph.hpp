@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -29,6 +30,7 @@ class symbol_binders {
         if (symbols_.insert(g[n].binds) == binder_.size()) binder_.push_back(n);
   }
 
+  bool empty() const { return binder_.empty(); }
   std::optional<position> find(std::string const& symbol) const {
     auto const at = symbols_.find(symbol);
     return at == none<position> ? std::nullopt : std::optional(binder_[at]);
@@ -68,28 +70,20 @@ class module_call_graph {
       else if (g[n].kind == node_kind::get_attr)
         (is_module(n) ? state_ : inputs_).push_back(n);
     }
+    list_reads();
   }
 
   std::span<position const> nodes() const { return nodes_; }
-  std::vector<position> operands(position n) const {
-    auto read = g_->operands(n);
-    if (rule_ == symbol_rule::closed) return read;
-    std::vector<position> with_symbols;
-    for (auto const v : read) {
-      with_symbols.push_back(v);
-      if (part_[v] == part_[n]) continue;
-      for (auto const binder : binders_.of(v))
-        if (binder < n) with_symbols.push_back(binder);
-    }
-    return with_symbols;
+  std::span<position const> operands(position n) const {
+    return std::span(reads_).subspan(first_read_[n], first_read_[n + 1] - first_read_[n]);
   }
   std::vector<position> companions(position v) const {
-    return rule_ == symbol_rule::closed ? binders_.of(v) : std::vector<position>();
+    return rule_ == symbol_rule::closed && !binders_.empty() ? binders_.of(v) : std::vector<position>();
   }
   std::span<position const> inputs() const { return inputs_; }
   std::span<position const> state() const { return state_; }
   std::vector<position> outputs() const { return g_->outputs(); }
-  std::vector<position> after(position n) const { return g_->after(n); }
+  std::span<position const> after(position n) const { return (*g_)[n].after; }
   std::string_view name(position n) const { return g_->name(n); }
 
   symbol_binders const& binders() const { return binders_; }
@@ -100,6 +94,24 @@ class module_call_graph {
     for (auto const n : g.nodes()) part[n] = part_id{0};
     return part;
   }
+  /// What each node that has a part reads; where symbols must be bound before their use, with what binds
+  /// them.
+  void list_reads() {
+    bool const symbols = rule_ == symbol_rule::bound_before_use && !binders_.empty();
+    first_read_.reserve(g_->list().size() + 1);
+    reads_.reserve(g_->list().size());
+    for (position n = 0; n < g_->list().size(); ++n) {
+      auto const read = [&](position v) {
+        reads_.push_back(v);
+        if (!symbols || part_[v] == part_[n]) return;
+        for (auto const binder : binders_.of(v))
+          if (binder < n) reads_.push_back(binder);
+      };
+      if (part_[n] != no_part) each_operand((*g_)[n], read);
+      first_read_.push_back(reads_.size());
+    }
+  }
+
   bool is_module(position n) const {
     auto const* a = g_->find_attribute((*g_)[n].target);
     return a && a->what == module_attribute::kind::module;
@@ -110,6 +122,8 @@ class module_call_graph {
   symbol_rule rule_;
   symbol_binders binders_;
   std::vector<position> nodes_, inputs_, state_;
+  std::vector<std::size_t> first_read_{0};  // of a node in list(): where its part of …
+  std::vector<position> reads_;             // … all that is read begins
 };
 
 }  // namespace cleave

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -165,7 +166,7 @@ class piece_writer {
     for (auto const v : stage.inputs) made.inputs.push_back(s_.value[v]);
     for (auto const v : stage.outputs) made.outputs.push_back(s_.value[v]);
     for (auto const v : stage.state) made.own_attributes.push_back(s_.value[v]);
-    for (auto const& n : graph.list())
+    for (auto const& n : graph.attributes().empty() ? std::span<module_node const>() : graph.list())
       if (n.kind == node_kind::call_module) called_.emplace_back(n.from, made.path + "." + n.target);
     return made;
   }
@@ -229,6 +230,7 @@ split_module_result split_module(module_graph const& g, F part_of, split_module_
 
   module_call_graph const calls(g, parts.of_node, options.symbols);
   auto s = snapshot_of(calls);
+  if (s.companions.item.empty()) s.companions = {};
   auto const scopes = module_scopes_of(s, options.scopes, marks);
   s = with_scopes(std::move(s), scopes);
   if (options.symbols == symbol_rule::closed) demand_bound_symbols(g, calls, s, parts.p);
