@@ -18,6 +18,7 @@
 #include "describe.hpp"
 #include "model.hpp"
 #include "options.hpp"
+#include "rule.hpp"
 
 namespace tool {
 
@@ -26,7 +27,8 @@ struct cut_options {
   std::uint32_t stages = 4;
   std::vector<std::size_t> memory{};  ///< one for all, or one a stage
   std::vector<double> speed{};
-  double flops_per_byte = 5;
+  std::optional<double> flops_per_byte{};  ///< 5 for models; 0 for graphs, whose costs have any unit
+  cut_rule rule{};
 };
 
 inline void add_cut_options(command& c, cut_options& to) {
@@ -45,8 +47,67 @@ inline void add_cut_options(command& c, cut_options& to) {
                   "how fast a stage computes (1)",
                   [&to, ratio](auto text) { return read_list(text, to.speed, ratio); }});
   list.push_back({"", "--flops-per-byte", "R", "a number from 0",
-                  "operations that moving a byte between stages is worth (5)",
-                  [&to](auto text) { return read_number(text, to.flops_per_byte, 0.0, 1e12); }});
+                  "cost of moving a byte between stages, in operations (5); of a graph in its unit (0)",
+                  [&to](auto text) { return read_number(text, to.flops_per_byte.emplace(), 0.0, 1e12); }});
+}
+
+/// What `balance` must respect.
+inline cleave::balance_options limits_of(cut_options const& options, double cost_per_byte) {
+  auto const one_or_each = [&](auto const& list, char const* what) {
+    if (list.size() > 1 && list.size() != options.stages && options.rule.what == cut_rule::kind::balance)
+      throw usage_error(std::string(what) + " takes 1 or " + std::to_string(options.stages) +
+                        " values, not " + std::to_string(list.size()));
+    using each = cleave::per_part<std::ranges::range_value_t<decltype(list)>>;
+    return list.size() == 1 ? each(list.front()) : each(list);
+  };
+  return {.cost_per_byte = cost_per_byte,
+          .memory = one_or_each(options.memory, "--memory"),
+          .speed = one_or_each(options.speed, "--speed")};
+}
+
+/// `layer1.0.conv1` of `/layer1/layer1.0/conv1/Conv`, as torch writes it, and of `layer1/0/conv1/Conv`.
+inline std::string module_path_of(std::string_view name) {
+  std::string path;
+  for (std::size_t at = 0; at < name.size();) {
+    auto const end = name.find('/', at);
+    if (end == name.npos) break;  // what is left is the node's own name
+    auto const step = name.substr(at, end - at);
+    if (step.starts_with(path + ".") || path.empty())
+      path = step;
+    else if (!step.empty())
+      path += "." + std::string(step);
+    at = end + 1;
+  }
+  return path;
+}
+
+/// What the rules may look at: a node's tag is its `doc_string`.
+inline std::vector<node_facts> facts_of_nodes(cleave::onnx_graph const& g) {
+  std::vector<node_facts> facts;
+  for (auto const n : g.nodes())
+    facts.push_back({g.proto(n).op_type(), g.proto(n).doc_string(), module_path_of(g.name(n))});
+  return facts;
+}
+
+/// The parts of another rule than balance, with the certificate that balance gives for as many parts.
+/// \throws cleave::infeasible_error where a part does not fit into its memory.
+template <class Graph, class Snapshot>
+cleave::balanced_partition certified_parts(cut_rule const& rule, Graph const& g, Snapshot const& s,
+                                           std::vector<node_facts> const& facts,
+                                           cleave::balance_options const& limits) {
+  cleave::balanced_partition p{parts_by(rule, g, s, facts)};
+  if (p.parts == 0) return p;
+  if (!limits.memory.covers(p.parts) || !limits.speed.covers(p.parts))
+    throw usage_error("--memory and --speed take 1 value, or one for each of the " + std::to_string(p.parts) +
+                      " stages that this rule gives");
+  if (auto const full = cleave::find_overfull_part(s, p, limits.memory))
+    throw cleave::infeasible_error("stage " + std::to_string(index(full->part)) + " needs " +
+                                   std::to_string(full->bytes) + " bytes, its limit is " +
+                                   std::to_string(full->limit));
+  p.loads = cleave::part_loads(s, p, {limits.cost_per_byte, limits.speed});
+  p.bottleneck = *std::ranges::max_element(p.loads);
+  p.bound = cleave::balance(s, p.parts, {.cost_per_byte = limits.cost_per_byte, .speed = limits.speed}).bound;
+  return p;
 }
 
 /// A model, balanced and cut. It refers to the model's graph.
@@ -59,19 +120,12 @@ struct cut {
 
 /// \throws cleave::infeasible_error where memory does not suffice.
 inline cut cut_model(model const& m, cut_options const& options, progress const& doing) {
-  doing("balancing");
-  auto const one_or_each = [&](auto const& list, char const* what) {
-    if (list.size() > 1 && list.size() != options.stages)
-      throw usage_error(std::string(what) + " takes 1 or " + std::to_string(options.stages) +
-                        " values, not " + std::to_string(list.size()));
-    using each = cleave::per_part<std::ranges::range_value_t<decltype(list)>>;
-    return list.size() == 1 ? each(list.front()) : each(list);
-  };
   auto s = cleave::snapshot_of(m.graph);
-  auto parts = cleave::balance(s, options.stages,
-                               {.cost_per_byte = options.flops_per_byte / cleave::onnx_rates{}.flops,
-                                .memory = one_or_each(options.memory, "--memory"),
-                                .speed = one_or_each(options.speed, "--speed")});
+  auto const limits = limits_of(options, options.flops_per_byte.value_or(5) / cleave::onnx_rates{}.flops);
+  doing("balancing");
+  auto parts = options.rule.what == cut_rule::kind::balance
+                   ? cleave::balance(s, options.stages, limits)
+                   : certified_parts(options.rule, m.graph, s, facts_of_nodes(m.graph), limits);
   doing("cutting");
   auto plan = cleave::make_plan(s, parts);
   auto boxes = cleave::quotient_of(s, plan);
@@ -88,10 +142,10 @@ inline cut cut_model(model const& m, cut_options const& options, progress const&
 inline std::string seconds_text(double s) { return cleave::amount_text(s, "s"); }
 
 /// How near the optimum a cut is, as a sentence.
-inline std::string certificate_of(cut const& c) {
-  auto const gap = c.parts.gap();
-  return "largest load (cost and transfer) " + seconds_text(c.parts.bottleneck) + "; no cut into " +
-         plural(c.parts.parts, "stage") + " can be below " + seconds_text(c.parts.bound) + ": " +
+inline std::string certificate_of(cleave::balanced_partition const& p, std::string const& unit) {
+  auto const gap = p.gap();
+  return "largest load (cost and transfer) " + cleave::amount_text(p.bottleneck, unit) + "; no cut into " +
+         plural(p.parts, "stage") + " can be below " + cleave::amount_text(p.bound, unit) + ": " +
          (gap == 0       ? "optimal"
           : gap < 0.0005 ? "less than 0.1\u00a0% above the optimum"
                          : "at most " + cleave::percent_text(gap) + " above the optimum");
@@ -111,7 +165,7 @@ inline std::string table_of(cut const& c) {
                     cleave::percent_text(ideal > 0 ? box.cost / ideal : 1), cleave::bytes_text(box.state),
                     cleave::bytes_text(box.in), cleave::bytes_text(box.out), seconds_text(c.parts.loads[i])});
   }
-  return table_text(rows) + "  " + certificate_of(c) + "\n";
+  return table_text(rows) + "  " + certificate_of(c.parts, "s") + "\n";
 }
 
 /// Weights that several stages hold; constants that a Constant node made are none.
@@ -127,7 +181,7 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
   auto const names = [&](auto const& values) {
     return first_of(values, 4, [&](auto v) { return cleave::quoted(m.graph.name_of(v)); });
   };
-  if (c.parts.parts < asked && c.parts.parts > 0)
+  if (asked > 0 && c.parts.parts < asked && c.parts.parts > 0)
     lines.push_back("only " + plural(c.parts.parts, "stage") + " instead of " + std::to_string(asked) +
                     ": the model has " + plural(m.graph.nodes().size(), "node") + " to place");
   if (!c.notes.unsized.empty())

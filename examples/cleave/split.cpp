@@ -9,6 +9,7 @@
 
 #include "cut.hpp"
 #include "model.hpp"
+#include "split_graph.hpp"
 #include "split_json.hpp"
 #include "subcommands.hpp"
 
@@ -19,9 +20,12 @@ int split(std::span<std::string const> words) {
   cut_options options;
   cleave::onnx_type_options types;
   std::string out, report_file;
-  command c{
-      "split", "MODEL.onnx", "Cuts a model into stages that are balanced by cost and transferred bytes.", {}};
+  command c{"split",
+            "MODEL.onnx | GRAPH.json",
+            "Cuts a model into stages: balanced by cost and transferred bytes, or by another rule.",
+            {}};
   add_cut_options(c, options);
+  add_rule_options(c, options.rule);
   c.options.push_back({"-o", "--out", "DIR", "a folder", "write stage_0.onnx, stage_1.onnx, ... there",
                        [&](auto text) { return !(out = text).empty(); }});
   c.options.push_back({"", "--report", "FILE", "a file name", "write a report as a self-contained HTML page",
@@ -29,6 +33,8 @@ int split(std::span<std::string const> words) {
   c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
   add_type_options(c, types);
   auto const path = only_operand(read_options(c, words));
+  if (path.extension() == ".json") return split_graph(path, options, out, report_file, as_json);
+  auto const asked = options.rule.what == cut_rule::kind::balance ? options.stages : 0;
 
   progress const doing;
   auto const m = read_model(path, types, doing);
@@ -42,13 +48,13 @@ int split(std::span<std::string const> words) {
   doing.clear();
 
   if (as_json) {
-    print(json_of(m, cut, files, options.stages));
+    print(json_of(m, cut, files, asked));
     return 0;
   }
   print(bold(cleave::printable(m.path.filename().string()) + " in " + plural(cut.stages.size(), "stage")) +
         "\n");
   print(table_of(cut));
-  for (auto const& line : remarks_on(m, cut, options.stages)) print("  note: " + line + "\n");
+  for (auto const& line : remarks_on(m, cut, asked)) print("  note: " + line + "\n");
   for (auto const& f : files) print("  " + shown(f) + "\n");
   if (!report_file.empty()) print("  " + shown(report_file) + "\n");
   return 0;

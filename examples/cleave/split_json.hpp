@@ -14,7 +14,7 @@ namespace tool {
 /// One object:
 ///   file                        of the model
 ///   stages                      a list of
-///     nodes                     positions in the file
+///     nodes, names              positions in the file; what the nodes are called there, or their operators
 ///     cost, share               estimated seconds, and as a multiple of an even share
 ///     load                      cost at the stage's speed and what its transfers cost, in seconds
 ///     weight_, in_, out_bytes   null where a size is unknown
@@ -48,6 +48,7 @@ inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> c
     auto const& stage = c.stages.plan().stages[i];
     json.open_object();
     list("nodes", stage.nodes, [&](auto n) { return s.node[n]; });
+    list("names", stage.nodes, [&](auto n) { return std::string(m.graph.name(s.node[n])); });
     json.member("cost", box.cost)
         .member("share", total > 0 ? box.cost * static_cast<double>(c.stages.size()) / total : 1);
     json.member("load", c.parts.loads[i]);

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cleave/core/bytes.hpp>
+#include <cleave/core/printable.hpp>
+#include <cleave/partition/alternation.hpp>
+#include <cleave/partition/assign.hpp>
+#include <cleave/partition/assign_after_modules.hpp>
+#include <cleave/partition/assign_by_name.hpp>
+#include <cleave/partition/buckets.hpp>
+#include <cleave/partition/part_cycles.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "options.hpp"
+
+namespace tool {
+
+/// How `--by` says that nodes are given to stages.
+struct cut_rule {
+  enum class kind : std::uint8_t { balance, tags, buckets, modules, capability, file };
+  kind what = kind::balance;
+  std::uint64_t cap = cleave::bucket_options{}.cap;
+  std::vector<std::string> words;  ///< of modules and capability: the list; of file: its path
+  cleave::cycle_policy cycles = cleave::cycle_policy::refuse;
+};
+
+inline std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= text.size();) {
+    auto const end = std::min(text.find(',', at), text.size());
+    words.emplace_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+/// Whether `text` is a rule: `balance`, `tags`, `buckets=25MiB`, `modules=a.b,a.c`, `capability=Conv,Relu` or
+/// `file=PATH`.
+inline bool read_rule(std::string_view text, cut_rule& to) {
+  using enum cut_rule::kind;
+  auto const equal = text.find('=');
+  auto const name = text.substr(0, equal);
+  auto const value = equal == text.npos ? std::string_view() : text.substr(equal + 1);
+  bool const bare = equal == text.npos;
+  to.words = split_at_commas(value);
+  bool const listed = !value.empty() && std::ranges::none_of(to.words, &std::string::empty);
+  if (name == "balance" && bare) return to.what = balance, true;
+  if (name == "tags" && bare) return to.what = tags, true;
+  if (name == "buckets" && bare) return to.what = buckets, true;
+  if (name == "buckets") {
+    auto const bytes = cleave::parse_bytes(value);
+    return to.what = buckets, to.cap = bytes.value_or(0), bytes.has_value();
+  }
+  if (name == "modules") return to.what = modules, listed;
+  if (name == "capability") return to.what = capability, listed;
+  if (name == "file") return to.what = file, to.words = {std::string(value)}, !value.empty();
+  return false;
+}
+
+inline void add_rule_options(command& c, cut_rule& to) {
+  c.options.push_back({"", "--by", "RULE",
+                       "balance, tags, buckets=SIZE, modules=PATH,..., capability=OP,... or file=ASSIGNMENT",
+                       "balance, tags, buckets=25MiB, modules=a.b,a.c, capability=Conv,Relu, file=PATH",
+                       [&to](auto text) { return read_rule(text, to); }});
+  c.options.push_back({"", "--cycles", "POLICY", "refuse, cut, merge or move",
+                       "what becomes of stages that need each other (refuse)", [&to](auto text) {
+                         using enum cleave::cycle_policy;
+                         for (auto const& [name, policy] :
+                              {std::pair("refuse", refuse), {"cut", cut}, {"merge", merge}, {"move", move}})
+                           if (text == name) return to.cycles = policy, true;
+                         return false;
+                       }});
+}
+
+/// The entries of a text: a line each, a node and its part with blanks between; the last word is the part.
+/// Lines that are empty or begin with `//` say nothing. \throws cleave::error with the line.
+inline std::vector<cleave::named_part> read_assignment(std::filesystem::path const& path) {
+  std::ifstream in(path);
+  if (!in) throw cleave::error(cleave::printable(path.string()) + ": cannot be read");
+  std::vector<cleave::named_part> entries;
+  std::string line;
+  for (std::size_t number = 1; std::getline(in, line); ++number) {
+    constexpr char blanks[] = " \t\r";
+    auto const begin = line.find_first_not_of(blanks);
+    if (begin == line.npos || line.compare(begin, 2, "//") == 0) continue;
+    line = line.substr(begin, line.find_last_not_of(blanks) - begin + 1);
+    auto const gap = line.find_last_of(blanks);
+    if (gap == line.npos)
+      throw cleave::error(cleave::printable(path.string()) + ", line " + std::to_string(number) +
+                          ": a node and its part are wanted, and " + cleave::quoted(line) + " is one word");
+    entries.push_back({line.substr(0, line.find_last_not_of(blanks, gap) + 1), line.substr(gap + 1)});
+  }
+  return entries;
+}
+
+/// What a rule may look at in a node.
+struct node_facts {
+  std::string operation;  ///< what it does: of capability
+  std::string tag;        ///< of tags
+  std::string path;       ///< the modules around it, joined by dots: of modules
+};
+
+/// A graph with the paths of its nodes beside it: what `assign_after_modules` asks for.
+template <class Graph>
+struct placed_graph {
+  Graph const& g;
+  std::vector<node_facts> const& facts;
+
+  auto nodes() const { return std::views::iota(std::size_t{}, facts.size()); }
+  std::vector<std::size_t> operands(std::size_t) const { return {}; }
+  std::string_view path(std::size_t n) const { return facts[n].path; }
+};
+
+/// The parts that a rule other than balance gives, whose cycles are dealt with. `s` is the snapshot of `g`.
+/// \throws cleave::error with the node, module or line that the rule stumbles over.
+template <class Graph, class Snapshot>
+cleave::partition parts_by(cut_rule const& rule, Graph const& g, Snapshot const& s,
+                           std::vector<node_facts> const& facts) {
+  using enum cut_rule::kind;
+  auto const parts = [&]() -> cleave::partition {
+    switch (rule.what) {
+      case tags:
+        return cleave::assign(s, [&](std::size_t n) -> std::string const& {
+          if (facts[n].tag.empty())
+            throw cleave::error("--by tags: node " + s.label(n) + " has no tag; give each node one");
+          return facts[n].tag;
+        });
+      case buckets:
+        return cleave::fill_buckets(s, cleave::state_counts(s), {.cap = rule.cap});
+      case modules:
+        return cleave::assign_after_modules(placed_graph<Graph>{g, facts}, rule.words);
+      case capability: {
+        std::vector<char> supported;
+        for (auto const& f : facts)
+          supported.push_back(std::ranges::find(rule.words, f.operation) != rule.words.end());
+        cleave::numbering<std::string, std::uint32_t> known;
+        for (auto const& f : facts) known.insert(f.operation);
+        auto const operations = known.handles();
+        for (auto const& word : rule.words)
+          if (known.find(word) == cleave::none<std::uint32_t>)
+            throw cleave::error("--by capability: no node is a " + cleave::quoted(word) +
+                                cleave::suggestion(cleave::nearest_names(word, operations)));
+        return cleave::alternation(s, supported);
+      }
+      default:
+        return cleave::assign_by_name(g, read_assignment(rule.words.front()));
+    }
+  }();
+  return cleave::acyclic_parts(s, parts, rule.cycles).parts;
+}
+
+}  // namespace tool

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cleave/graph/costed_module_graph.hpp>
+#include <cleave/io/graph_json.hpp>
+#include <cleave/io/graph_json_reader.hpp>
+#include <cleave/split/split_hierarchy.hpp>
+#include <cleave/split/split_module.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cut.hpp"
+#include "model.hpp"
+
+namespace tool {
+
+/// \throws cleave::error with the path, and what is wrong with the file.
+inline cleave::costed_module_graph read_graph(fs::path const& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf()))
+    throw cleave::error(cleave::printable(path.string()) + ": cannot be read");
+  try {
+    return cleave::costed_module_graph(cleave::read_graph_json(std::move(text).str()));
+  } catch (cleave::error const& e) {
+    throw cleave::error(cleave::printable(path.string()) + ": " + e.what());
+  }
+}
+
+/// A node's tag and path are its metadata `tag` and `path`; a call's own target is what it does.
+inline std::vector<node_facts> facts_of_nodes(cleave::module_graph const& g) {
+  std::vector<node_facts> facts;
+  for (auto const n : g.nodes()) {
+    facts.push_back({g[n].target, {}, {}});
+    for (auto const& [key, value] : g[n].metadata)
+      if (auto const* text = value.size() == 1 ? std::get_if<std::string>(&value.front()) : nullptr)
+        if (key == "tag" || key == "path") (key == "tag" ? facts.back().tag : facts.back().path) = *text;
+  }
+  return facts;
+}
+
+/// A graph cut into pieces: what the tool shows and writes of it.
+struct split_graph_result {
+  cleave::module_graph outer;
+  std::vector<std::string> names;      ///< of pieces, as the outer graph calls them
+  cleave::balanced_partition parts{};  ///< of another rule than cuts inside of modules
+
+  cleave::module_graph const& graph(std::size_t i) const {
+    return outer.find_attribute(names[i])->body.front();
+  }
+};
+
+/// \throws cleave::error with what the rule stumbles over.
+inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_options const& options) {
+  using enum cut_rule::kind;
+  auto const names_of = [](cleave::module_graph const& outer) {
+    std::vector<std::string> names;
+    for (auto const n : outer.nodes())
+      if (auto const* a = outer.find_attribute(outer[n].target); a != nullptr && !a->body.empty())
+        names.push_back(outer[n].target);
+    return names;
+  };
+  auto const facts = facts_of_nodes(g);
+  bool const flat = std::ranges::any_of(facts, [](auto const& f) { return !f.path.empty(); });
+  if (options.rule.what == modules && !flat) {
+    auto outer = cleave::split_hierarchy(g, options.rule.words).outer;
+    auto names = names_of(outer);
+    return {std::move(outer), std::move(names)};
+  }
+  auto const s = cleave::snapshot_of(g);
+  if (options.rule.what == balance && !g.has_costs())
+    throw cleave::error("no node has a cost, and balance weighs them: give nodes `cost`, or another --by");
+  auto const limits = limits_of(options, options.flops_per_byte.value_or(0));
+  auto parts = options.rule.what == balance ? cleave::balance(s, options.stages, limits)
+                                            : certified_parts(options.rule, g, s, facts, limits);
+  std::size_t next = 0;  // calls are asked for in the order of nodes()
+  auto const part_of = [&](cleave::module_node const&) { return std::to_string(index(parts.of[next++])); };
+  auto outer = cleave::split_module(g, part_of).outer;
+  auto names = names_of(outer);
+  return {std::move(outer), std::move(names), std::move(parts)};
+}
+
+/// The calls of a graph, those in the bodies of its modules too, and what they cost.
+inline std::pair<std::size_t, double> work_of(cleave::module_graph const& g) {
+  std::pair<std::size_t, double> work;
+  std::vector<cleave::module_graph const*> rest{&g};
+  while (!rest.empty()) {
+    auto const& at = *rest.back();
+    rest.pop_back();
+    cleave::costed_module_graph const costs(at);
+    for (auto const n : at.nodes()) {
+      auto const* a = at.find_attribute(at[n].target);
+      if (at[n].kind == cleave::node_kind::call_module && a != nullptr && !a->body.empty())
+        rest.push_back(&a->body.front());
+      else
+        ++work.first;
+      work.second += costs.weight(n);
+    }
+  }
+  return work;
+}
+
+/// `cleave split GRAPH.json`: writes outer.json, which calls the pieces, and each piece by itself.
+inline int split_graph(fs::path const& path, cut_options const& options, std::string const& out,
+                       std::string const& report_file, bool as_json) {
+  if (!report_file.empty()) throw usage_error("--report is for ONNX models");
+  auto const g = read_graph(path);
+  auto const cut = cut_graph(g, options);
+  std::vector<fs::path> files;
+  if (!out.empty()) {
+    std::error_code refused;  // write_file says why
+    fs::create_directories(out, refused);
+    write_file(fs::path(out) / "outer.json", cleave::write_graph_json(cut.outer));
+    for (std::size_t i = 0; i < cut.names.size(); ++i) {
+      files.push_back(fs::path(out) / ("stage_" + std::to_string(i) + ".json"));
+      write_file(files.back(), cleave::write_graph_json(cut.graph(i)));
+    }
+    // Of an earlier cut into more stages.
+    for (auto i = cut.names.size(); fs::remove(fs::path(out) / ("stage_" + std::to_string(i) + ".json"));)
+      ++i;
+  }
+  cleave::json_writer json(cleave::json_writer::layout::indented);
+  json.open_object().member("file", path.string()).key("stages").open_array();
+  std::vector<std::vector<std::string>> rows = {{"stage", "name", "nodes", "cost", "inputs", "outputs"}};
+  for (std::size_t i = 0; i < cut.names.size(); ++i) {
+    auto const& piece = cut.graph(i);
+    auto const [nodes, cost] = work_of(piece);
+    rows.push_back({std::to_string(i), cleave::printable(cut.names[i]), cleave::count_text(nodes),
+                    cleave::amount_text(cost, ""), std::to_string(piece.inputs().size()),
+                    std::to_string(piece.outputs().size())});
+    json.open_object().member("name", cut.names[i]).member("nodes", nodes).member("cost", cost);
+    json.member("inputs", piece.inputs().size()).member("outputs", piece.outputs().size());
+    if (i < files.size()) json.member("file", files[i].string());
+    json.close_object();
+  }
+  json.close_array();
+  if (cut.parts.parts > 0) json.member("bottleneck", cut.parts.bottleneck).member("bound", cut.parts.bound);
+  if (as_json) {
+    print(json.close_object().text() + "\n");
+    return 0;
+  }
+  print(bold(cleave::printable(path.filename().string()) + " in " + plural(cut.names.size(), "stage")) +
+        "\n");
+  print(table_text(rows));
+  if (cut.parts.parts > 0 && cut.parts.bottleneck > 0) print("  " + certificate_of(cut.parts, "") + "\n");
+  for (auto const& f : files) print("  " + shown(f) + "\n");
+  if (!files.empty()) print("  " + shown(fs::path(out) / "outer.json") + " calls them\n");
+  return 0;
+}
+
+}  // namespace tool
