@@ -9,23 +9,15 @@
 #include <vector>
 
 #include "cleave/split/split_hierarchy.hpp"
+#include "support/module_nodes.hpp"
 #include "support/random_module_tree.hpp"
 
 using namespace cleave;
+using testing::add;
 
 namespace {
 
 using names = std::vector<std::string>;
-
-module_graph::position add(module_graph& g, node_kind kind, std::string const& name,
-                           std::vector<module_argument> args = {}, std::string target = {}) {
-  module_node n;
-  n.kind = kind;
-  n.name = name;
-  n.target = target.empty() ? name : target;
-  n.args = std::move(args);
-  return g.add(std::move(n));
-}
 
 names names_of(liveness_table const& t, std::vector<std::uint32_t> const& values) {
   names list;

@@ -8,25 +8,15 @@
 
 #include "cleave/split/split_hierarchy.hpp"
 #include "support/element_interpretation.hpp"
+#include "support/module_nodes.hpp"
 #include "support/random_module_tree.hpp"
 
 using namespace cleave;
+using testing::add;
 using testing::element_interpretation;
 using testing::integer_value;
 
-namespace {
-
-module_graph::position add(module_graph& g, node_kind kind, std::string const& name,
-                           std::vector<module_argument> args = {}, std::string target = {}) {
-  module_node n;
-  n.kind = kind;
-  n.name = name;
-  n.target = target.empty() ? name : target;
-  n.args = std::move(args);
-  return g.add(std::move(n));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE(
     "wrapped_stage: takes what the stage before gives, returns one tuple; the last returns the result") {

@@ -7,18 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "support/module_nodes.hpp"
+
 using namespace cleave;
+using testing::node;
 using strings = std::vector<std::string>;
 
 namespace {
-
-module_node node(node_kind kind, std::string const& name, std::vector<module_argument> args = {}) {
-  module_node n;
-  n.kind = kind;
-  n.name = n.target = name;
-  n.args = std::move(args);
-  return n;
-}
 
 /// x of shape [s0, 4, s1], its size, and a reader of it.
 module_graph with_reader(module_node reader) {

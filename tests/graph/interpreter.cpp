@@ -11,18 +11,12 @@
 #include <vector>
 
 #include "support/integer_interpretation.hpp"
+#include "support/module_nodes.hpp"
 
 using namespace cleave;
+using testing::node;
 
 namespace {
-
-module_node node(node_kind kind, std::string const& name, std::vector<module_argument> args = {}) {
-  module_node n;
-  n.kind = kind;
-  n.name = n.target = name;
-  n.args = std::move(args);
-  return n;
-}
 
 /// Values are texts that tell how they came about.
 struct telling {

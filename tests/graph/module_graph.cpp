@@ -11,8 +11,10 @@
 #include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "support/module_nodes.hpp"
 
 using namespace cleave;
+using testing::node;
 using positions = std::vector<std::uint32_t>;
 
 static_assert(dataflow_graph<module_graph> && function_graph<module_graph> && stateful_graph<module_graph> &&
@@ -20,14 +22,6 @@ static_assert(dataflow_graph<module_graph> && function_graph<module_graph> && st
 static_assert(!aliasing_graph<module_graph> && !weighted_graph<module_graph>);
 
 namespace {
-
-module_node node(node_kind kind, std::string const& name, std::vector<module_argument> args = {}) {
-  module_node n;
-  n.kind = kind;
-  n.name = n.target = name;
-  n.args = std::move(args);
-  return n;
-}
 
 /// x, w, w again, f(x, w, [w_1]), g(f, key=x) after f, output(g, x)
 module_graph small() {

@@ -12,6 +12,7 @@
 
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/split/make_plan.hpp"
+#include "support/archetype.hpp"
 #include "support/graphviz.hpp"
 #include "support/nasty_names.hpp"
 #include "support/random_program.hpp"
@@ -190,4 +191,14 @@ TEST_CASE("dot: an empty graph is a drawing without nodes") {
   CHECK(read(write_dot(dense{})).cluster.empty());
   CHECK(read(write_dot(dense{}, partition{})).cluster.empty());
   CHECK(read(write_dot(dense{}, plan{})).cluster.empty());
+}
+
+TEST_CASE("write_dot: a graph with nodes and operands alone is drawn, whole, cut and planned") {
+  archetype::graph const g;
+  auto const s = snapshot_of(g);
+  partition const p{{part_id{0}, part_id{1}}, 2};
+  CHECK(write_dot(s).find("label=\"#1\"") != std::string::npos);
+  CHECK(write_dot(s, p).find("stage 1") != std::string::npos);
+  CHECK(write_dot(s, make_plan(s, p)).find("s0_n0 -> s1_n1") != std::string::npos);
+  CHECK(write_dot(s, p, {.collapse_above = 1}).find("stage0 -> stage1") != std::string::npos);
 }

@@ -6,20 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "support/module_nodes.hpp"
 #include "support/random_module_tree.hpp"
 
 using namespace cleave;
+using testing::node;
 using kind = module_cut_fault::kind;
 
 namespace {
-
-module_node node(node_kind what, std::string const& name, std::vector<module_argument> args = {}) {
-  module_node n;
-  n.kind = what;
-  n.name = n.target = name;
-  n.args = std::move(args);
-  return n;
-}
 
 module_attribute module_of(std::string const& path, module_graph const* body = nullptr) {
   module_attribute a{path, module_attribute::kind::module, {}, {}, {}, {}};

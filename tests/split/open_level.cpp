@@ -8,23 +8,15 @@
 #include <vector>
 
 #include "cleave/split/split_hierarchy.hpp"
+#include "support/module_nodes.hpp"
 
 using namespace cleave;
+using testing::add;
 using enum container::kind;
 
 namespace {
 
 token number(std::int64_t i) { return i; }
-
-module_graph::position add(module_graph& g, node_kind kind, std::string const& name,
-                           std::vector<module_argument> args = {}, std::string target = {}) {
-  module_node n;
-  n.kind = kind;
-  n.name = name;
-  n.target = target.empty() ? name : target;
-  n.args = std::move(args);
-  return g.add(std::move(n));
-}
 
 void add_module(module_graph& g, std::string const& path, module_graph const* body = nullptr) {
   module_attribute a{path, module_attribute::kind::module, {}, {}, {}, {}};

@@ -11,22 +11,16 @@
 
 #include "cleave/graph/interpreter.hpp"
 #include "support/integer_interpretation.hpp"
+#include "support/module_nodes.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
+using testing::node;
 using position = module_graph::position;
 using strings = std::vector<std::string>;
 
 namespace {
-
-module_node node(node_kind kind, std::string const& name, std::vector<module_argument> args = {}) {
-  module_node n;
-  n.kind = kind;
-  n.name = n.target = name;
-  n.args = std::move(args);
-  return n;
-}
 
 /// x, w -> f(x, w) -> g(f, w); f, g and w are returned.
 module_graph shared_attribute() {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/graph/module_graph.hpp"
+
+namespace cleave::testing {
+
+/// A node whose target is called like it.
+inline module_node node(node_kind kind, std::string const& name, std::vector<module_argument> args = {}) {
+  module_node n;
+  n.kind = kind;
+  n.name = n.target = name;
+  n.args = std::move(args);
+  return n;
+}
+
+/// Appends such a node, or one of another target.
+inline module_graph::position add(module_graph& g, node_kind kind, std::string const& name,
+                                  std::vector<module_argument> args = {}, std::string target = {}) {
+  auto n = node(kind, name, std::move(args));
+  if (!target.empty()) n.target = std::move(target);
+  return g.add(std::move(n));
+}
+
+}  // namespace cleave::testing
