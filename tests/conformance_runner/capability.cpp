@@ -203,7 +203,7 @@ class capability_case {
     std::vector<position> nodes;
     for (json const& name : list)
       for (position n = 0; n < g_.list().size(); ++n)
-        if (g_[n].name == name) nodes.push_back(n);
+        if (name == g_[n].name) nodes.push_back(n);
     return nodes;
   }
 
