@@ -49,7 +49,10 @@ class hierarchy_case {
  private:
   void split() {
     try {
-      result_ = split_hierarchy(root_, cuts_, {.unread = defect_ ? unread_work::kept : unread_work::dropped});
+      split_hierarchy_options options;
+      if (!defect_) options.unread = unread_work::dropped;
+      if (!defect_) options.elements = element_reading::by_reader;
+      result_ = split_hierarchy(root_, cuts_, options);
     } catch (module_cut_error const& e) {
       fault_ = e.witness;
       message_ = e.what();

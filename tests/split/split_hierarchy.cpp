@@ -102,7 +102,8 @@ TEST_CASE("split_hierarchy: stages are as cut, the whole is equal, the stages on
     auto const before = tree.root;
     auto const cuts = tree.cuts();
     CAPTURE(round);
-    auto const r = split_hierarchy(tree.root, cuts);
+    auto const elements = round % 2 == 0 ? element_reading::by_maker : element_reading::by_reader;
+    auto const r = split_hierarchy(tree.root, cuts, {.elements = elements});
     REQUIRE(runs_of(r) == stages_of(r.cut));
 
     auto const inputs = inputs_of(tree.root);
@@ -160,6 +161,24 @@ TEST_CASE("split_hierarchy: dropped unread work leaves the result and the order 
     CHECK(r.stages.size() <= kept.stages.size());  // fewer where a stage had nothing else
   }
   CHECK(dropped > 50);
+}
+
+TEST_CASE("split_hierarchy: elements read by their maker travel alone") {
+  module_graph g;
+  auto const x = g.add(node(node_kind::placeholder, "x"));
+  auto const a = g.add(node(node_kind::call_module, "a", {node_argument(x)}));
+  auto element = node(node_kind::call_function, "getitem", {node_argument(a), {std::int64_t{1}}});
+  auto const e = g.add(std::move(element));
+  auto const b = g.add(node(node_kind::call_module, "b", {node_argument(e)}));
+  g.add(node(node_kind::output, "output", {node_argument(b)}));
+  for (auto const* path : {"a", "b"}) g.add_attribute(module_of(path));
+  auto const has_reading = [](module_graph const& piece) {
+    return std::ranges::count(piece.list(), "getitem", &module_node::target) == 1;
+  };
+  auto const r = split_hierarchy(g, {"a"});
+  CHECK(has_reading(r.graph(r.stages[0])));
+  auto const s = split_hierarchy(g, {"a"}, {.elements = element_reading::by_reader});
+  CHECK(has_reading(s.graph(s.stages[1])));
 }
 
 TEST_CASE("split_hierarchy: every stage reads what it is given, and state only where it is read") {

@@ -21,6 +21,11 @@ namespace cleave {
 /// What becomes of work whose results nobody reads once the level that was to read them has been opened.
 enum class unread_work : std::uint8_t { kept, dropped };
 
+/// Which stage reads an element of a tuple, list or dict that another stage makes: the one that makes it, so
+/// that only what is needed travels; or the one that the reading stands in, as with Slapo, so that the whole
+/// travels.
+enum class element_reading : std::uint8_t { by_maker, by_reader };
+
 /// What a node of an opened level stands for: a node of a level of the user's, a piece, or the reading of an
 /// element of what a piece gives.
 struct opened_node {
@@ -55,13 +60,15 @@ class level_opener {
   /// `closed` has the levels inside, `numbers` the first number of the pieces of each opened call. Arguments
   /// may have `most_tokens` tokens in all.
   level_opener(hierarchical_cut const& cut, std::uint32_t level, std::vector<closed_level> const& closed,
-               std::vector<std::uint32_t> const& numbers, unread_work unread, std::size_t most_tokens)
+               std::vector<std::uint32_t> const& numbers, unread_work unread, element_reading elements,
+               std::size_t most_tokens)
       : cut_(cut.levels[level]),
         level_(level),
         g_(*cut_.graph),
         closed_(closed),
         numbers_(numbers),
         drop_work_(unread == unread_work::dropped && !cut_.opened.empty()),
+        elements_(elements),
         most_tokens_(most_tokens),
         value_(g_.list().size()),
         copy_(g_.list().size(), none<position>) {}
@@ -155,7 +162,7 @@ class level_opener {
     auto const& node = g_[n];
     if (read_literal(n, node)) return;
     bool const call = module_graph::is_call(node);
-    auto const part = call ? part_ : none<std::uint32_t>;
+    auto const part = call ? part_of(node, value_) : none<std::uint32_t>;
     draft d{with_operands(node, value_, part), {{}, {level_, n}, 0}, part};
     d.kept = !call || ended || !node.after.empty();
     d.work = call && !reads_element(node);
@@ -165,6 +172,20 @@ class level_opener {
     value_[n] = node_argument(copy_[n]);
     drafts_.push_back(std::move(d));
     if (ended) ++part_;
+  }
+
+  /// The part that a call belongs to: the present one, or where it reads an element, that of what it reads.
+  std::uint32_t part_of(module_node const& n, std::vector<module_argument> const& value) const {
+    if (elements_ == element_reading::by_reader || !reads_element(n)) return part_;
+    std::uint32_t part = part_;
+    std::size_t operands = 0;
+    auto const look = [&](position v) {
+      if (!(v & state_bit) && drafts_[v].part != none<std::uint32_t>) part = drafts_[v].part;
+      ++operands;
+    };
+    for (auto const& a : n.args) each_node(a, [&](position v) { each_node(value[v], look); });
+    for (auto const& k : n.kwargs) each_node(k.value, [&](position v) { each_node(value[v], look); });
+    return operands == 1 ? part : part_;
   }
 
   /// The drafts of the nodes that `n` must follow.
@@ -214,7 +235,8 @@ class level_opener {
       } else if (module_graph::is_call(node)) {
         bool const piece = node.kind == node_kind::call_module;
         bool const last = done + 1 >= inner.works.size();
-        draft d{with_operands(node, value, part_), inner.nodes[m], part_};
+        auto const part = part_of(node, value);
+        draft d{with_operands(node, value, part), inner.nodes[m], part};
         d.node.after = piece ? std::exchange(after, {}) : std::vector<position>();
         d.work = piece && inner.works[done];
         d.number = numbers_[opened] + static_cast<std::uint32_t>(done);
@@ -336,6 +358,7 @@ class level_opener {
   std::vector<closed_level> const& closed_;
   std::vector<std::uint32_t> const& numbers_;
   bool drop_work_;
+  element_reading elements_;
   std::size_t most_tokens_, tokens_ = 0;
 
   std::vector<module_argument> value_;  // of a node: in terms of drafts and held state

@@ -24,6 +24,7 @@ namespace cleave {
 struct split_hierarchy_options {
   hierarchy_options cuts = {};
   unread_work unread = unread_work::kept;
+  element_reading elements = element_reading::by_maker;
 };
 
 /// A stage of a split hierarchy.
@@ -86,9 +87,9 @@ class hierarchy_splitter {
   };
 
   void close(std::uint32_t level, bool followed_by_cut) {
-    auto made =
-        level_opener(cut_, level, closed_, numbers_[level], options_.unread, 16 * options_.cuts.most_nodes)
-            .open(followed_by_cut);
+    auto made = level_opener(cut_, level, closed_, numbers_[level], options_.unread, options_.elements,
+                             16 * options_.cuts.most_nodes)
+                    .open(followed_by_cut);
     numbering<std::string_view, std::uint32_t> names;
     for (auto const& n : made.graph.list()) names.insert(n.name);
     auto const part_of = [&](module_node const& n) -> std::optional<std::string> {
