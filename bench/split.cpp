@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How long it takes to read a graph, plan its cut into 8 parts and emit the stages, and how much memory that
-// adds.
+// How long it takes to read a graph, plan its cut and emit the stages, and how much memory that adds; and the
+// same for split_module, with all that a module_graph has.
 //   bench_split [FILE]     FILE has lines "KIND NODES SECONDS" of another program in the same run
 //   (tests/support/torch_split.py)
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cleave/split/split.hpp"
+#include "cleave/split/split_module.hpp"
 #include "measure.hpp"
 #include "support/rng.hpp"
 
@@ -90,11 +91,102 @@ std::size_t cut(graph const& g, cleave::partition const& p) {
   return nodes;
 }
 
+/// What a module_graph has beside calls: nothing; or modules, attributes, keywords, metadata, symbols, orders
+/// without a value, autocast and gradient mode.
+enum class features : bool { calls, all };
+
+/// The same graph as calls. With all features one call in ten has each of them, and one in a thousand is in
+/// front of a mark.
+cleave::module_graph calls_of(graph const& g, features with) {
+  using namespace cleave;
+  module_graph made;
+  std::vector<module_graph::position> at;
+  module_graph::position entered = none<module_graph::position>;
+  auto const add = [&](node_kind kind, std::string name, std::string target,
+                       std::vector<module_argument> args) {
+    module_node n;
+    n.kind = kind;
+    n.name = std::move(name);
+    n.target = std::move(target);
+    n.args = std::move(args);
+    n.symbols = with == features::all && made.list().size() % 10 == 3 ? std::vector<std::string>{"s0"}
+                                                                      : std::vector<std::string>();
+    if (kind == node_kind::placeholder && with == features::all) n.symbols = {n.binds = "s0"};
+    return n;
+  };
+  auto const x = made.add(add(node_kind::placeholder, "x", "x", {}));
+  made.add_attribute({"layer.w", module_attribute::kind::parameter, {}, {}, {}, {}});
+  made.add_attribute({"layer.linear", module_attribute::kind::module, {}, {}, {}, {}});
+  auto const w = with == features::all ? made.add(add(node_kind::get_attr, "w", "layer.w", {}))
+                                       : module_graph::position{};
+  for (std::uint32_t i = 0; i < g.size(); ++i) {
+    auto const name = std::to_string(i);
+    if (with == features::all && i % 1000 == 500) {
+      bool const enters = entered == none<module_graph::position>;
+      auto const mark = made.add(
+          enters ? add(node_kind::call_function, "e" + name, "_enter_autocast", {{true}})
+                 : add(node_kind::call_function, "l" + name, "_exit_autocast", {node_argument(entered)}));
+      entered = enters ? mark : none<module_graph::position>;
+      made.add(add(node_kind::call_function, "m" + name, "_set_grad_enabled", {{enters}}));
+    }
+    auto n = add(node_kind::call_function, "opaque_" + name, "opaque", {});
+    for (auto const v : g.operands(i)) n.args.push_back(node_argument(at[v]));
+    if (n.args.empty()) n.args.push_back(node_argument(x));
+    if (with == features::all && i % 10 == 1) n.kwargs = {{"weight", node_argument(w)}, {"scale", {0.5}}};
+    if (with == features::all && i % 10 == 2) n.kind = node_kind::call_module, n.target = "layer.linear";
+    if (with == features::all && i % 10 == 4) n.metadata = {{"line", {std::int64_t{i}}}};
+    if (with == features::all && i % 10 == 5) n.after = {at.back()};
+    at.push_back(made.add(std::move(n)));
+  }
+  if (entered != none<module_graph::position>)
+    made.add(add(node_kind::call_function, "last", "_exit_autocast", {node_argument(entered)}));
+  made.add(add(node_kind::output, "output", "output", {node_argument(at.back())}));
+  return made;
+}
+
+/// Cuts into equal slices; returns how many calls the pieces have.
+std::size_t cut_calls(cleave::module_graph const& g, std::size_t parts) {
+  std::size_t asked = 0, calls = 0;
+  auto const r =
+      cleave::split_module(g, [&](cleave::module_node const&) { return asked++ * parts / g.nodes().size(); });
+  for (auto const& piece : r.pieces) calls += piece.nodes.size();
+  return calls;
+}
+
 struct row {
   char const* kind;
   std::uint32_t nodes;
-  std::optional<double> recorded;  // seconds of torch.fx 2.15's split_module for the same shape
+  std::optional<double> recorded = {};  // seconds of torch.fx 2.15's split_module for the same shape
+  std::uint32_t parts = 8;
 };
+
+graph shape_of(row const& r) { return std::string(r.kind) == "chain" ? chain(r.nodes) : random_dag(r.nodes); }
+
+/// The table of split_module, plain and with all features.
+int print_module_table() {
+  std::printf(
+      "\n| split_module of | features | nodes | parts | seconds, median (least to most) | ns/node | "
+      "torch.fx 2.15 recorded, s | times faster |\n|---|---|---|---|---|---|---|---|\n");
+  for (row const& r :
+       {row{"chain", 1'000, 0.08}, row{"chain", 3'000, 0.21}, row{"chain", 10'000, 1.2},
+        row{"chain", 30'000, 2.4}, row{"chain", 300'000}, row{"random DAG", 1'000, 0.10},
+        row{"random DAG", 3'000, 0.27}, row{"random DAG", 3'000, 1.1, 100}, row{"random DAG", 10'000, 1.5},
+        row{"random DAG", 30'000, 4.0}, row{"random DAG", 300'000}})
+    for (auto const with : {features::calls, features::all}) {
+      auto const g = calls_of(shape_of(r), with);
+      std::size_t calls = 0;
+      auto const t = bench::repeat(r.nodes > 100'000 ? 3 : 9,
+                                   [&] { return bench::seconds([&] { calls += cut_calls(g, r.parts); }); });
+      if (calls % g.nodes().size() != 0) return std::puts("the pieces do not have the graph's calls"), 1;
+      std::printf("| %s | %s | %u | %u | %.4f (%.4f to %.4f) | %.0f |", r.kind,
+                  with == features::all ? "all" : "calls only", r.nodes, r.parts, t.median, t.least, t.most,
+                  1e9 * t.median / r.nodes);
+      r.recorded ? std::printf(" %.2f | %.0f |\n", *r.recorded, *r.recorded / t.median)
+                 : std::printf(" – | – |\n");
+      std::fflush(stdout);
+    }
+  return 0;
+}
 
 }  // namespace
 
@@ -120,26 +212,30 @@ int main(int count, char** arguments) {
                       {"chain", 30'000, 2.4},
                       {"chain", 100'000, {}},
                       {"chain", 1'000'000, {}},
+                      {"chain", 1'000'000, {}, 64},
                       {"random DAG", 1'000, 0.10},
                       {"random DAG", 3'000, 0.27},
                       {"random DAG", 10'000, 1.5},
                       {"random DAG", 30'000, 4.0},
                       {"random DAG", 100'000, {}},
-                      {"random DAG", 1'000'000, {}}}) {
-    auto const g = std::string(r.kind) == "chain" ? chain(r.nodes) : random_dag(r.nodes);
-    auto const p = slices(g.size(), 8);
+                      {"random DAG", 3'000, 1.1, 100},
+                      {"random DAG", 1'000'000, {}},
+                      {"random DAG", 1'000'000, {}, 64}}) {
+    auto const g = shape_of(r);
+    auto const p = slices(g.size(), r.parts);
     auto const bytes =
         bench::in_child([&] { return static_cast<double>(bench::added_peak([&] { cut(g, p); })); });
     std::size_t emitted = 0;
     auto const t = bench::repeat(r.nodes > 200'000 ? 3 : 9,
                                  [&] { return bench::seconds([&] { emitted += cut(g, p); }); });
     if (emitted % r.nodes != 0) return std::puts("the stages do not have the graph's nodes"), 1;
-    std::printf("| %s | %u | 8 | %.4f (%.4f to %.4f) | %.0f | %.0f |", r.kind, r.nodes, t.median, t.least,
-                t.most, 1e9 * t.median / r.nodes, bytes / r.nodes);
-    auto const known = beside.find({r.kind, r.nodes});
+    std::printf("| %s | %u | %u | %.4f (%.4f to %.4f) | %.0f | %.0f |", r.kind, r.nodes, r.parts, t.median,
+                t.least, t.most, 1e9 * t.median / r.nodes, bytes / r.nodes);
+    auto const known = r.parts == 8 ? beside.find({r.kind, r.nodes}) : beside.end();
     for (auto const other : {r.recorded, known == beside.end() ? std::nullopt : std::optional(known->second)})
       other ? std::printf(" %.2f | %.0f |", *other, *other / t.median) : std::printf(" – | – |");
     std::printf("\n");
     std::fflush(stdout);
   }
+  return print_module_table();
 }

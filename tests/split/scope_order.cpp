@@ -104,7 +104,8 @@ TEST_CASE("scope_order: an order is found whenever there is one") {
         std::vector{order::program, order::fifo, order::upstream, order::priority}[random.below(4)];
     try {
       std::vector<std::uint32_t> made;
-      for (auto const i : scoped_order(t, p, scopes, {.stages = policy, .priority = {3, 1, 2}}))
+      for (auto const i :
+           scoped_order(t, p, part_graph_of(t, p), scopes, {.stages = policy, .priority = {3, 1, 2}}))
         made.push_back(index(i));
       ++found;
       CHECK(keeps_early_nodes(t, p, scopes, made));

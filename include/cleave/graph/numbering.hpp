@@ -84,7 +84,7 @@ class numbering {
   void remember_in_table(Handle const& h, Index number) {
     in_table_.push_back(number);
     if (table_.size() < 2 * in_table_.size())
-      rebuild_table(2 * in_table_.size());
+      rebuild_table(std::max(2 * in_table_.size(), expected_));
     else
       table_[place(h)] = number;
   }

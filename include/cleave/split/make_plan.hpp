@@ -192,8 +192,10 @@ basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
                             basic_scopes<Index> const& scopes, plan_options const& options = {}) {
   if (auto const cut = find_cut_scope(s, p, scopes)) throw scope_cut_error(s, p, scopes, *cut);
   if (scopes.list.empty()) return make_plan(s, p, options);
-  check_partition(s, p);
-  auto order = scoped_order(s, p, scopes, options);
+  check_assignment(s, p);
+  auto const parts = part_graph_of(s, p);
+  if (emission_order(parts, options.stages).size() < p.parts) check_partition(s, p);  // names the cycle
+  auto order = scoped_order(s, p, parts, scopes, options);
   auto const copy_marks = [&](auto& stages, auto const& in_order) {
     scope_copier<Index> copier(s, scopes, stages);
     copier.run();

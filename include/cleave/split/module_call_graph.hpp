@@ -77,8 +77,9 @@ class module_call_graph {
   std::span<position const> operands(position n) const {
     return std::span(reads_).subspan(first_read_[n], first_read_[n + 1] - first_read_[n]);
   }
-  std::vector<position> companions(position v) const {
-    return rule_ == symbol_rule::closed && !binders_.empty() ? binders_.of(v) : std::vector<position>();
+  std::span<position const> companions(position v) const {
+    if (companions_.empty()) return {};
+    return std::span(companions_).subspan(first_companion_[v], first_companion_[v + 1] - first_companion_[v]);
   }
   std::span<position const> inputs() const { return inputs_; }
   std::span<position const> state() const { return state_; }
@@ -99,6 +100,7 @@ class module_call_graph {
   void list_reads() {
     bool const symbols = rule_ == symbol_rule::bound_before_use && !binders_.empty();
     first_read_.reserve(g_->list().size() + 1);
+    first_companion_.reserve(g_->list().size() + 1);
     reads_.reserve(g_->list().size());
     for (position n = 0; n < g_->list().size(); ++n) {
       auto const read = [&](position v) {
@@ -109,6 +111,9 @@ class module_call_graph {
       };
       if (part_[n] != no_part) each_operand((*g_)[n], read);
       first_read_.push_back(reads_.size());
+      if (rule_ == symbol_rule::closed && !binders_.empty() && !(*g_)[n].symbols.empty())
+        for (auto const binder : binders_.of(n)) companions_.push_back(binder);
+      first_companion_.push_back(companions_.size());
     }
   }
 
@@ -122,8 +127,9 @@ class module_call_graph {
   symbol_rule rule_;
   symbol_binders binders_;
   std::vector<position> nodes_, inputs_, state_;
-  std::vector<std::size_t> first_read_{0};  // of a node in list(): where its part of …
-  std::vector<position> reads_;             // … all that is read begins
+  // Of a node in list(): where its slice of what follows begins.
+  std::vector<std::size_t> first_read_{0}, first_companion_{0};
+  std::vector<position> reads_, companions_;
 };
 
 }  // namespace cleave

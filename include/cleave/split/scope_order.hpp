@@ -138,13 +138,13 @@ class state_order {
 };
 
 /// The order that the policy gives, or, unless late settings are accepted, where a node would then run under
-/// a state that is set after it, another that the policy allows. `s` and `p` have passed `check_partition`.
+/// a state that is set after it, another that the policy allows. `s` and `p` have passed `check_partition`,
+/// `parts` is their part_graph.
 /// O(V + E + parts log parts).
 /// \throws scope_order_error
 template <std::unsigned_integral Index>
-std::vector<stage_id> scoped_order(basic_dense<Index> const& s, partition const& p,
+std::vector<stage_id> scoped_order(basic_dense<Index> const& s, partition const& p, part_graph const& parts,
                                    basic_scopes<Index> const& scopes, plan_options const& options) {
-  auto const parts = part_graph_of(s, p);
   auto order = emission_order(parts, options.stages, options.priority);
   if (options.settings == late_settings::accepted) return order;
   state_order<Index> const states(s, p, scopes);
