@@ -2,7 +2,8 @@
 #pragma once
 
 /// The host library, in the order of the data flow. Boost, ONNX, MPI and CUDA have headers of their
-/// own; so have JSON graphs and plans: io/graph_json.hpp, io/plan_json.hpp; and cuts of module trees:
+/// own; so have JSON graphs and plans: io/graph_json.hpp, io/plan_json.hpp; what moves and explains single nodes:
+/// split/movable_plan.hpp, split/placement_log.hpp; and cuts of module trees:
 /// split/split_hierarchy.hpp, with analysis/liveness.hpp, wrapped_stage.hpp, wire.hpp, ties.hpp, tie_ranks.hpp.
 
 #include "cleave/core/bucket_load.hpp"
@@ -65,7 +66,6 @@
 #include "cleave/partition/part_cycles.hpp"
 #include "cleave/partition/part_graph.hpp"
 #include "cleave/partition/part_memory.hpp"
-#include "cleave/partition/part_needs.hpp"
 #include "cleave/partition/partition.hpp"
 #include "cleave/partition/per_part.hpp"
 #include "cleave/partition/rank_set.hpp"
@@ -90,10 +90,8 @@
 #include "cleave/split/module_builder.hpp"
 #include "cleave/split/module_call_graph.hpp"
 #include "cleave/split/module_split_errors.hpp"
-#include "cleave/split/movable_plan.hpp"
 #include "cleave/split/outer_builder.hpp"
 #include "cleave/split/part_order.hpp"
-#include "cleave/split/placement_log.hpp"
 #include "cleave/split/plan.hpp"
 #include "cleave/split/plan_fault.hpp"
 #include "cleave/split/plan_options.hpp"
