@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// The host library, in the order of the data flow. Boost, ONNX, MPI and CUDA have headers of their
-/// own; so have JSON graphs and plans: io/graph_json.hpp, io/plan_json.hpp; what moves and explains single nodes:
-/// split/movable_plan.hpp, split/placement_log.hpp; and cuts of module trees:
-/// split/split_hierarchy.hpp, with analysis/liveness.hpp, wrapped_stage.hpp, wire.hpp, ties.hpp, tie_ranks.hpp.
+/// The host library, in the order of the data flow. Boost, ONNX, MPI and CUDA have headers of their own; so
+/// have JSON graphs and plans: io/graph_json.hpp, io/plan_json.hpp; what moves and explains single nodes:
+/// split/movable_plan.hpp, split/placement_log.hpp; and cuts of module trees: split/split_hierarchy.hpp, with
+/// analysis/liveness.hpp, wrapped_stage.hpp, wire.hpp, ties.hpp, tie_ranks.hpp.
 
 #include "cleave/core/bucket_load.hpp"
 #include "cleave/core/bytes.hpp"
