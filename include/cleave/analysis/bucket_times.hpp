@@ -36,8 +36,10 @@ class bucket_load_error : public witness_error<std::size_t> {
 /// The first bucket whose time makes no sense, or at which the sum of the times is no longer finite.
 inline std::optional<std::size_t> find_bad_load(std::span<bucket_load const> loads) {
   double sum = 0;
-  for (std::size_t i = 0; i < loads.size(); ++i)
-    if (!(loads[i].backward >= 0) || !is_finite(sum += loads[i].backward)) return i;
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    sum += loads[i].backward;
+    if (!(loads[i].backward >= 0) || !is_finite(sum)) return i;
+  }
   return std::nullopt;
 }
 
