@@ -84,6 +84,25 @@ strings stages_of(strings const& names, std::vector<std::uint32_t> const& parts,
   return texts;
 }
 
+/// A stage as a graph of its own.
+struct piece : op_list {
+  static std::vector<std::size_t> inputs() { return {}; }
+  static std::vector<std::size_t> outputs() { return {}; }
+};
+
+/// Notes the names of what is joined.
+struct joiner {
+  std::vector<piece> const& pieces;
+  strings made{};
+
+  int argument(std::uint32_t, source) { return 0; }
+  std::vector<int> clone(std::size_t i, std::size_t n, auto) {
+    made.push_back(pieces[i].ops[n].name);
+    return {0};
+  }
+  void result(std::uint32_t, int) {}
+};
+
 }  // namespace
 
 TEST_CASE("scope_copies: each stage enters what its nodes are under, and leaves it again") {
@@ -216,6 +235,24 @@ TEST_CASE("scope_copies: forbidden scopes are kept whole by those who follow the
   }
   CHECK(kept > 700);
   CHECK(cut > 100);
+}
+
+TEST_CASE("scope_copies: stages joined again keep what each enters and leaves") {
+  op_list g;
+  for (auto const* name : {"(a", "x", "y", ")a"}) g.ops.push_back({name});
+  auto const mark = [&](std::size_t n) { return mark_of(g, n); };
+  auto const stages =
+      split(g, assign(g, std::vector<std::uint32_t>{0, 0, 1, 1}), {{"a"}, {"b"}, {"s"}}, mark);
+  std::vector<piece> pieces(2);
+  for (std::uint32_t i = 0; i < 2; ++i)
+    for (auto const n : stages[stage_id{i}].nodes) pieces[i].ops.push_back(g.ops[n]);
+  dense silent = stages.snapshot();  // the operations give nothing to the caller
+  silent.outputs.clear();
+  auto plan = stages.plan();
+  for (auto& stage : plan.stages) stage.outputs.clear();
+  joiner join{pieces};
+  inline_stages(silent, plan, pieces, join);
+  CHECK(join.made == strings{"(a", "x", ")a", "(a", "y", ")a"});
 }
 
 TEST_CASE(

@@ -63,6 +63,9 @@ testing::integer_value value_of(module_graph const& g, std::size_t inputs) {
 split_module_options random_options(testing::rng& random) {
   split_module_options o;
   o.stages = std::vector{order::program, order::fifo, order::upstream}[random.below(3)];
+  if (random.one_in(4)) o.stages = order::priority, o.priority = {"1", "0"};
+  if (random.one_in(3)) o.inputs = input_order::definition;
+  if (random.one_in(3)) o.outputs = output_order::production;
   o.attributes = random.one_in(2) ? attribute_place::front : attribute_place::first_use;
   o.pieces.nodes = random.one_in(2) ? node_naming::original : node_naming::from_target;
   o.pieces.inputs = random.one_in(2) ? input_naming::original : input_naming::numbered;
@@ -338,6 +341,71 @@ TEST_CASE("split_module: pieces joined again give what the original gives, with 
     testing::integer_interpretation meaning;
     CHECK(evaluate(join.made, joined, meaning) == evaluate(g, inputs, meaning));
   }
+}
+
+TEST_CASE("split_module: what is known of graphs, nodes, attributes and results goes along") {
+  module_graph g;
+  g.metadata = {{"class", {std::string("net")}}};
+  module_attribute body{"body", module_attribute::kind::module, {}, {}, {}, {}};
+  body.body.emplace_back();
+  body.metadata = {{"file", {std::string("a.py")}}};
+  g.add_attribute(body);
+  auto input = node(node_kind::placeholder, "**kwargs");
+  input.default_value = module_argument{std::monostate()};
+  auto const x = g.add(input);
+  auto const b = g.add(node(node_kind::get_attr, "body"));
+  auto first = node(node_kind::call_function, "f", {node_argument(b), node_argument(x)});
+  first.metadata = {{"line", {std::int64_t{7}}}};
+  first.shape = std::vector<dimension>{std::int64_t{2}, std::string("s0")};
+  auto const f = g.add(first);
+  auto second = node(node_kind::call_function, "g", {node_argument(x)});
+  second.kwargs = {{"zeta", node_argument(x)}, {"alpha", {true}}};
+  second.after = {f};
+  auto const h = g.add(second);
+  auto last = node(node_kind::output, "output");
+  last.args = {{container{container::kind::dict, 2}, std::string("b"), node_ref{h}, std::string("a"),
+                container{container::kind::list, 1}, node_ref{f}}};
+  last.metadata = {{"spec", {std::string("dict")}}};
+  g.add(last);
+  auto const before = std::vector(g.list().begin(), g.list().end());
+  auto const r = split_module(g, [](module_node const& n) { return n.name; });
+
+  CHECK(std::ranges::equal(g.list(), before));
+  CHECK(r.outer.metadata == g.metadata);
+  auto const& outer = r.outer.list();
+  CHECK(outer[0].target == "**kwargs");
+  CHECK(outer[0].default_value == input.default_value);
+  auto const calls = r.outer.nodes();
+  REQUIRE(calls.size() == 2);
+  CHECK(r.outer[calls[0]].metadata == first.metadata);
+  CHECK(r.outer[calls[0]].shape == first.shape);
+  CHECK(r.outer[calls[1]].after == std::vector{calls[0]});
+  CHECK(outer.back().metadata == last.metadata);
+  CHECK(outer.back().args.front().size() == 6);
+  CHECK(value_of(g, 1) == value_of(r.outer, 1));
+  auto const& piece = r.graph(r.pieces[0]);
+  CHECK(piece.find_attribute("body")->metadata == body.metadata);
+  CHECK(piece.find_attribute("body")->body.size() == 1);
+  CHECK(r.pieces[0].inputs == std::vector{x});
+  auto const& there = r.graph(r.pieces[1]);
+  CHECK(there[there.nodes()[0]].kwargs[0].key == "zeta");
+}
+
+TEST_CASE(
+    "split_module: labels in the user's order of priority, inputs by definition, outputs by production") {
+  module_graph g;
+  auto const x = g.add(node(node_kind::placeholder, "x")), y = g.add(node(node_kind::placeholder, "y"));
+  auto const a = g.add(node(node_kind::call_function, "a", {node_argument(y)}));
+  auto const b = g.add(node(node_kind::call_function, "b", {node_argument(x)}));
+  g.add(node(node_kind::call_function, "c", {node_argument(b), node_argument(y), node_argument(a)}));
+  auto const parts = by_name({{"a", "0"}, {"b", "0"}, {"c", "1"}});
+  CHECK(split_module(g, parts).pieces[1].inputs == std::vector{b, y, a});
+  CHECK(split_module(g, parts, {.inputs = input_order::definition}).pieces[1].inputs == std::vector{y, a, b});
+  CHECK(split_module(g, parts).pieces[0].outputs == std::vector{b, a});
+  CHECK(split_module(g, parts, {.outputs = output_order::production}).pieces[0].outputs == std::vector{a, b});
+  auto const alone = by_name({{"a", "0"}, {"b", "1"}, {"c", "2"}});
+  split_module_options const options{.stages = order::priority, .priority = {"2", "1"}};
+  CHECK(split_module(g, alone, options).order == std::vector<std::uint32_t>{1, 0, 2});
 }
 
 TEST_CASE("split_module: a chain of a hundred thousand calls in a thousand pieces") {
