@@ -2,15 +2,14 @@
 #pragma once
 #include <algorithm>
 #include <charconv>
+#include <cleave/core/nearest_names.hpp>
 #include <cleave/core/printable.hpp>
 #include <cstddef>
 #include <functional>
-#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace tool {
@@ -62,24 +61,9 @@ inline std::string help_text(command const& c) {
   return text;
 }
 
-/// The number of single-letter edits that lead from `a` to `b` (Levenshtein, 1966).
-inline std::size_t edits(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      std::size_t const replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 /// `; did you mean --memory`, or nothing where no name is near.
 inline std::string suggestion(std::string_view typed, std::vector<std::string> const& names) {
-  auto const far = [&](std::string const& name) { return edits(typed.substr(0, 40), name); };
+  auto const far = [&](std::string const& name) { return cleave::edit_distance(typed.substr(0, 40), name); };
   auto const nearest = std::ranges::min_element(names, {}, far);
   return nearest == names.end() || far(*nearest) > 3 ? "" : "; did you mean " + *nearest;
 }

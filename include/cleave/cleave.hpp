@@ -11,6 +11,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/core/random.hpp"
 #include "cleave/core/real.hpp"

@@ -9,10 +9,10 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/numbering.hpp"
-#include "cleave/partition/nearest_names.hpp"
 #include "cleave/partition/partition.hpp"
 
 namespace cleave {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 #include "cleave/partition/cut_tree.hpp"
-#include "cleave/partition/nearest_names.hpp"
 
 /// Cuts on the modules of a tree, at any depth, as Slapo has them: where they lie and which stages they mean.
 /// A module whose inside is known is an attribute with a body; a cut is the path of a called module, the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/nearest_names.hpp"
+#include "cleave/core/nearest_names.hpp"
 
 #include <doctest/doctest.h>
 
