@@ -50,7 +50,7 @@ int main() {
   auto const part_of = [](int last_of_first) {
     return [last_of_first, at = 0](step const*) mutable { return at++ > last_of_first; };
   };
-  auto const stages = cleave::split(g, cleave::assign(g, part_of(2)), state_kinds, mark);
+  auto const stages = cleave::split_with_scopes(g, cleave::assign(g, part_of(2)), state_kinds, mark);
   for (auto const id : stages.plan().order) {
     std::cout << "stage " << index(id) << ':';
     for (step const* s : stages[id].nodes) std::cout << "  " << s->what;
@@ -59,7 +59,7 @@ int main() {
   // [cut]
 
   try {
-    cleave::split(g, cleave::assign(g, part_of(7)), state_kinds, mark);
+    cleave::split_with_scopes(g, cleave::assign(g, part_of(7)), state_kinds, mark);
   } catch (cleave::scope_cut_error const& e) {
     std::cout << e.what() << '\n';
   }

@@ -74,7 +74,7 @@ strings stages_of(strings const& names, std::vector<std::uint32_t> const& parts,
   for (auto const& name : names) g.ops.push_back({name});
   auto const mark = [&](std::size_t n) { return mark_of(g, n); };
   auto const stages =
-      split(g, assign(g, parts), {{"a", policy}, {"b", policy}, {"s", policy}}, mark, options);
+      split_with_scopes(g, assign(g, parts), {{"a", policy}, {"b", policy}, {"s", policy}}, mark, options);
   strings texts;
   for (auto const i : stages.plan().order) {
     std::string text;
@@ -242,7 +242,7 @@ TEST_CASE("scope_copies: stages joined again keep what each enters and leaves") 
   for (auto const* name : {"(a", "x", "y", ")a"}) g.ops.push_back({name});
   auto const mark = [&](std::size_t n) { return mark_of(g, n); };
   auto const stages =
-      split(g, assign(g, std::vector<std::uint32_t>{0, 0, 1, 1}), {{"a"}, {"b"}, {"s"}}, mark);
+      split_with_scopes(g, assign(g, std::vector<std::uint32_t>{0, 0, 1, 1}), {{"a"}, {"b"}, {"s"}}, mark);
   std::vector<piece> pieces(2);
   for (std::uint32_t i = 0; i < 2; ++i)
     for (auto const n : stages[stage_id{i}].nodes) pieces[i].ops.push_back(g.ops[n]);
@@ -265,7 +265,7 @@ TEST_CASE(
   for (std::size_t n = 0; n < g.ops.size(); ++n)
     parts.push_back(static_cast<std::uint32_t>(n * 1000 / g.ops.size()));
   auto const mark = [&](std::size_t n) { return mark_of(g, n); };
-  auto const stages = split(g, assign(g, parts), {{"a"}, {"b"}, {"s"}}, mark);
+  auto const stages = split_with_scopes(g, assign(g, parts), {{"a"}, {"b"}, {"s"}}, mark);
   std::size_t nodes = 0;
   for (auto const& stage : stages.plan().stages) nodes += stage.nodes.size();
   CHECK(nodes == 100'000 + 2 * 100 * 1000);

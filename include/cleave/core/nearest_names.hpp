@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,8 +16,8 @@ namespace cleave {
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   a = a.substr(0, 256);
   b = b.substr(0, 256);
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
+  std::vector<std::size_t> row;
+  for (std::size_t j = 0; j <= b.size(); ++j) row.push_back(j);
   for (std::size_t i = 0; i < a.size(); ++i) {
     std::size_t diagonal = std::exchange(row[0], i + 1);
     for (std::size_t j = 0; j < b.size(); ++j) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <numeric>
 #include <vector>
 
 namespace cleave {
@@ -12,7 +11,9 @@ namespace cleave {
 template <std::unsigned_integral Index>
 class joined_sets {
  public:
-  explicit joined_sets(std::size_t count) : up_(count) { std::iota(up_.begin(), up_.end(), Index{}); }
+  explicit joined_sets(std::size_t count) : up_(count) {
+    for (std::size_t i = 0; i < count; ++i) up_[i] = static_cast<Index>(i);
+  }
   Index operator[](std::size_t i) {
     while (up_[i] != i) i = up_[i] = up_[up_[i]];
     return static_cast<Index>(i);

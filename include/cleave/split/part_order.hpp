@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -30,9 +29,9 @@ enum class order : std::uint8_t {
 inline std::vector<stage_id> emission_order(part_graph const& parts, order policy,
                                             std::span<std::uint32_t const> priority = {}) {
   auto const count = static_cast<std::uint32_t>(parts.first_node.size());
-  std::vector<std::uint32_t> missing(count), by_appearance(count);
+  std::vector<std::uint32_t> missing(count), by_appearance;
   for (auto const to : parts.dependents.item) ++missing[to];
-  std::iota(by_appearance.begin(), by_appearance.end(), 0u);
+  for (std::uint32_t i = 0; i < count; ++i) by_appearance.push_back(i);
   std::ranges::sort(by_appearance, {}, [&](auto part) { return std::pair(parts.first_node[part], part); });
 
   auto by_rank = by_appearance;

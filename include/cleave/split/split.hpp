@@ -72,8 +72,9 @@ staged_graph<Graph, Index> split(Graph const& g, partition const& p, plan_option
 /// \throws what scopes_of, with_scopes and make_plan throw besides.
 template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph, class F>
   requires std::invocable<F&, node_t<Graph>>
-staged_graph<Graph, Index> split(Graph const& g, partition const& p, std::vector<scope_kind> kinds, F mark,
-                                 plan_options const& options = {}) {
+staged_graph<Graph, Index> split_with_scopes(Graph const& g, partition const& p,
+                                             std::vector<scope_kind> kinds, F mark,
+                                             plan_options const& options = {}) {
   auto s = snapshot_of<Index>(g);
   auto const scopes = scopes_of(s, std::move(kinds), std::move(mark));
   s = with_scopes(std::move(s), scopes);
