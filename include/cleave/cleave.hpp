@@ -102,6 +102,7 @@
 #include "cleave/split/split_by_tags.hpp"
 #include "cleave/split/split_buckets.hpp"
 #include "cleave/split/split_module.hpp"
+#include "cleave/split/split_with_scopes.hpp"
 
 #include "cleave/analysis/bucket_times.hpp"
 #include "cleave/analysis/transport.hpp"

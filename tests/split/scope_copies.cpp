@@ -12,8 +12,8 @@
 
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/split/inline_stages.hpp"
-#include "cleave/split/split.hpp"
 #include "cleave/split/split_module.hpp"
+#include "cleave/split/split_with_scopes.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/random_scopes.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/partition/assign.hpp"
-#include "cleave/split/make_plan.hpp"
+#include "cleave/split/split_with_scopes.hpp"
 #include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"

@@ -9,8 +9,6 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/concepts.hpp"
-#include "cleave/graph/scoped_snapshot.hpp"
-#include "cleave/graph/scopes.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/partition.hpp"
 #include "cleave/split/emit.hpp"
@@ -64,21 +62,6 @@ template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph>
 staged_graph<Graph, Index> split(Graph const& g, partition const& p, plan_options const& options = {}) {
   auto s = snapshot_of<Index>(g);
   auto cut = make_plan(s, p, options);
-  return {g, std::move(s), std::move(cut)};
-}
-
-/// The same for a graph with scopes: `mark(node)` says what a node does to the state of one of the kinds, as
-/// an optional `scope_mark` of nodes. Each stage keeps the state of its nodes.
-/// \throws what scopes_of, with_scopes and make_plan throw besides.
-template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph, class F>
-  requires std::invocable<F&, node_t<Graph>>
-staged_graph<Graph, Index> split_with_scopes(Graph const& g, partition const& p,
-                                             std::vector<scope_kind> kinds, F mark,
-                                             plan_options const& options = {}) {
-  auto s = snapshot_of<Index>(g);
-  auto const scopes = scopes_of(s, std::move(kinds), std::move(mark));
-  s = with_scopes(std::move(s), scopes);
-  auto cut = make_plan(s, p, scopes, options);
   return {g, std::move(s), std::move(cut)};
 }
 

@@ -24,6 +24,7 @@
 #include "cleave/split/module_call_graph.hpp"
 #include "cleave/split/module_split_errors.hpp"
 #include "cleave/split/outer_builder.hpp"
+#include "cleave/split/split_with_scopes.hpp"
 
 namespace cleave {
 
