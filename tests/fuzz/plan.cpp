@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cleave/core/error.hpp"
@@ -17,6 +18,7 @@
 #include "cleave/partition/balance.hpp"
 #include "cleave/partition/metrics.hpp"
 #include "cleave/partition/validity.hpp"
+#include "cleave/split/check_plan.hpp"
 #include "cleave/split/split.hpp"
 #include "support/toy_ir.hpp"
 #include "support/toy_stages.hpp"
@@ -173,22 +175,6 @@ void check_balance(choices& from, Snapshot const& s) {
             "loads as they are counted");
 }
 
-template <class Snapshot>
-void check_plan(Snapshot const& s, plan const& cut) {
-  std::vector<std::size_t> held(s.nodes());
-  for (auto const& stage : cut.stages)
-    for (auto const n : stage.nodes) ++held[n];
-  for (std::size_t n = 0; n < s.nodes(); ++n)
-    expects(held[n] == 1 || (held[n] > 1 && is_replicable(s, n)), "each node once");
-  expects(cut.order.size() == cut.stages.size(), "an order of all stages");
-  for (auto const& t : cut.transfers) {
-    expects(std::ranges::count(cut.stages[index(t.from)].outputs, t.value) == 1, "a sender that gives");
-    auto const& to = cut.stages[index(t.to)];
-    expects(std::ranges::count(to.inputs, t.value) + std::ranges::count(to.state, t.value) == 1,
-            "a receiver that takes");
-  }
-}
-
 void check_meaning(toy::program const& p, staged_graph<fuzz_graph> const& stages) {
   std::map<std::string, std::string> const arguments{{"x", "X"}, {"y", "Y"}};
   auto const whole = toy::run(p, arguments), staged = toy::run_stages(stages, arguments);
@@ -201,6 +187,51 @@ void check_meaning(toy::program const& p, staged_graph<fuzz_graph> const& stages
   }
 }
 
+/// A plan with a number changed, an entry lost, or two that changed places.
+plan altered(choices& from, plan p) {
+  auto& stage = p.stages[from.below(p.stages.size())];
+  auto const alter = [&](auto& list, auto set) {
+    if (list.empty()) return;
+    auto const at = from.below(list.size());
+    switch (from.below(3)) {
+      case 0:
+        return set(list[at]);
+      case 1:
+        return void(list.erase(list.begin() + static_cast<std::ptrdiff_t>(at)));
+      default:
+        return std::swap(list[at], list[from.below(list.size())]);
+    }
+  };
+  auto const number = [&](std::uint32_t& n) { n = static_cast<std::uint32_t>(from.below(24)); };
+  auto const stage_number = [&](stage_id& i) { i = stage_id{static_cast<std::uint32_t>(from.below(6))}; };
+  auto const transfer_part = [&](transfer& t) {
+    from.ConsumeBool() ? number(t.value) : stage_number(from.ConsumeBool() ? t.from : t.to);
+  };
+  switch (from.below(7)) {
+    case 0:
+      alter(stage.nodes, number);
+      break;
+    case 1:
+      alter(stage.inputs, number);
+      break;
+    case 2:
+      alter(stage.state, number);
+      break;
+    case 3:
+      alter(stage.outputs, number);
+      break;
+    case 4:
+      alter(p.order, stage_number);
+      break;
+    case 5:
+      alter(p.transfers, transfer_part);
+      break;
+    default:
+      alter(p.updates, transfer_part);
+  }
+  return p;
+}
+
 template <class Graph>
 staged_graph<Graph> cut_graph(choices& from, Graph const& g) {
   plan_options o;
@@ -208,7 +239,7 @@ staged_graph<Graph> cut_graph(choices& from, Graph const& g) {
   if (from.ConsumeBool()) o.outputs = output_order::first_use;
   auto const s = snapshot_of(g);
   auto stages = split(g, read_partition(from, s.nodes()), o);
-  check_plan(stages.snapshot(), stages.plan());
+  expects(!find_plan_fault(stages.snapshot(), stages.plan()), "a plan without faults");
   return stages;
 }
 
@@ -240,6 +271,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     } else {
       auto const stages = cut_graph(from, g);
       check_meaning(p, stages);
+      auto const other = stages.size() > 0 ? altered(from, stages.plan()) : stages.plan();
+      if (!find_plan_fault(stages.snapshot(), other)) check_meaning(p, {g, stages.snapshot(), other});
     }
   } catch (error const&) {
   }

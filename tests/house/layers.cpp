@@ -171,19 +171,37 @@ TEST_CASE("layers: an include that points up, an outside library and a banned he
   CHECK(count("include/cleave/util/a.hpp", "") == 1);
 }
 
+namespace {
+
+/// A header that is there to include others lacks none of `expected` and has no more.
+void check_includes(std::string const& file, std::vector<std::string> expected) {
+  std::vector<std::string> found;
+  for (auto const& line : project::lines_of(project::text_of(project::root / file)))
+    if (line.starts_with("#include")) found.push_back(line);
+  std::ranges::sort(expected);
+  std::ranges::sort(found);
+  for (auto const& line : expected)
+    CHECK_MESSAGE(std::ranges::count(found, line) == 1, file, " lacks ", line);
+  for (auto const& line : found)
+    CHECK_MESSAGE(std::ranges::count(expected, line) == 1, file, " should not have ", line);
+}
+
+}  // namespace
+
 TEST_CASE("layers: cleave.hpp includes every header of the host library, and only those") {
-  std::vector<std::string> expected, found;
+  std::vector<std::string> expected;
   for (auto const& file : project::headers())
     if ((host_layers.contains(file.substr(15, file.find('/', 15) - 15)) ||
          file.starts_with("include/cleave/io/")) &&
         !opt_in.contains(file.substr(15)))
       expected.push_back("#include \"" + file.substr(8) + "\"");
-  for (auto const& line : project::lines_of(project::text_of(project::root / "include/cleave/cleave.hpp")))
-    if (line.starts_with("#include")) found.push_back(line);
-  std::ranges::sort(expected);
-  std::ranges::sort(found);
-  for (auto const& line : expected)
-    CHECK_MESSAGE(std::ranges::count(found, line) == 1, "cleave.hpp lacks ", line);
-  for (auto const& line : found)
-    CHECK_MESSAGE(std::ranges::count(expected, line) == 1, "cleave.hpp should not have ", line);
+  check_includes("include/cleave/cleave.hpp", expected);
+}
+
+TEST_CASE("layers: adapt/onnx.hpp includes every header of its folder, and only those") {
+  std::vector<std::string> expected;
+  for (auto const& file : project::headers())
+    if (file.starts_with("include/cleave/adapt/onnx/"))
+      expected.push_back("#include \"" + file.substr(8) + "\"");
+  check_includes("include/cleave/adapt/onnx.hpp", expected);
 }

@@ -190,10 +190,12 @@ class json_document {
       for (int digit = 0; unicode && digit < 4; ++digit, ++at_)
         if (std::string_view("0123456789abcdefABCDEF").find(peek()) == std::string_view::npos)
           fail(at_, "expected four hexadecimal digits");
-      if (!unicode && (at_ == text_.size() ||
-                       std::string_view("\"\\/bfnrt").find(text_[at_++]) == std::string_view::npos))
-        fail(escape, "no such escape");
-      if (!unicode) continue;
+      if (!unicode) {
+        if (std::string_view("\"\\/bfnrt").find(peek()) == std::string_view::npos)
+          fail(escape, "no such escape");
+        ++at_;
+        continue;
+      }
       auto const code = code_at(text_, escape);
       if (code >= 0xd800 && code < 0xe000) fail(escape, "half of a surrogate pair");
       if (code > 0xffff) at_ += 6;

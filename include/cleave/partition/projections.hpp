@@ -59,8 +59,10 @@ void move_projections(basic_dense<Index> const& s, std::span<char const> project
     std::vector<char> leaves(s.nodes());
     for (auto const& [n, to] : moves) leaves[n] = 1;
     for (auto& g : groups) std::erase_if(g.nodes, [&](std::size_t n) { return leaves[n] != 0; });
-    for (auto const& [n, to] : moves)
-      if ((group_of[n] = to) != nowhere) groups[to].nodes.push_back(n);
+    for (auto const& [n, to] : moves) {
+      group_of[n] = to;
+      if (to != nowhere) groups[to].nodes.push_back(n);
+    }
   }
 }
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Bytes as JSON, as a graph and as a plan: each is read and comes back when written, or is refused by an
+// error.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/io/graph_json.hpp"
+#include "cleave/io/graph_json_reader.hpp"
+#include "cleave/io/plan_json.hpp"
+#include "cleave/split/check_plan.hpp"
+#include "cleave/split/split.hpp"
+#include "cleave/split/split_module.hpp"
+#include "support/toy_ir.hpp"
+#include "support/toy_stages.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// What `f` returns, or nothing where it refuses the data.
+template <class F>
+auto unless_refused(F f) -> std::optional<decltype(f())> {
+  try {
+    return f();
+  } catch (error const&) {
+    return std::nullopt;
+  }
+}
+
+/// It comes back, and can be cut or is refused.
+void check_graph(module_graph const& g) {
+  auto const text = write_graph_json(g);
+  expects(write_graph_json(read_graph_json(text)) == text, "a graph that comes back");
+  auto const third = [](module_node const& n) { return std::to_string(n.name.size() % 3); };
+  if (auto const cut = unless_refused([&] { return split_module(g, third); }))
+    read_graph_json(write_graph_json(cut->outer));
+}
+
+/// It comes back, and what is found sound can be carried out, whatever it is.
+void check_plan_of_toy(plan const& p) {
+  auto const text = write_plan_json(p);
+  expects(read_plan_json(text) == p, "a plan that comes back");
+  toy::program program{{"x"}, {"w"}, {"c"}};
+  program.add({"f", {"x", "w"}, {"a"}});
+  program.add({"g", {"a"}, {"b"}});
+  program.add({"h", {"b", "a", "w"}, {"c"}});
+  toy::graph const g(program);
+  auto s = snapshot_of(g);
+  if (find_plan_fault(s, p)) return;
+  auto const stages = staged_graph<toy::graph>(g, std::move(s), p);
+  auto const whole = toy::run(program, {{"x", "X"}});
+  expects(toy::run_stages(stages, {{"x", "X"}}).at("c") == whole.at("c"), "stages that mean the whole");
+  expects(toy::run(toy::joined_again(stages), {{"x", "X"}}).at("c") == whole.at("c"), "the whole again");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  std::string const text(reinterpret_cast<char const*>(data), size);
+  if (!unless_refused([&] { return json_document(text).items().size(); })) return 0;
+  if (auto const g = unless_refused([&] { return read_graph_json(text); })) check_graph(*g);
+  if (auto const p = unless_refused([&] { return read_plan_json(text); })) check_plan_of_toy(*p);
+  return 0;
+}
