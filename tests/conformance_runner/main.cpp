@@ -17,6 +17,7 @@ namespace cleave::conformance {
 
 outcome run_ddp(test_case const& c, json const& body);
 outcome run_slapo(test_case const& c, json const& body);
+outcome run_pipe(test_case const& c, json const& body);
 outcome run_capability(test_case const& c, json const& body);
 outcome run_split_by_tags(test_case const& c, json const& body);
 outcome run_split_module(test_case const& c, json const& body);
@@ -24,6 +25,7 @@ outcome run_split_module(test_case const& c, json const& body);
 area_runner find_runner(std::string const& area) {
   static std::map<std::string, area_runner> const runners = {
       {"ddp", run_ddp},
+      {"pipe", run_pipe},
       {"slapo", run_slapo},
       {"capability", run_capability},
       {"split_by_tags", run_split_by_tags},
