@@ -99,8 +99,8 @@
 #include "cleave/split/scope_copies.hpp"
 #include "cleave/split/scope_order.hpp"
 #include "cleave/split/split.hpp"
-#include "cleave/split/split_by_tags.hpp"
 #include "cleave/split/split_buckets.hpp"
+#include "cleave/split/split_by_tags.hpp"
 #include "cleave/split/split_module.hpp"
 #include "cleave/split/split_with_scopes.hpp"
 
