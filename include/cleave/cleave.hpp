@@ -128,6 +128,7 @@
 #include "cleave/io/report.hpp"
 #include "cleave/io/report_data.hpp"
 #include "cleave/io/report_style.hpp"
+#include "cleave/io/sketch_plan.hpp"
 #include "cleave/io/stage_graph_layout.hpp"
 #include "cleave/io/stage_graph_svg.hpp"
 #include "cleave/io/timeline_svg.hpp"

@@ -54,17 +54,6 @@ TEST_CASE("quotient: counts what a reader of the plan counts") {
   }
 }
 
-TEST_CASE("quotient: a sketch of a valid partition without copies is its plan") {
-  testing::rng random(12);
-  for (int round = 0; round < 50; ++round) {
-    auto program = testing::random_program(random, 2 + random.below(40));
-    for (auto& o : program.ops) o->cheap = false;
-    auto const g = snapshot_of(toy::graph(program));
-    auto const p = testing::equal_slices(g.nodes(), 3);
-    CHECK(quotient_of(g, sketch_plan(g, p)) == quotient_of(g, make_plan(g, p)));
-  }
-}
-
 TEST_CASE("quotient: state that shares storage is held once, and unknown sizes are told") {
   dense g;
   g.operands.item = {0, 1, 2};

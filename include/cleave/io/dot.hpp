@@ -13,6 +13,7 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/io/escape.hpp"
 #include "cleave/io/quotient.hpp"
+#include "cleave/io/sketch_plan.hpp"
 #include "cleave/io/units.hpp"
 #include "cleave/partition/part_memory.hpp"
 #include "cleave/partition/partition.hpp"

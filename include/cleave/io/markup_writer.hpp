@@ -91,4 +91,10 @@ class markup_writer {
   std::vector<std::string> open_;
 };
 
+/// A line of text in a drawing, of the style `kind`, with its `anchor` (start, middle, end) at (x, y).
+inline void write_svg_text(markup_writer& to, std::string_view kind, double x, double y,
+                           std::string_view anchor, std::string_view content) {
+  to.element("text", {{"class", kind}, {"x", x}, {"y", y}, {"text-anchor", anchor}}, content);
+}
+
 }  // namespace cleave

@@ -121,10 +121,10 @@ class stage_graph_writer {
     auto const content = short_size(q_.links[p.link].bytes);
     double const above = p.lane_y - p.lane_width / 2 - 4;
     if (p.straight)
-      text("size", (p.from_x + p.to_x) / 2 - 1, std::min(above, p.lane_y - arrow(p) / 2 - 3), "middle",
-           content);
+      write_svg_text(to_, "size", (p.from_x + p.to_x) / 2 - 1, std::min(above, p.lane_y - arrow(p) / 2 - 3),
+                     "middle", content);
     else if (p.enters_box)
-      text("size", p.to_x - 9, above, "end", content);
+      write_svg_text(to_, "size", p.to_x - 9, above, "end", content);
   }
 
   /// At most nine characters, which fit between boxes: no tenths from 100 on.
@@ -147,20 +147,17 @@ class stage_graph_writer {
       auto const& p = pieces[j];
       double const above = p.lane_y - p.lane_width / 2 - 4;
       if (first_in_row(j, [](auto const& x) { return !x.leaves_box; }))
-        text("size", 2, above, "start", "from\u00a0" + number(q_.links[p.link].from));
+        write_svg_text(to_, "size", 2, above, "start", "from\u00a0" + number(q_.links[p.link].from));
       if (!first_in_row(j, [](auto const& x) { return !x.enters_box; })) continue;
       std::size_t last = j;
       for (std::size_t i = j; i < end; ++i)
         if (pieces[i].box_y == p.box_y && !pieces[i].enters_box) last = i;
       auto const nearest = number(q_.links[p.link].to), farthest = number(q_.links[pieces[last].link].to);
-      text("size", at_.width - 2, above, "end", "to\u00a0" + nearest + (last == j ? "" : " … " + farthest));
+      write_svg_text(to_, "size", at_.width - 2, above, "end",
+                     "to\u00a0" + nearest + (last == j ? "" : " … " + farthest));
     }
   }
   static std::string number(stage_id s) { return std::to_string(index(s)); }
-
-  void text(std::string_view kind, double x, double y, std::string_view anchor, std::string_view content) {
-    to_.element("text", {{"class", kind}, {"x", x}, {"y", y}, {"text-anchor", anchor}}, content);
-  }
 
   void stage(std::size_t s) {
     auto const& box = q_.stages[s];
@@ -178,10 +175,10 @@ class stage_graph_writer {
       to_.empty("line", {{"class", "even"}, {"x1", x}, {"x2", x + w}, {"y1", even}, {"y2", even}});
     }
     to_.empty("rect", {{"class", "frame"}, {"x", x}, {"y", y}, {"width", w}, {"height", h}, {"rx", 5}});
-    text("name", x + w / 2, y + 32, "middle", std::to_string(s));
-    text("detail", x + w / 2, y + 54, "middle",
-         fitting(amount_text(box.cost, unit_), amount_text(box.cost, "")));
-    text("detail", x + w / 2, y + 72, "middle", fitting(nodes(box), count_text(box.nodes)));
+    write_svg_text(to_, "name", x + w / 2, y + 32, "middle", std::to_string(s));
+    write_svg_text(to_, "detail", x + w / 2, y + 54, "middle",
+                   fitting(amount_text(box.cost, unit_), amount_text(box.cost, "")));
+    write_svg_text(to_, "detail", x + w / 2, y + 72, "middle", fitting(nodes(box), count_text(box.nodes)));
     to_.close("g");
   }
   static std::string nodes(stage_box const& box) {

@@ -72,20 +72,15 @@ class timeline_writer {
     return out;
   }
 
-  void text(std::string_view kind, double at_x, double at_y, std::string_view anchor,
-            std::string_view content) {
-    to_.element("text", {{"class", kind}, {"x", at_x}, {"y", at_y}, {"text-anchor", anchor}}, content);
-  }
-
   void axis() {
     double const length = static_cast<double>(timeline_end(timeline_)) / 1e6;
     double const step = tick_step(length, 9);
     for (std::size_t i = 0; static_cast<double>(i) * step <= length; ++i) {
       double const ms = static_cast<double>(i) * step, at = chart_left + ms * 1e6 * scale_;
       to_.empty("line", {{"class", "grid"}, {"x1", at}, {"x2", at}, {"y1", 2}, {"y2", bottom() + 3}});
-      text("tick", at, bottom() + 17, "middle", decimal_text(ms, 6));
+      write_svg_text(to_, "tick", at, bottom() + 17, "middle", decimal_text(ms, 6));
     }
-    text("tick", chart_left + chart_width + 82, bottom() + 17, "end", "ms");
+    write_svg_text(to_, "tick", chart_left + chart_width + 82, bottom() + 17, "end", "ms");
   }
 
   void track(std::size_t s) {
@@ -93,8 +88,9 @@ class timeline_writer {
     to_.empty(
         "rect",
         {{"class", "track"}, {"x", chart_left}, {"y", y}, {"width", chart_width}, {"height", row_height_}});
-    text("name", chart_left - 10, middle, "end", "stage\u00a0" + std::to_string(s));
-    text("detail", chart_left + chart_width + 82, middle, "end", percent_text(idle(times_[s])) + " idle");
+    write_svg_text(to_, "name", chart_left - 10, middle, "end", "stage\u00a0" + std::to_string(s));
+    write_svg_text(to_, "detail", chart_left + chart_width + 82, middle, "end",
+                   percent_text(idle(times_[s])) + " idle");
   }
 
   static std::string moments(interval const& bar) {
@@ -134,7 +130,7 @@ class timeline_writer {
                        {"width", width},
                        {"height", row_height_}});
     if (width > 6 + 7 * static_cast<double>(number.size()))
-      text("number", x(bar.begin) + width / 2, y + row_height_ / 2 + 4, "middle", number);
+      write_svg_text(to_, "number", x(bar.begin) + width / 2, y + row_height_ / 2 + 4, "middle", number);
     to_.close("g");
   }
 
