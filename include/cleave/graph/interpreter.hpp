@@ -87,7 +87,7 @@ class interpreter {
         frame& caller = calls_.back();
         caller.values[caller.next++] = std::move(result);
       } else if (std::optional<Value> v = step(top)) {
-        top.values[top.next++] = *std::move(v);
+        top.values[top.next++] = std::move(v);
       }
     }
   }
@@ -123,7 +123,7 @@ class interpreter {
       case node_kind::output: {
         auto given = values_of(f, n.args);
         f.result = given.empty() ? Value(i_.constant(token())) : std::move(given.front());
-        return *f.result;
+        return f.result;
       }
       default:
         break;
