@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/fixed_point.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/partition/fixed_point.hpp"
-#include "cleave/partition/local_flow.hpp"
+#include "cleave/graph/local_flow.hpp"
 #include "cleave/partition/unit_costs.hpp"
 
 /// Bounds that hold for every assignment of units to parts, contiguous or not, with cycles between parts or

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/graph/components.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/components.hpp"
 #include "cleave/partition/needs.hpp"
 #include "cleave/partition/units.hpp"
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/graph/components.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
-#include "cleave/partition/components.hpp"
 #include "cleave/partition/label_runs.hpp"
 #include "cleave/partition/moved_rows.hpp"
 #include "cleave/partition/part_graph.hpp"

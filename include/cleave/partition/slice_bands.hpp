@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "cleave/partition/fixed_point.hpp"
+#include "cleave/core/fixed_point.hpp"
 #include "cleave/partition/transfer_pairs.hpp"
 
 namespace cleave {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/fixed_point.hpp"
+#include "cleave/core/fixed_point.hpp"
 #include "cleave/partition/least_load.hpp"
 #include "cleave/partition/slice_bands.hpp"
 #include "cleave/partition/transfer_pairs.hpp"

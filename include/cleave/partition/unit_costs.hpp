@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/fixed_point.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/fixed_point.hpp"
 #include "cleave/partition/metrics.hpp"
 #include "cleave/partition/part_memory.hpp"
 #include "cleave/partition/units.hpp"

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/graph/components.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/joined_sets.hpp"
-#include "cleave/partition/components.hpp"
 #include "cleave/partition/needs.hpp"
 #include "cleave/partition/part_memory.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/local_flow.hpp"
+#include "cleave/graph/local_flow.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/fixed_point.hpp"
+#include "cleave/core/fixed_point.hpp"
 
 #include <doctest/doctest.h>
 

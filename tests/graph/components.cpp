@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/components.hpp"
+#include "cleave/graph/components.hpp"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/partition/fixed_point.hpp"
+#include "cleave/core/fixed_point.hpp"
 
 namespace cleave {
 
