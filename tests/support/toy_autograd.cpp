@@ -198,7 +198,7 @@ TEST_CASE("toy autograd: a module_graph is trained; state that shares storage is
 
   model_state state{{"a.weight", {{}, {3}}}, {"b.weight", {{}, {3}}}};
   tape t;
-  autograd whole(t, state);
+  toy_autograd whole(t, state);
   auto const made = evaluate(g, std::vector{constant_of({{}, {2}})}, whole);
   CHECK(made.get().data[0] == 18);
   t.backward({{*made.node, {{}, {1}}}});

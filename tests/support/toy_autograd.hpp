@@ -37,9 +37,9 @@ inline bool wants_gradient(module_attribute const& a) {
 /// Runs module_graphs on a tape: an `interpretation` for `evaluate`. State that shares storage, and each path
 /// however often it is read, is one leaf, so one of these is one copy of the model's state: a stage that has
 /// replicas has an autograd of its own, on the same tape.
-class autograd {
+class toy_autograd {
  public:
-  autograd(tape& t, model_state const& state) : tape_(&t), state_(&state) {}
+  toy_autograd(tape& t, model_state const& state) : tape_(&t), state_(&state) {}
 
   tape_value constant(token const& t) const { return {tape_value::kind::constant, t}; }
   tape_value collect(container const& c, std::span<tape_value const> items) const {
