@@ -23,8 +23,26 @@ class unknown_target_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Parameters and buffers by their names in the whole model; tied names may each have the value, or one.
+/// Parameters and buffers by their names in the whole model.
 using model_state = std::map<std::string, tensor>;
+/// Gradients by what holds a parameter: tied names are one.
+using parameter_gradients = std::map<std::string, std::optional<tensor>>;
+
+/// What holds the state that `a` names: equal for tied names, and in every piece of a cut graph.
+inline std::string holder_of(module_attribute const& a) {
+  return !a.storage.empty() ? "storage " + a.storage : "path " + (a.original.empty() ? a.path : a.original);
+}
+
+/// `state` with a value for each name of `g` that is tied to one that has a value.
+inline model_state with_ties(module_graph const& g, model_state state) {
+  std::map<std::string, tensor> held;
+  for (auto const& a : g.attributes())
+    if (auto const known = state.find(a.path); known != state.end())
+      held.emplace(holder_of(a), known->second);
+  for (auto const& a : g.attributes())
+    if (auto const known = held.find(holder_of(a)); known != held.end()) state.emplace(a.path, known->second);
+  return state;
+}
 
 /// Whether gradients of what `a` names are wanted: of all but buffers and what its metadata says needs none.
 inline bool wants_gradient(module_attribute const& a) {
@@ -52,9 +70,7 @@ class toy_autograd {
     auto const& path = g[n].target;
     auto const* a = g.find_attribute(path);
     if (!a) return leaf_of(path, "path " + path, true);
-    auto const& original = a->original.empty() ? path : a->original;
-    return leaf_of(original, a->storage.empty() ? "path " + original : "storage " + a->storage,
-                   wants_gradient(*a));
+    return leaf_of(a->original.empty() ? path : a->original, holder_of(*a), wants_gradient(*a));
   }
 
   tape_value call(module_graph const& g, module_graph::position n, std::span<tape_value const> args,
@@ -66,41 +82,36 @@ class toy_autograd {
     return known->second(*tape_, {args.begin(), args.end()});
   }
 
-  /// The leaves by the names under which they were read first.
-  std::map<std::string, tape_value> const& leaves() const { return leaves_; }
-  /// What arrived at each, or nothing where none did.
-  std::map<std::string, std::optional<tensor>> gradients() const {
-    std::map<std::string, std::optional<tensor>> all;
-    for (auto const& [name, leaf] : leaves_)
-      if (leaf.node) all[name] = tape_->gradient_of(leaf);
+  /// What arrived at each parameter that was read, or nothing where none did.
+  parameter_gradients gradients() const {
+    parameter_gradients all;
+    for (auto const& [holder, leaf] : leaves_)
+      if (leaf.node) all[holder] = tape_->gradient_of(leaf);
     return all;
   }
 
-  tape& on() const { return *tape_; }
-
  private:
-  tape_value leaf_of(std::string const& name, std::string const& storage, bool wanted) {
-    auto const [at, fresh] = names_.try_emplace(storage, name);
-    if (!fresh) return leaves_.at(at->second);
+  tape_value leaf_of(std::string const& name, std::string const& holder, bool wanted) {
+    if (auto const known = leaves_.find(holder); known != leaves_.end()) return known->second;
     auto const value = state_->find(name);
-    if (value == state_->end()) {
-      names_.erase(at);
-      throw unknown_target_error("no value for state '" + name + "'");
-    }
-    return leaves_[name] = wanted ? tape_->leaf(name, value->second) : constant_of(value->second);
+    if (value == state_->end()) throw unknown_target_error("no value for state '" + name + "'");
+    return leaves_[holder] = wanted ? tape_->leaf(name, value->second) : constant_of(value->second);
   }
 
   tape* tape_;
   model_state const* state_;
-  std::map<std::string, std::string> names_;  // by storage
-  std::map<std::string, tape_value> leaves_;  // by name
+  std::map<std::string, tape_value> leaves_;  // by holder
 };
 
-/// p −= rate·gradient for each that has one.
-inline void descend(model_state& state, std::map<std::string, std::optional<tensor>> const& gradients,
+/// p −= rate·gradient for each of `state` that `g` names and that has one, under all of its names.
+inline void descend(model_state& state, module_graph const& g, parameter_gradients const& gradients,
                     double rate) {
-  for (auto const& [name, g] : gradients)
-    if (g) state.at(name) = state.at(name) - rate * *g;
+  for (auto const& a : g.attributes()) {
+    auto const value = state.find(a.original.empty() ? a.path : a.original);
+    auto const found = gradients.find(holder_of(a));
+    if (value != state.end() && found != gradients.end() && found->second)
+      value->second = value->second - rate * *found->second;
+  }
 }
 
 }  // namespace cleave::testing
