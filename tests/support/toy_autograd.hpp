@@ -24,7 +24,7 @@ class unknown_target_error : public std::runtime_error {
 };
 
 /// Parameters and buffers by their names in the whole model.
-using model_state = std::map<std::string, tensor>;
+using state_values = std::map<std::string, tensor>;
 /// Gradients by what holds a parameter: tied names are one.
 using parameter_gradients = std::map<std::string, std::optional<tensor>>;
 
@@ -34,7 +34,7 @@ inline std::string holder_of(module_attribute const& a) {
 }
 
 /// `state` with a value for each name of `g` that is tied to one that has a value.
-inline model_state with_ties(module_graph const& g, model_state state) {
+inline state_values with_ties(module_graph const& g, state_values state) {
   std::map<std::string, tensor> held;
   for (auto const& a : g.attributes())
     if (auto const known = state.find(a.path); known != state.end())
@@ -57,7 +57,7 @@ inline bool wants_gradient(module_attribute const& a) {
 /// replicas has an autograd of its own, on the same tape.
 class toy_autograd {
  public:
-  toy_autograd(tape& t, model_state const& state) : tape_(&t), state_(&state) {}
+  toy_autograd(tape& t, state_values const& state) : tape_(&t), state_(&state) {}
 
   tape_value constant(token const& t) const { return {tape_value::kind::constant, t}; }
   tape_value collect(container const& c, std::span<tape_value const> items) const {
@@ -99,12 +99,12 @@ class toy_autograd {
   }
 
   tape* tape_;
-  model_state const* state_;
+  state_values const* state_;
   std::map<std::string, tape_value> leaves_;  // by holder
 };
 
 /// p −= rate·gradient for each of `state` that `g` names and that has one, under all of its names.
-inline void descend(model_state& state, module_graph const& g, parameter_gradients const& gradients,
+inline void descend(state_values& state, module_graph const& g, parameter_gradients const& gradients,
                     double rate) {
   for (auto const& a : g.attributes()) {
     auto const value = state.find(a.original.empty() ? a.path : a.original);
