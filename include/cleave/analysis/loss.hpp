@@ -1,58 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
-#include <vector>
 
 #include "cleave/analysis/loss_search.hpp"
 #include "cleave/core/error.hpp"
-#include "cleave/core/printable.hpp"
 #include "cleave/graph/argument.hpp"
+#include "cleave/graph/argument_text.hpp"
 #include "cleave/graph/module_graph.hpp"
 
 namespace cleave {
-
-/// The subtree of `a` at `at` as one would write it, nodes by their names in `g`, cut short for a message.
-inline std::string argument_text(module_graph const& g, module_argument const& a, std::size_t at) {
-  struct level {
-    container what;
-    std::size_t next;
-  };
-  std::string text;
-  std::vector<level> open;
-  auto const end = subtree_end(a, at);
-  for (; at < end && text.size() < 300; ++at) {
-    if (auto const* c = std::get_if<container>(&a[at])) {
-      text += c->what == container::kind::list ? "[" : c->what == container::kind::dict ? "{" : "(";
-      open.push_back({*c, 0});
-    } else {
-      auto const* s = std::get_if<std::string>(&a[at]);
-      auto const* n = std::get_if<node_ref>(&a[at]);
-      auto const* b = std::get_if<bool>(&a[at]);
-      auto const* i = std::get_if<std::int64_t>(&a[at]);
-      auto const* d = std::get_if<double>(&a[at]);
-      text += s                                               ? "'" + printable(*s) + "'"
-              : n                                             ? printable(g[n->node].name)
-              : b                                             ? std::string(*b ? "true" : "false")
-              : i                                             ? std::to_string(*i)
-              : std::holds_alternative<std::monostate>(a[at]) ? "null"
-                                                              : "…";
-      if (!open.empty()) ++open.back().next;
-    }
-    for (; !open.empty() && open.back().next == elements_of(open.back().what);) {
-      auto const what = open.back().what.what;
-      text += what == container::kind::list ? "]" : what == container::kind::dict ? "}" : ")";
-      open.pop_back();
-      if (!open.empty()) ++open.back().next;
-    }
-    if (!open.empty() && open.back().next > 0)
-      text += open.back().what.what == container::kind::dict && open.back().next % 2 == 1 ? ": " : ", ";
-  }
-  return printable(text, 200);
-}
 
 /// One sentence, in the names of the graph.
 inline std::string loss_fault_text(module_graph const& g, module_argument const& spec, loss_fault const& f) {
