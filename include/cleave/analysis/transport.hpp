@@ -14,9 +14,9 @@ namespace cleave {
 
 /// What moves for each microbatch when the stages of `p`, a plan of `s`, run. Input j of a stage is the j-th
 /// of its `inputs`, result j the j-th of its `outputs`; the caller's inputs are those of the graph, its
-/// results the graph's outputs in order, without those that are state or constants, which nobody sends. Edges
-/// are listed by reader, stages ascending and the caller last. `updates` of state are not among them. Bytes
-/// are 0 where the graph does not tell them. O(values + size of the plan).
+/// results the graph's outputs in order, without state and constants that no stage gives. Edges are listed by
+/// reader, stages ascending and the caller last. `updates` of state are not among them. Bytes are 0 where the
+/// graph does not tell them. O(values + size of the plan).
 template <std::unsigned_integral Index>
 transport transport_of(basic_dense<Index> const& s, basic_plan<Index> const& p) {
   std::vector<std::pair<stage_id, std::uint32_t>> sender(s.values(), {the_caller, 0});
@@ -33,7 +33,8 @@ transport transport_of(basic_dense<Index> const& s, basic_plan<Index> const& p) 
     for (std::uint32_t j = 0; j < p.stages[i].inputs.size(); ++j)
       bring(p.stages[i].inputs[j], stage_id{i}, j);
   for (std::uint32_t result = 0; Index const v : s.outputs)
-    if (s.from[v] == source::node || s.from[v] == source::input) bring(v, the_caller, result++);
+    if (s.from[v] == source::node || s.from[v] == source::input || sender[v].first != the_caller)
+      bring(v, the_caller, result++);
   return t;
 }
 

@@ -15,7 +15,7 @@ using made_t = std::remove_cvref_t<decltype(std::declval<Builder&>().argument(st
 
 /// Where a stage is written out, in the user's own IR; one for each stage.
 /// - `b.argument(v, from)`  the new graph's own name for a value that the stage is given: inputs first, then
-///                          state.
+///                          state. State that another stage sends is an input, from a node.
 /// - `b.clone(n, lookup)`   copies `n`; returns its new names for the results of `n`, a range in their order.
 ///                          `lookup(v)` is the new name of what `n` or one of its bodies reads.
 /// - `b.result(v, made)`    the stage gives `v`, which it calls `made`; after all nodes, in the order of its

@@ -28,6 +28,7 @@ class plan_checker {
     check_numbers();
     if (!fault_) check_order();
     if (!fault_) check_homes();
+    if (!fault_) list_senders();
     for (std::uint32_t i = 0; i < p_.stages.size() && !fault_; ++i) check_stage(stage_id{i});
     if (!fault_) check_copies();
     if (!fault_) check_lists(expected_transfers(), p_.transfers);
@@ -100,6 +101,17 @@ class plan_checker {
     }
   }
 
+  bool is_held(Index v) const { return s_.from[v] == source::state || s_.from[v] == source::constant; }
+
+  /// Of state that stages send or return: who does.
+  void list_senders() {
+    sender_.assign(s_.values(), nowhere);
+    for (std::uint32_t i = 0; i < p_.stages.size(); ++i)
+      for (Index const v : p_.stages[i].outputs)
+        if (is_held(v) && std::exchange(sender_[v], stage_id{i}) != nowhere)
+          return fault(kind::repeated_value, stage_id{i}, none<std::size_t>, v);
+  }
+
   void check_stage(stage_id i) {
     auto const& stage = p_.stages[index(i)];
     has_.resize(s_.values(), nowhere), given_.resize(s_.values(), nowhere),
@@ -107,9 +119,10 @@ class plan_checker {
     done_.resize(s_.nodes(), nowhere);
     for (auto const* list : {&stage.inputs, &stage.state})
       for (Index const v : *list) {
-        bool const held = s_.from[v] == source::state || s_.from[v] == source::constant;
         Index const m = s_.producer[v];
-        if (held != (list == &stage.state) || (m != none<Index> && (repeats(m) || home_[m] == i)))
+        bool const sent = list == &stage.inputs && sender_[v] != nowhere && sender_[v] != i;
+        bool const right = is_held(v) ? sent || list == &stage.state : list == &stage.inputs;
+        if (!right || (m != none<Index> && (repeats(m) || home_[m] == i)))
           return fault(kind::misplaced_value, i, none<std::size_t>, v);
         if (std::exchange(given_[v], i) == i) return fault(kind::repeated_value, i, none<std::size_t>, v);
         has_[v] = i;
@@ -126,6 +139,8 @@ class plan_checker {
       done_[n] = i;
     }
     check_companions(i);
+    for (Index const v : stage.outputs)
+      if (is_held(v)) used_[v] = i;
     for (auto const* list : {&stage.inputs, &stage.state})
       for (Index const v : *list)
         if (used_[v] != i) return fault(kind::unused_value, i, none<std::size_t>, v);
@@ -166,7 +181,8 @@ class plan_checker {
     transfers list;
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i)
       for (Index const v : p_.stages[i].inputs)
-        if (Index const m = s_.producer[v]; m != none<Index>) list.push_back({v, home_[m], stage_id{i}});
+        if (Index const m = s_.producer[v]; m != none<Index> || is_held(v))
+          list.push_back({v, m == none<Index> ? sender_[v] : home_[m], stage_id{i}});
     return list;
   }
 
@@ -201,15 +217,16 @@ class plan_checker {
 
   void check_outputs() {
     std::vector<char> received(s_.values()), gives(s_.values());
-    for (Index const v : s_.outputs) received[v] = s_.producer[v] != none<Index>;
+    for (Index const v : s_.outputs) received[v] = s_.producer[v] != none<Index> || sender_[v] != nowhere;
     for (auto const* list : {&p_.transfers, &p_.updates})
       for (auto const& t : *list) received[t.value] = 1;
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i) {
-      auto const& nodes = p_.stages[i].nodes;
+      auto const &nodes = p_.stages[i].nodes, &state = p_.stages[i].state;
       for (Index const v : p_.stages[i].outputs) {
         Index const m = s_.producer[v];
-        bool const makes = m != none<Index> && (repeats(m) ? std::ranges::find(nodes, m) != nodes.end()
-                                                           : home_[m] == stage_id{i});
+        bool const makes = m == none<Index> ? std::ranges::find(state, v) != state.end()
+                           : repeats(m)     ? std::ranges::find(nodes, m) != nodes.end()
+                                            : home_[m] == stage_id{i};
         if (!makes) return fault(kind::foreign_output, stage_id{i}, none<std::size_t>, v);
         if (std::exchange(gives[v], 1)) return fault(kind::repeated_value, stage_id{i}, none<std::size_t>, v);
         if (!received[v]) return fault(kind::unneeded_output, stage_id{i}, none<std::size_t>, v);
@@ -226,13 +243,15 @@ class plan_checker {
   std::vector<std::size_t> place_;            // of a stage: in the order
   std::vector<stage_id> home_;                // of a node: the last stage that has it
   std::vector<std::size_t> copies_;           // of a node: how many stages have it
+  std::vector<stage_id> sender_;              // of a value that is state: the stage that gives it
   std::vector<stage_id> has_, given_, used_;  // of a value: the last stage that …
   std::vector<stage_id> done_;                // of a node: the last stage that has met it
 };
 
 /// The first way in which `p` is no plan of `s`, or nothing. Each node is in one stage, or, where it is
 /// replicable, in each that reads it; a stage reads what it is given or has made before, is given nothing
-/// else, and gives what others receive; transfers and updates say just that, and run forward. The orders of
+/// else, and gives what others receive; transfers and updates say just that, and run forward. State is with
+/// each that reads it, or with one that gives it to the others. The orders of
 /// lists are free, but for what nodes need. Nodes for which `copied(n)` holds may be anywhere: the marks of
 /// scopes. O(V + E + T log T) for T transfers, and O(nodes of a stage) for each output that is replicable.
 template <std::unsigned_integral Index, class Copied>

@@ -70,8 +70,11 @@ void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Ind
 
   expects(opening <= stage.nodes.size(), "an opening among the nodes of the stage");
   for (std::size_t i = 0; i < opening; ++i) clone(stage.nodes[i]);
-  for (auto const* arguments : {&stage.inputs, &stage.state})
-    for (Index const v : *arguments) hold(s.slot[v], b.argument(s.value[v], s.from[v]));
+  auto const sent = [](source from) {  // state among the inputs comes from the stage that has it
+    return from == source::state || from == source::constant ? source::node : from;
+  };
+  for (Index const v : stage.inputs) hold(s.slot[v], b.argument(s.value[v], sent(s.from[v])));
+  for (Index const v : stage.state) hold(s.slot[v], b.argument(s.value[v], s.from[v]));
   for (std::size_t i = opening; i < stage.nodes.size(); ++i) clone(stage.nodes[i]);
   for (Index const v : stage.outputs) {
     auto const* m = find_held(s.slot[v]);

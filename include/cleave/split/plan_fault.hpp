@@ -26,7 +26,7 @@ struct plan_fault {
     early_node,         ///< `node` stands before one that it must follow, or its stage before the other's
     absent_value,       ///< `node` reads `value`, or needs it as a companion, and `stage` has it not or later
     repeated_value,     ///< a list of `stage` has `value` twice
-    misplaced_value,    ///< `value` is state among the inputs, no state among the state, or made in `stage`
+    misplaced_value,    ///< `value` is unsent state among the inputs, no state among the state, or made here
     unused_value,       ///< `stage` is given `value` for nothing
     foreign_output,     ///< `stage` gives `value`, which it does not make
     missing_output,     ///< nobody gives `value`, which the caller or another stage receives
