@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+
+namespace cleave {
+
+/// Stage `to` reads what stage `from` makes; gradients go the other way.
+struct stage_edge {
+  stage_id from, to;
+
+  auto operator<=>(stage_edge const&) const = default;
+};
+
+/// Which rank runs each stage, and which stages feed which.
+struct placement {
+  std::uint32_t ranks = 0;
+  std::vector<rank_id> rank_of;   ///< of a stage
+  std::vector<stage_edge> edges;  ///< ascending, each once
+
+  std::uint32_t stages() const { return static_cast<std::uint32_t>(rank_of.size()); }
+  bool operator==(placement const&) const = default;
+};
+
+/// A count that no schedule can have. The witness: the count.
+class schedule_count_error : public witness_error<std::uint64_t> {
+ public:
+  using witness_error::witness_error;
+};
+
+/// How many actions a schedule may have in all: what fits in memory, and in 32 bits with room to spare.
+inline constexpr std::uint64_t most_actions = std::uint64_t{1} << 30;
+
+/// Refuses counts before anything is allocated for them: each must be 1 at least, and eight actions for each
+/// stage and microbatch must stay below `most_actions`. \throws schedule_count_error
+inline void demand_counts(std::uint64_t ranks, std::uint64_t stages_per_rank, std::uint64_t microbatches) {
+  auto const demand = [](std::uint64_t count, std::string const& what) {
+    if (count == 0) throw schedule_count_error("schedule: the number of " + what + " must be 1 or more", 0);
+  };
+  demand(ranks, "ranks");
+  demand(stages_per_rank, "stages per rank");
+  demand(microbatches, "microbatches");
+  std::uint64_t product = 8;
+  for (auto const count : {ranks, stages_per_rank, microbatches}) {
+    if (count > most_actions / product)
+      throw schedule_count_error(
+          "schedule: " + std::to_string(ranks) + " ranks with " + std::to_string(stages_per_rank) +
+              " stages each and " + std::to_string(microbatches) + " microbatches are too many; at most " +
+              std::to_string(most_actions / 8) + " pairs of stage and microbatch are scheduled",
+          count);
+    product *= count;
+  }
+}
+
+/// Stage s feeds stage s + 1, for s from `first` on.
+inline std::vector<stage_edge> chain_edges(std::uint32_t stages, std::uint32_t first = 0) {
+  std::vector<stage_edge> edges;
+  for (std::uint32_t s = 0; s + 1 < stages; ++s)
+    edges.push_back({stage_id{first + s}, stage_id{first + s + 1}});
+  return edges;
+}
+
+/// A chain that goes round the ranks: stage s is on rank s mod `ranks`. O(stages).
+/// \throws schedule_count_error
+inline placement loop_placement(std::uint32_t ranks, std::uint32_t stages_per_rank = 1) {
+  demand_counts(ranks, stages_per_rank, 1);
+  placement p{ranks, {}, chain_edges(ranks * stages_per_rank)};
+  for (std::uint32_t s = 0; s < ranks * stages_per_rank; ++s) p.rank_of.push_back(rank_id{s % ranks});
+  return p;
+}
+
+/// A chain that goes to and fro: with two stages a rank, stage s is on rank s, then on rank 2 ranks - 1 - s.
+/// O(stages). \throws schedule_count_error
+inline placement wave_placement(std::uint32_t ranks, std::uint32_t stages_per_rank = 2) {
+  auto p = loop_placement(ranks, stages_per_rank);
+  for (std::uint32_t s = 0; s < p.stages(); ++s)
+    if ((s / ranks) % 2 == 1) p.rank_of[s] = rank_id{ranks - 1 - s % ranks};
+  return p;
+}
+
+/// Two chains over the same ranks, in opposite directions: stage s < ranks is on rank s, stage ranks + s on
+/// rank ranks - 1 - s. O(stages). \throws schedule_count_error
+inline placement bidirectional_placement(std::uint32_t ranks) {
+  auto p = wave_placement(ranks, 2);
+  p.edges = chain_edges(ranks);
+  for (auto const e : chain_edges(ranks, ranks)) p.edges.push_back(e);
+  return p;
+}
+
+}  // namespace cleave
