@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/analysis/stage_backward.hpp"
+#include "cleave/graph/interpreter.hpp"
+#include "support/toy_autograd.hpp"
+#include "support/toy_gradients.hpp"
+
+namespace cleave::testing {
+
+/// `g` with modules that have no inside, so that its calls are seen as calls.
+inline module_graph without_bodies(module_graph const& g) {
+  module_graph made;
+  for (auto const& n : g.list()) made.add(n);
+  for (auto const& a : g.attributes())
+    made.add_attribute({a.path, a.what, a.storage, {}, a.original, a.metadata});
+  return made;
+}
+
+/// Runs the outer graph of a pipe as several devices would: each stage has a copy of the state that it reads,
+/// and what goes into a stage is detached from what gave it, so that gradients go from stage to stage only
+/// where the graph says so, by `stage_backward` and `null_coalesce_accumulate`.
+class staged_autograd {
+ public:
+  /// `states` by the path of the stage; a stage that is not there takes `others`.
+  staged_autograd(tape& t, module_graph const& outer, state_values const& others,
+                  std::map<std::string, state_values> const* states = nullptr)
+      : tape_(&t), outer_(&outer), calls_(without_bodies(outer)), others_(&others), states_(states) {}
+
+  /// One microbatch; gradients of parameters add up over calls.
+  tape_value run(tape_values inputs) {
+    detached_.clear();
+    return evaluate(calls_, std::move(inputs), *this);
+  }
+
+  /// Of each stage, by its path, what its own copies received.
+  std::map<std::string, parameter_gradients> gradients() const {
+    std::map<std::string, parameter_gradients> all;
+    for (auto const& [path, stage] : stages_) all[path] = stage.gradients();
+    return all;
+  }
+
+  tape_value constant(token const& t) const { return {tape_value::kind::constant, t}; }
+  tape_value collect(container const& c, std::span<tape_value const> items) const {
+    auto v = composite_of(c.what, {items.begin(), items.end()});
+    v.shape = c;
+    return v;
+  }
+  tape_value attribute(module_graph const& g, module_graph::position n) {
+    return copy_of("").attribute(g, n);
+  }
+
+  tape_value call(module_graph const& g, module_graph::position n, std::span<tape_value const> args,
+                  std::span<tape_value const> kwargs) {
+    auto const& node = g[n];
+    tape_gradients hooks(*tape_);
+    if (node.kind == node_kind::call_module) {
+      tape_values given;
+      for (auto const& a : args) given.push_back(detached(a));
+      return evaluate(body_of(node), std::move(given), copy_of(node.target));
+    }
+    if (node.target == "null_coalesce_accumulate") return null_coalesce_accumulate(hooks, args[0], args[1]);
+    if (node.target != "stage_backward") return copy_of("").call(g, n, args, kwargs);
+
+    std::map<std::string, tape_value> named;
+    for (std::size_t i = 0; i < kwargs.size(); ++i) named[node.kwargs[i].key] = kwargs[i];
+    tape_values inputs;
+    for (auto const& v : *named.at("input_values").items) inputs.push_back(detached(v));
+    std::optional<std::vector<std::size_t>> selected;
+    if (auto const& list = named["outputs_with_grads_idxs"]; list.items) {
+      selected.emplace();
+      for (auto const& i : *list.items) selected->push_back(static_cast<std::size_t>(integer_of(i)));
+    }
+    return composite_of(container::kind::tuple, stage_backward(hooks, named.at("stage_output"),
+                                                               named.at("output_grads"), inputs, selected));
+  }
+
+ private:
+  module_graph const& body_of(module_node const& call) const {
+    auto const* a = outer_->find_attribute(call.target);
+    if (!a || a->body.empty())
+      throw unknown_target_error("node '" + call.name + "': no stage '" + call.target + "'");
+    return a->body.front();
+  }
+
+  toy_autograd& copy_of(std::string const& stage) {
+    auto const known = stages_.find(stage);
+    if (known != stages_.end()) return known->second;
+    auto const* state = others_;
+    if (states_)
+      if (auto const own = states_->find(stage); own != states_->end()) state = &own->second;
+    return stages_.emplace(stage, toy_autograd(*tape_, *state)).first->second;
+  }
+
+  /// A leaf of the same value, one for all stages that are given it.
+  tape_value detached(tape_value const& v) {
+    if (v.what == tape_value::kind::tensor) {
+      auto& known = detached_[v.of];
+      if (!known) known = tape_->leaf("argument", v.get());
+      return *known;
+    }
+    if (v.what == tape_value::kind::constant) return v;
+    tape_values items;
+    for (auto const& i : *v.items) items.push_back(detached(i));
+    auto made = composite_of(v.shape.what, std::move(items));
+    made.shape = v.shape;
+    return made;
+  }
+
+  tape* tape_;
+  module_graph const* outer_;
+  module_graph calls_;
+  state_values const* others_;
+  std::map<std::string, state_values> const* states_;
+  std::map<std::string, toy_autograd> stages_;
+  std::map<std::shared_ptr<tensor const>, std::optional<tape_value>> detached_;
+};
+
+/// Over all stages, of each parameter what all of its copies received together.
+inline parameter_gradients sum_of_copies(std::map<std::string, parameter_gradients> const& stages) {
+  parameter_gradients sum;
+  for (auto const& [path, gradients] : stages)
+    for (auto const& [holder, g] : gradients) {
+      auto& all = sum[holder];
+      if (g) all = all ? *all + *g : *g;
+    }
+  return sum;
+}
+
+/// `root` where the later of the two gradients that node `at` adds is lost.
+inline module_graph without_gradient(module_graph const& root, module_graph::position at) {
+  module_graph made;
+  for (module_graph::position n = 0; n < root.list().size(); ++n) {
+    auto node = root[n];
+    if (n == at) node.args.at(1) = {token()};
+    made.add(std::move(node));
+  }
+  for (auto const& a : root.attributes()) made.add_attribute(a);
+  return made;
+}
+
+/// What one step of a pipe gave: its output for each microbatch, and gradients by stage.
+struct staged_step {
+  tape_values outputs;
+  std::map<std::string, parameter_gradients> gradients;
+};
+
+/// Runs `microbatches` one after the other; their gradients count as `weights` say.
+inline staged_step run_step(module_graph const& outer, std::vector<tape_values> const& microbatches,
+                            std::vector<double> const& weights, state_values const& state,
+                            std::map<std::string, state_values> const* states = nullptr) {
+  staged_step made;
+  for (std::size_t i = 0; i < microbatches.size(); ++i) {
+    tape t;
+    staged_autograd run(t, outer, state, states);
+    made.outputs.push_back(run.run(microbatches[i]));
+    for (auto const& [stage, gradients] : run.gradients())
+      for (auto const& [holder, g] : gradients) {
+        auto& sum = made.gradients[stage][holder];
+        if (g) sum = sum ? *sum + weights[i] * *g : weights[i] * *g;
+      }
+  }
+  return made;
+}
+
+}  // namespace cleave::testing
