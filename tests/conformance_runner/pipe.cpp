@@ -7,6 +7,9 @@
 
 /// The recordings of Pipe, one runner a file of them.
 namespace cleave::conformance {
+
+outcome run_pipe_microbatch(test_case const& c, json const& body);
+
 namespace {
 
 /// Runners by file; null where it is not built yet.
@@ -15,7 +18,7 @@ constexpr std::array<std::pair<std::string_view, area_runner>, 8> runners{{
     {"/split_random.json", nullptr},
     {"/loss.json", nullptr},
     {"/traced_loss.json", nullptr},
-    {"/microbatch.json", nullptr},
+    {"/microbatch.json", run_pipe_microbatch},
     {"/weight_cut.json", nullptr},
     {"/parity.json", nullptr},
     {"/tools.json", nullptr},

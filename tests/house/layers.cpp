@@ -156,6 +156,16 @@ std::set<std::string> const opt_in = {"io/argument_json.hpp",
                                       "analysis/ties.hpp",
                                       "analysis/unflatten.hpp",
                                       "analysis/wire.hpp",
+                                      "run/align_nested.hpp",
+                                      "run/batch_rules.hpp",
+                                      "run/leaf_access.hpp",
+                                      "run/loss_weights.hpp",
+                                      "run/merge_microbatches.hpp",
+                                      "run/microbatch_fault.hpp",
+                                      "run/microbatch_rows.hpp",
+                                      "run/nested.hpp",
+                                      "run/split_batch.hpp",
+                                      "run/take_microbatches.hpp",
                                       "analysis/wrapped_stage.hpp"};
 
 }  // namespace
