@@ -138,6 +138,20 @@ TEST_CASE("fuse_groups: inputs come as they are read, or in the order of the gra
         positions{x, y});
 }
 
+TEST_CASE("fuse_groups: what a group before gives is called as in the outer graph, in a group after too") {
+  auto const g = diamond();
+  auto const fused = fuse_groups(g, {{2, 3}, {4}, {5}});
+  CHECK(names(fused.outer) ==
+        strings{"x", "y", "fused_0", "getitem", "getitem_1", "fused_1", "fused_2", "output"});
+  CHECK(names(fused.graph(fused.pieces[0])) == strings{"x", "y", "f", "g", "output"});
+  CHECK(names(fused.graph(fused.pieces[1])) == strings{"getitem", "getitem_1", "h", "output"});
+  CHECK(names(fused.graph(fused.pieces[2])) == strings{"getitem", "k", "output"});
+  CHECK(fused.graph(fused.pieces[2])[0].target == "getitem");
+  auto const backward = fuse_groups(g, {{5}, {2}});
+  CHECK(names(backward.graph(backward.pieces[0])) == strings{"f", "k", "output"});
+  CHECK(value_of(fused.outer) == value_of(g));
+}
+
 TEST_CASE("fuse_groups: nodes stand in the order of the group as far as it can be kept") {
   auto const g = diamond();
   CHECK(sorted_group(g, {5, 4, 3, 2}) == positions{3, 2, 5, 4});

@@ -130,7 +130,8 @@ void arrange(module_graph const& g, Snapshot const& s, stage_plan& stage,
 /// Makes each group of `g` one piece, which the outer graph calls where the last of its nodes was; what then
 /// needs to run later moves, nothing else does. Pieces are numbered by their group, their nodes stand in the
 /// order of the group as far as it can be kept, their inputs in that of first use, their outputs in that of
-/// their nodes. Nodes keep their names. An empty group gives no piece. Nothing is written into `g`. Expected
+/// their nodes. Nodes keep their names, and what a piece before gives is called in a piece as in the outer
+/// graph. An empty group gives no piece. Nothing is written into `g`. Expected
 /// O(V + E + nodes in groups * log of their number).
 ///
 /// \throws fuse_error, missing_target_error, and partition_error where groups need each other, or one itself
@@ -146,12 +147,15 @@ inline fused_graph fuse_groups(module_graph const& g,
 
   std::vector<fused_piece> pieces;
   std::vector<module_graph> graphs;
+  fused_names names(g);
   for (std::uint32_t i = 0; i < groups.size(); ++i) {
     if (groups[i].empty()) continue;
     auto& stage = cut.stages[i];
     arrange(g, s, stage, sorted_group(g, groups[i]), options.inputs);
     module_builder b(
         g, {.nodes = node_naming::original, .results = options.results, .modules = module_paths::original});
+    for (auto const v : stage.inputs)
+      if (auto const& name = names.of(s.value[v]); !name.empty()) b.name_input(s.value[v], name);
     emit_stage(nodes, s, stage, b);
     graphs.push_back(std::move(b).finish());
     auto& piece = pieces.emplace_back();
@@ -160,6 +164,7 @@ inline fused_graph fuse_groups(module_graph const& g,
     for (auto const n : stage.nodes) piece.nodes.push_back(s.node[n]);
     for (auto const v : stage.inputs) piece.inputs.push_back(s.value[v]);
     for (auto const v : stage.outputs) piece.outputs.push_back(s.value[v]);
+    names.name(piece, options.results);
   }
   fused_graph made;
   made.outer = fused_outer(g, pieces, options.results).build(std::move(graphs));

@@ -21,6 +21,37 @@ namespace cleave {
 struct fused_piece {
   std::string path;  ///< of the piece in the outer graph
   std::vector<module_graph::position> nodes, inputs, outputs;
+  std::vector<std::string> names;  ///< in the outer graph: of its call, then of what takes each result out
+};
+
+/// Whether a piece gives a tuple, which is taken apart.
+inline bool gives_tuple(fused_piece const& p, result_form results) {
+  return p.outputs.size() != 1 || results == result_form::tuple;
+}
+
+/// Names what the outer graph has of pieces, one after the other: names that the original does not have.
+class fused_names {
+ public:
+  using position = module_graph::position;
+
+  explicit fused_names(module_graph const& g) : called_(g.list().size()) {
+    for (auto const& n : g.list()) known_.take(n.name);
+  }
+
+  void name(fused_piece& p, result_form results) {
+    p.names.push_back(known_.take(name_candidate(node_kind::call_module, p.path)));
+    bool const tuple = gives_tuple(p, results);
+    for (position const v : p.outputs) {
+      if (tuple) p.names.push_back(known_.take("getitem"));
+      called_[v] = p.names.back();
+    }
+  }
+  /// What `v` is called where a piece that has been named gives it; else empty.
+  std::string const& of(position v) const { return called_[v]; }
+
+ private:
+  module_names known_;
+  std::vector<std::string> called_;
 };
 
 /// Writes the outer graph of fused groups; `fuse_groups` is its one use.
@@ -57,38 +88,25 @@ class fused_outer {
     position made = 0;                            // where the outer graph has it
   };
 
-  bool gives_tuple(fused_piece const& p) const {
-    return p.outputs.size() != 1 || results_ == result_form::tuple;
-  }
-
   std::uint32_t add(step::kind what, std::uint32_t of, std::uint32_t result, std::string name) {
     steps_.push_back({what, of, result, std::move(name)});
     return static_cast<std::uint32_t>(steps_.size() - 1);
   }
 
-  /// The steps in the order of the original, a call where the last node of its piece was. New names are taken
-  /// in the order of the pieces, after all that the original has.
+  /// The steps in the order of the original, a call where the last node of its piece was.
   void list_steps() {
-    std::vector<std::vector<std::string>> names;
     std::vector<std::uint32_t> closes(g_.list().size(), nowhere);
-    module_names known;
-    for (auto const& n : g_.list()) known.take(n.name);
-    for (auto const& p : pieces_) {
-      closes[p.nodes.back()] = static_cast<std::uint32_t>(names.size());
-      names.push_back({known.take(name_candidate(node_kind::call_module, p.path))});
-      for (std::size_t k = 0; gives_tuple(p) && k < p.outputs.size(); ++k)
-        names.back().push_back(known.take("getitem"));
-    }
+    for (std::uint32_t i = 0; i < pieces_.size(); ++i) closes[pieces_[i].nodes.back()] = i;
     call_of_.resize(pieces_.size());
     for (position n = 0; n < g_.list().size(); ++n) {
       if (piece_of_[n] == nowhere) value_at_[n] = add(step::kind::node, n, 0, g_[n].name);
       auto const i = closes[n];
       if (i == nowhere) continue;
       auto const& p = pieces_[i];
-      call_of_[i] = add(step::kind::call, i, 0, names[i].front());
+      call_of_[i] = add(step::kind::call, i, 0, p.names.front());
       for (std::uint32_t k = 0; k < p.outputs.size(); ++k)
         value_at_[p.outputs[k]] =
-            gives_tuple(p) ? add(step::kind::item, i, k, names[i][k + std::size_t{1}]) : call_of_[i];
+            gives_tuple(p, results_) ? add(step::kind::item, i, k, p.names[k + std::size_t{1}]) : call_of_[i];
     }
   }
 
@@ -141,7 +159,7 @@ class fused_outer {
     auto const& p = pieces_[s.of];
     bool const call = s.what == step::kind::call;
     module_node n;
-    if (!call || !gives_tuple(p)) {
+    if (!call || !gives_tuple(p, results_)) {
       position const v = p.outputs[s.result];
       n = g_[v];
       n.from = v;

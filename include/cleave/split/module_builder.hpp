@@ -73,6 +73,11 @@ class module_builder {
   /// Lets the copies of `n` be called after their target, whatever the options say.
   void name_by_target(position n) { by_target_.insert(n); }
 
+  /// Lets the placeholder of `v` be called `name` where it would be called like `v`.
+  void name_input(position v, std::string name) {
+    if (given_names_.insert(v) == called_.size()) called_.push_back(std::move(name));
+  }
+
   position argument(position v, source from) {
     module_node const& given = (*whole_)[v];
     module_node n = copy(v);
@@ -81,7 +86,7 @@ class module_builder {
     n.default_value.reset();
     n.kind = from == source::state ? node_kind::get_attr : node_kind::placeholder;
     n.target = from == source::state                       ? attribute(given.target, given.target)
-               : options_.inputs == input_naming::original ? given.name
+               : options_.inputs == input_naming::original ? name_of_input(v)
                                                            : "arg_" + std::to_string(inputs_++);
     n.name = names_.take(name_candidate(n.kind, n.target));
     return add(v, std::move(n));
@@ -132,6 +137,11 @@ class module_builder {
     return n;
   }
 
+  std::string const& name_of_input(position v) const {
+    auto const given = given_names_.find(v);
+    return given == none<position> ? (*whole_)[v].name : called_[given];
+  }
+
   position add(position v, module_node&& n) {
     copied_.push_back(v);
     return piece_.add(std::move(n));
@@ -168,6 +178,8 @@ class module_builder {
   numbering<position, position> positions_;  // … and where they are, as far as anybody asked
   std::vector<position> results_;
   numbering<position, position> by_target_;
+  numbering<position, position> given_names_;  // inputs, in step with …
+  std::vector<std::string> called_;            // … what they are called
   std::size_t inputs_ = 0;
 };
 
