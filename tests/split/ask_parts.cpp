@@ -85,8 +85,12 @@ TEST_CASE("ask_parts: ascending numbers are asked for only with scopes, and then
                        part_number_error);
   CHECK_THROWS_AS(split([](module_node const&) { return -2; }), part_number_error);
   CHECK_THROWS_AS(split([](module_node const&) { return "0"; }), part_number_error);
-  module_graph plain;
   module_node n;
+  n.name = n.target = "_enter_autocast";
+  auto open = g;
+  open.add(n);
+  CHECK_THROWS_AS(split_module(open, [](module_node const&) { return -2; }, ascending), unpaired_scope_error);
+  module_graph plain;
   n.name = n.target = "f";
   plain.add(n);
   CHECK(split_module(plain, [](module_node const&) { return "0"; }, ascending).pieces.size() == 1);

@@ -408,6 +408,25 @@ TEST_CASE(
   CHECK(split_module(g, alone, options).order == std::vector<std::uint32_t>{1, 0, 2});
 }
 
+TEST_CASE("split_module: attributes that nobody reads are in the outer graph where it has no other value") {
+  using enum node_kind;
+  auto const outer = [](bool reads, bool given) {
+    module_graph g;
+    g.add_attribute({"w", module_attribute::kind::tensor, {}, {}, {}, {}});
+    if (given) g.add(node(placeholder, "x"));
+    auto const w = g.add(node(get_attr, "w"));
+    g.add(node(call_function, "f", std::vector<module_argument>(reads ? 1 : 0, node_argument(w))));
+    auto const one_part = [](module_node const&) { return 0; };
+    auto const made = split_module(g, one_part, {.attributes = attribute_place::first_use});
+    strings names;
+    for (auto const& n : made.outer.list()) names.push_back(n.name);
+    return names;
+  };
+  CHECK(outer(false, false) == strings{"submod_0", "w"});
+  CHECK(outer(false, true) == strings{"x", "submod_0"});
+  CHECK(outer(true, false) == strings{"w", "submod_0"});
+}
+
 TEST_CASE("split_module: a chain of a hundred thousand calls in a thousand pieces") {
   module_graph g;
   auto at = g.add(node(node_kind::placeholder, "x"));

@@ -18,7 +18,8 @@
 namespace cleave {
 
 /// Where the outer graph reads attributes: all at its front, dead ones too; or each before the first piece
-/// that takes it; or, where pieces have their own, at its front those that it returns, by the node's name.
+/// that takes it, and dead ones only where there is no value else; or, where pieces have their own, at its
+/// front those that it returns, by the node's name.
 enum class attribute_place : std::uint8_t { front, first_use, returned };
 /// One piece of a split module_graph. Nodes and values are positions in the original.
 struct module_piece {
@@ -46,12 +47,15 @@ class outer_builder {
     std::vector<char> inside(g_.list().size());  // of a node: a piece has it
     for (auto const& piece : pieces)
       for (auto const n : piece.nodes) inside[n] = 1;
+    auto const is_read = [&](position n) { return g_[n].kind == node_kind::get_attr && !inside[n]; };
     for (position n = 0; n < g_.list().size(); ++n)
-      if (g_[n].kind == node_kind::placeholder || (front && g_[n].kind == node_kind::get_attr && !inside[n]))
-        copy(n);
+      if (g_[n].kind == node_kind::placeholder || (front && is_read(n))) copy(n);
     if (returned) copy_returned(pieces);
     calls_.assign(pieces.size(), none<position>);
     for (auto const i : order) calls_[i] = call(pieces[i]);
+    bool const valueless = std::ranges::none_of(at_, [](auto const& at) { return at.has_value(); });
+    for (position n = 0; valueless && !returned && n < g_.list().size(); ++n)
+      if (is_read(n)) copy(n);
     if (auto const output = g_.output()) give(*output);
     register_attributes(pieces, graphs);
     outer_.metadata = g_.metadata;

@@ -227,12 +227,11 @@ split_module_result split_module(module_graph const& g, F part_of, split_module_
   auto const marks = module_marks(g, options.scopes);
   part_asker<F> asker(g, part_of, marks);
   auto const parts = asker.ask(options.attribute_parts, options.asked);
-  if (options.numbers == part_numbers::ascending) asker.demand_ascending(parts);
-
   module_call_graph const calls(g, parts.of_node, options.symbols);
   auto s = snapshot_of(calls);
   if (s.companions.item.empty()) s.companions = {};
   auto const scopes = module_scopes_of(s, options.scopes, marks);
+  if (options.numbers == part_numbers::ascending) asker.demand_ascending(parts);
   s = with_scopes(std::move(s), scopes);
   if (options.symbols == symbol_rule::closed) demand_bound_symbols(g, calls, s, parts.p);
   auto const cut = make_plan(s, parts.p, scopes,
