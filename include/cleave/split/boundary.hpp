@@ -149,8 +149,9 @@ class boundary_settler {
         copy(n, *reader);
         return;
       }
-      if (is_replicable(s(), *reader))
-        refuse(n, *reader, "that node is to be recomputed elsewhere, but not what it reads");
+      for (Index const user : s().users[v])
+        if (is_replicable(s(), user))
+          refuse(n, user, "that node is to be recomputed elsewhere, but not what it reads");
     }
   }
 
@@ -218,8 +219,7 @@ class boundary_settler {
 /// the value it reads; `holding(v)` is asked once for each state and constant that a part reads. Values and
 /// nodes are positions in `s`, a snapshot. What is recomputed reads only what comes from outside the graph or
 /// is copied too. Parts that had an order have one afterwards, unless companions of what crosses now forbid
-/// it. O(V
-/// + E).
+/// it. O(V + E).
 ///
 /// \throws partition_error as check_assignment does, boundary_error, holding_error
 template <class Snapshot, class Crossing, class Projects, class Holding>
