@@ -34,14 +34,14 @@ std::vector<difference> run_chain(json const& body) {
   std::optional<position> x;
   for (std::size_t i = 0; i < layers; ++i) {
     auto const at = std::to_string(i);
-    weights.push_back(
-        {placeholder("w" + at, {model["out"], model["in"]}), placeholder("b" + at, {model["out"]})});
+    weights.push_back({placeholder("w" + at, json::array({model["out"], model["in"]})),
+                       placeholder("b" + at, json::array({model["out"]}))});
     for (std::size_t j = 0; j < 2; ++j) {
       parameters.placeholders.push_back(
           {g[weights.back()[j]].name, static_cast<std::uint32_t>(parameters.list.size())});
       parameters.list.push_back({.bytes = model["bytes_each"][j]});
     }
-    if (!x) x = placeholder("x", {batch, model["in"]});
+    if (!x) x = placeholder("x", json::array({batch, model["in"]}));
   }
   position last = *x;
   for (std::size_t i = 0; i < layers; ++i) {
