@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 
 #include "cleave/core/random.hpp"
 
 namespace cleave::testing {
 
-/// The library's random numbers, the same with every compiler, and what tests ask of them besides.
+/// The library's random numbers, the same with every compiler, and what tests ask of them besides. With
+/// CLEAVE_SEED in the environment, a number, all tests go through other cases: `./dev check` asks for some.
 class rng : public splitmix {
  public:
-  using splitmix::splitmix;
+  explicit rng(std::uint64_t seed) : splitmix(seed + 1'000'003 * shift()) {}
 
   bool one_in(std::size_t times) { return below(times) == 0; }
   /// In [0, 1).
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+ private:
+  static std::uint64_t shift() {
+    static char const* const text = std::getenv("CLEAVE_SEED");
+    return text ? std::strtoull(text, nullptr, 10) : 0;
+  }
 };
 
 }  // namespace cleave::testing
