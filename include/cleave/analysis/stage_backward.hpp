@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,11 +12,15 @@
 /// What the calls of a backward pass mean, over any automatic differentiation.
 namespace cleave {
 
+/// What a null gradient of a tensor says: that the tensor is the loss, so one for a single number and an
+/// error else; or that nothing arrives.
+enum class null_gradient : std::uint8_t { at_the_loss, nothing };
+
 /// Goes through outputs and their gradients side by side; `stage_backward` is its one use.
 template <class Value, autograd<Value> A>
 class gradient_matcher {
  public:
-  explicit gradient_matcher(A& a) : a_(&a) {}
+  gradient_matcher(A& a, null_gradient null) : a_(&a), null_(null) {}
 
   /// Lists what is to be differentiated in `output`, with its gradients. `key` is that of the output.
   void match(Value const& output, Value const& gradient, std::string const& key) {
@@ -53,6 +58,7 @@ class gradient_matcher {
 
   void list(visit const& here) {
     bool const null = a_->is_null(here.gradient);
+    if (null && null_ == null_gradient::nothing) return;
     if (null && !a_->is_scalar(here.output)) refuse(kind::null_gradient, here.step);
     if (!null && a_->elements(here.gradient)) refuse(kind::different_form, here.step);
     outputs.push_back(here.output);
@@ -72,6 +78,7 @@ class gradient_matcher {
   }
 
   A* a_;
+  null_gradient null_;
   std::vector<visit> rest_;
   std::vector<step> trail_;
 };
@@ -80,16 +87,18 @@ class gradient_matcher {
 /// given, and returns the gradients of `inputs`, each in the form of its input, null where none arrives. What
 /// an input already holds is included, and then it holds none.
 ///
-/// `gradients` has the form of `output`. Null for a container does nothing; for one number it means one; for
-/// any other tensor it is an error, no zero. What does not depend on anything differentiable is skipped with
+/// `gradients` has the form of `output`. Null for a container does nothing; for a tensor `null` says what it
+/// means: as PyTorch has it, `at_the_loss`, which is right for no other stage: there, what a stage does not
+/// use gives null to the one that made it. What does not depend on anything differentiable is skipped with
 /// its gradient. `selected` are the numbers of the outputs that count, in this order; without it all do.
 /// O(size of the values), no recursion.
 /// \throws gradient_error
 template <class Value, autograd<Value> A>
 std::vector<Value> stage_backward(A& a, Value const& output, Value const& gradients,
                                   std::vector<Value> const& inputs,
-                                  std::optional<std::vector<std::size_t>> const& selected = {}) {
-  gradient_matcher<Value, A> matcher(a);
+                                  std::optional<std::vector<std::size_t>> const& selected = {},
+                                  null_gradient null = null_gradient::at_the_loss) {
+  gradient_matcher<Value, A> matcher(a, null);
   if (!selected) {
     matcher.match(output, gradients, "");
   } else if (!selected->empty()) {

@@ -24,7 +24,7 @@
 ///     null_coalesce_accumulate(old, new)   adds two, either of which may be null; tuples element by element.
 ///
 /// `stage_output` and `output_grads` have the same form; null stands for what nobody asks for and for a
-/// gradient that does not arrive; at the loss, the null gradient means one.
+/// gradient that does not arrive; at the loss, where no gradient is written at all, it means one.
 namespace cleave {
 
 /// Writes a backward plan into a module_graph; `append_backward` is its one use.
@@ -135,6 +135,15 @@ class backward_writer {
   std::vector<position> const& at_;
   std::vector<position> gradients_;
 };
+
+/// Whether `n` is the backward pass of the stage that gives the loss: the call to which no gradient goes.
+inline bool is_backward_of_loss(module_node const& n) {
+  if (n.kind != node_kind::call_function || n.target != "stage_backward") return false;
+  bool any = false;
+  for (auto const& k : n.kwargs)
+    if (k.key == "output_grads") each_node(k.value, [&](auto) { any = true; });
+  return !any;
+}
 
 /// Appends the calls of `plan` to `to`, which has its values at `at` and names in `names`. Returns the
 /// gradient of each input that the plan has one for, null where none arrives. O(size of the plan).

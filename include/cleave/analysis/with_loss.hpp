@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/graph/argument.hpp"
+#include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/module_names.hpp"
+
+namespace cleave {
+
+/// Where what a loss reads by path is registered in the program that it is joined to.
+struct with_loss_options {
+  std::string prefix = "loss";
+};
+
+/// Why a loss cannot follow a program.
+struct with_loss_fault {
+  enum class kind : std::uint8_t {
+    no_output,   ///< the program gives nothing
+    no_loss,     ///< the loss gives nothing
+    few_inputs,  ///< the program gives `count` values, more than the loss takes
+    taken_path,  ///< the program has something at `path`, where the loss needs it
+  };
+  kind what;
+  std::string path{};
+  std::size_t count = 0;
+
+  bool operator==(with_loss_fault const&) const = default;
+};
+
+class with_loss_error : public witness_error<with_loss_fault> {
+ public:
+  explicit with_loss_error(with_loss_fault const& f) : witness_error("with_loss: " + reason(f), f) {}
+
+ private:
+  static std::string reason(with_loss_fault const& f) {
+    switch (f.what) {
+      case with_loss_fault::kind::no_output:
+        return "the program has no output";
+      case with_loss_fault::kind::no_loss:
+        return "the loss has no output; it must give the value that is to be differentiated";
+      case with_loss_fault::kind::few_inputs:
+        return "the program gives " + std::to_string(f.count) +
+               " values, and the loss has fewer placeholders to take them";
+      case with_loss_fault::kind::taken_path:
+        return "the program has something at " + quoted(f.path) + ", which the loss needs; give a prefix";
+    }
+    return {};
+  }
+};
+
+/// The specification of a program whose only output is the loss.
+inline module_argument sole_output() { return {true}; }
+
+/// Why `loss` cannot follow `program`, or nothing. Expected O(V + size of all paths).
+inline std::optional<with_loss_fault> find_with_loss_fault(module_graph const& program,
+                                                           module_graph const& loss,
+                                                           with_loss_options const& options = {}) {
+  using enum with_loss_fault::kind;
+  auto const given = program.outputs().size();
+  if (given == 0) return with_loss_fault{no_output};
+  if (loss.outputs().empty()) return with_loss_fault{no_loss};
+  if (loss.inputs().size() < given) return with_loss_fault{few_inputs, {}, given};
+  for (auto const& a : loss.attributes())
+    if (auto const path = options.prefix + "." + a.path; program.find_attribute(path))
+      return with_loss_fault{taken_path, path};
+  return std::nullopt;
+}
+
+/// Writes a loss behind a program; `with_loss` is its one use.
+class loss_joiner {
+ public:
+  using position = module_graph::position;
+
+  loss_joiner(module_graph const& program, module_graph const& loss, with_loss_options const& options)
+      : program_(program),
+        loss_(loss),
+        prefix_(options.prefix + "."),
+        at_(program.list().size()),
+        loss_at_(loss.list().size()) {}
+
+  module_graph join() {
+    made_.reserve(program_.list().size() + loss_.list().size());
+    for (auto const& n : program_.list()) names_.take(n.name);
+    auto const inputs = program_.inputs();
+    position const last = inputs.empty() ? none<position> : inputs.back();
+    if (inputs.empty()) add_inputs();
+    for (position n = 0; n < at_.size(); ++n) {
+      if (n != program_.output()) at_[n] = made_.add(moved(program_[n], at_));
+      if (n == last) add_inputs();
+    }
+    auto const given = program_.outputs();
+    for (std::size_t i = 0; i < given.size(); ++i) loss_at_[loss_.inputs()[i]] = at_[given[i]];
+    for (position n = 0; n < loss_at_.size(); ++n)
+      if (loss_[n].kind != node_kind::placeholder && n != loss_.output()) add(n);
+    add(*loss_.output());
+    register_attributes();
+    return std::move(made_);
+  }
+
+ private:
+  static module_node moved(module_node n, std::vector<position> const& at) {
+    auto const there = [&](position v) { return at[v]; };
+    for (auto& a : n.args) a = with_nodes(std::move(a), there);
+    for (auto& k : n.kwargs) k.value = with_nodes(std::move(k.value), there);
+    if (n.default_value) n.default_value = with_nodes(*std::move(n.default_value), there);
+    for (auto& m : n.after) m = at[m];
+    return n;
+  }
+
+  /// What the loss takes besides what the program gives.
+  void add_inputs() {
+    for (auto const n : loss_.inputs().subspan(program_.outputs().size())) add(n);
+  }
+
+  void add(position n) {
+    auto node = moved(loss_[n], loss_at_);
+    node.name = names_.take(node.name);
+    if (node.kind == node_kind::placeholder) node.target = node.name;
+    if (node.kind == node_kind::get_attr || node.kind == node_kind::call_module)
+      node.target = prefix_ + node.target;
+    loss_at_[n] = made_.add(std::move(node));
+  }
+
+  void register_attributes() {
+    for (auto const& a : program_.attributes()) made_.add_attribute(a);
+    for (module_attribute a : loss_.attributes()) {
+      a.path = prefix_ + a.path;
+      made_.add_attribute(std::move(a));
+    }
+    made_.metadata = program_.metadata;
+  }
+
+  module_graph const& program_;
+  module_graph const& loss_;
+  std::string prefix_;
+  std::vector<position> at_, loss_at_;  // of a node of the program, of the loss: where it is now
+  module_graph made_;
+  module_names names_;
+};
+
+/// `program` and then `loss`, as one program that gives what `loss` gives. The values that `program` returns,
+/// depth first, go to the first placeholders of `loss`; the others follow the program's own. What `program`
+/// is made of keeps its names; what `loss` reads is below the prefix. `sole_output()` finds the loss where it
+/// is one value. Storages are compared by name: those of both graphs must not clash. O(size of both).
+/// \throws with_loss_error
+inline module_graph with_loss(module_graph const& program, module_graph const& loss,
+                              with_loss_options const& options = {}) {
+  if (auto const f = find_with_loss_fault(program, loss, options)) throw with_loss_error(*f);
+  return loss_joiner(program, loss, options).join();
+}
+
+}  // namespace cleave
