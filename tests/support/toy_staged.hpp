@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "cleave/analysis/stage_backward.hpp"
+#include "cleave/analysis/with_backward.hpp"
 #include "cleave/graph/interpreter.hpp"
 #include "support/toy_autograd.hpp"
 #include "support/toy_gradients.hpp"
@@ -135,13 +137,32 @@ inline parameter_gradients sum_of_copies(std::map<std::string, parameter_gradien
   return sum;
 }
 
-/// `root` where the later of the two gradients that node `at` adds is lost.
-inline module_graph without_gradient(module_graph const& root, module_graph::position at) {
+/// The gradients that stages of `root` send each other: the nodes that give them and are read.
+inline std::vector<module_graph::position> gradient_edges(module_graph const& root) {
+  std::vector<module_graph::position> edges;
+  std::vector<char> read(root.list().size());
+  for (auto const& n : root.list()) each_operand(n, [&](auto v) { read[v] = 1; });
+  for (module_graph::position n = 0; n < root.list().size(); ++n)
+    if (read[n] && root[n].target == "getitem" && root[root.operands(n).front()].target == "stage_backward")
+      edges.push_back(n);
+  return edges;
+}
+
+/// `root` where the gradient that node `lost` gives arrives as zero.
+inline module_graph without_gradient(module_graph const& root, module_graph::position lost) {
   module_graph made;
+  auto const moved = [&](module_graph::position v) { return v < lost ? v : v + 1; };
   for (module_graph::position n = 0; n < root.list().size(); ++n) {
     auto node = root[n];
-    if (n == at) node.args.at(1) = {token()};
+    for (auto& a : node.args) a = with_nodes(std::move(a), moved);
+    for (auto& k : node.kwargs) k.value = with_nodes(std::move(k.value), moved);
     made.add(std::move(node));
+    if (n != lost) continue;
+    module_node nothing;
+    nothing.name = root[n].name + "_lost";
+    nothing.target = "mul";
+    nothing.args = {node_argument(lost), {0.0}};
+    made.add(std::move(nothing));
   }
   for (auto const& a : root.attributes()) made.add_attribute(a);
   return made;
