@@ -19,6 +19,11 @@ namespace cleave {
 /// an error; or those that are bound before the node that reads the value.
 enum class symbol_rule : std::uint8_t { closed, bound_before_use };
 
+/// Who has the tensors that a graph registers: the caller, who passes them like inputs; or each piece that
+/// reads them, two reads of one path are one value, the first, and a symbol that a node binds after the value
+/// whose shape it is in stays behind.
+enum class tensor_holding : std::uint8_t { passed, held };
+
 /// The node that binds each symbol of a graph: the first that is that symbol.
 class symbol_binders {
  public:
@@ -50,8 +55,9 @@ class symbol_binders {
   std::vector<position> binder_;
 };
 
-/// A module_graph as split_module cuts it: its nodes are what has a part; other tensor attributes are passed
-/// like inputs, other module attributes are state; symbols go along with the values whose shapes they are in.
+/// A module_graph as split_module cuts it: its nodes are what has a part; other module attributes are state,
+/// and so are tensor attributes where pieces hold them; symbols go along with the values whose shapes they
+/// are in.
 class module_call_graph {
  public:
   using position = module_graph::position;
@@ -59,16 +65,22 @@ class module_call_graph {
   explicit module_call_graph(module_graph const& g)
       : module_call_graph(g, all_calls(g), symbol_rule::closed) {}
 
+  module_call_graph(module_graph const& g, tensor_holding tensors)
+      : module_call_graph(g, all_calls(g), symbol_rule::closed, tensors) {}
+
   /// `part` says of each node its part, or `no_part`.
-  module_call_graph(module_graph const& g, std::vector<part_id> part, symbol_rule symbols)
-      : g_(&g), part_(std::move(part)), rule_(symbols), binders_(g) {
+  module_call_graph(module_graph const& g, std::vector<part_id> part, symbol_rule symbols,
+                    tensor_holding tensors = tensor_holding::passed)
+      : g_(&g), part_(std::move(part)), rule_(symbols), tensors_(tensors), binders_(g) {
+    bool const held = tensors == tensor_holding::held;
+    if (held) merge_reads();
     for (position n = 0; n < g.list().size(); ++n) {
       if (part_[n] != no_part)
         nodes_.push_back(n);
       else if (g[n].kind == node_kind::placeholder)
         inputs_.push_back(n);
-      else if (g[n].kind == node_kind::get_attr)
-        (is_module(n) ? state_ : inputs_).push_back(n);
+      else if (g[n].kind == node_kind::get_attr && first_read_of(n) == n)
+        (held || is_module(n) ? state_ : inputs_).push_back(n);
     }
     list_reads();
   }
@@ -83,11 +95,18 @@ class module_call_graph {
   }
   std::span<position const> inputs() const { return inputs_; }
   std::span<position const> state() const { return state_; }
-  std::vector<position> outputs() const { return g_->outputs(); }
+  std::vector<position> outputs() const {
+    auto list = g_->outputs();
+    for (auto& v : list) v = first_read_of(v);
+    return list;
+  }
   std::span<position const> after(position n) const { return (*g_)[n].after; }
   std::string_view name(position n) const { return g_->name(n); }
 
   symbol_binders const& binders() const { return binders_; }
+  module_graph const& graph() const { return *g_; }
+  /// The node that stands for `v`: of attributes that are held the first that reads the same path.
+  position first_read_of(position v) const { return first_of_.empty() ? v : first_of_[v]; }
 
  private:
   static std::vector<part_id> all_calls(module_graph const& g) {
@@ -95,6 +114,19 @@ class module_call_graph {
     for (auto const n : g.nodes()) part[n] = part_id{0};
     return part;
   }
+  void merge_reads() {
+    numbering<std::string_view, position> paths;
+    std::vector<position> first;  // in step with `paths`
+    for (position n = 0; n < g_->list().size(); ++n) {
+      first_of_.push_back(n);
+      auto const& node = (*g_)[n];
+      if (node.kind != node_kind::get_attr || part_[n] != no_part) continue;
+      auto const at = paths.insert(node.target);
+      if (at == first.size()) first.push_back(n);
+      first_of_[n] = first[at];
+    }
+  }
+
   /// What each node that has a part reads; where symbols must be bound before their use, with what binds
   /// them.
   void list_reads() {
@@ -103,16 +135,19 @@ class module_call_graph {
     first_companion_.reserve(g_->list().size() + 1);
     reads_.reserve(g_->list().size());
     for (position n = 0; n < g_->list().size(); ++n) {
-      auto const read = [&](position v) {
+      auto const read = [&](position operand) {
+        auto const v = first_read_of(operand);
         reads_.push_back(v);
         if (!symbols || part_[v] == part_[n]) return;
         for (auto const binder : binders_.of(v))
-          if (binder < n) reads_.push_back(binder);
+          if (binder < n) reads_.push_back(first_read_of(binder));
       };
       if (part_[n] != no_part) each_operand((*g_)[n], read);
       first_read_.push_back(reads_.size());
       if (rule_ == symbol_rule::closed && !binders_.empty() && !(*g_)[n].symbols.empty())
-        for (auto const binder : binders_.of(n)) companions_.push_back(binder);
+        for (auto const binder : binders_.of(n))
+          if (tensors_ == tensor_holding::passed || binder < n || part_[binder] == no_part)
+            companions_.push_back(first_read_of(binder));
       first_companion_.push_back(companions_.size());
     }
   }
@@ -125,8 +160,10 @@ class module_call_graph {
   module_graph const* g_;
   std::vector<part_id> part_;
   symbol_rule rule_;
+  tensor_holding tensors_;
   symbol_binders binders_;
   std::vector<position> nodes_, inputs_, state_;
+  std::vector<position> first_of_;  // of a node in list(): what stands for it; empty: each for itself
   // Of a node in list(): where its slice of what follows begins.
   std::vector<std::size_t> first_read_{0}, first_companion_{0};
   std::vector<position> reads_, companions_;

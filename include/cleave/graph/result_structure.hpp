@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/graph/argument.hpp"
+#include "cleave/graph/module_graph.hpp"
+
+namespace cleave {
+
+/// What a program returns does not fit the structure that it is to have. The witness: how many leaves the
+/// structure has.
+class structure_error : public witness_error<std::size_t> {
+ public:
+  structure_error(std::size_t leaves, std::size_t returned)
+      : witness_error("the structure of the result has " + std::to_string(leaves) +
+                          " leaves, the program returns " + std::to_string(returned) + " values",
+                      leaves) {}
+};
+
+/// How many constants and values `a` has, at any depth; the keys of dicts do not count.
+inline std::size_t leaves_of(module_argument const& a) {
+  std::size_t leaves = 0, keys = 0;
+  for (auto const& t : a) {
+    auto const* c = std::get_if<container>(&t);
+    leaves += c == nullptr;
+    keys += c != nullptr && c->what == container::kind::dict ? c->size : 0;
+  }
+  return leaves - keys;
+}
+
+/// `g` with its result in the structure that the model had before a front end made it flat, as tracers do:
+/// the i-th leaf of `structure` becomes the i-th element of the tuple that `g` returns. O(size of g).
+/// \throws structure_error
+inline module_graph with_result_structure(module_graph const& g, module_argument const& structure) {
+  std::vector<module_argument> elements;
+  if (auto const output = g.output())
+    for (auto const& a : g[*output].args) {
+      auto const* c = std::get_if<container>(&a.front());
+      if (!c || c->what == container::kind::dict) {
+        elements.push_back(a);
+        continue;
+      }
+      for (std::size_t at = 1; at < a.size();) {
+        auto const end = subtree_end(a, at);
+        elements.emplace_back(a.begin() + static_cast<std::ptrdiff_t>(at),
+                              a.begin() + static_cast<std::ptrdiff_t>(end));
+        at = end;
+      }
+    }
+  if (auto const leaves = leaves_of(structure); leaves != elements.size())
+    throw structure_error(leaves, elements.size());
+
+  module_argument result;
+  std::vector<std::pair<std::size_t, bool>>
+      open;  // subtrees that a container still lacks, and keys among them
+  for (std::size_t next = 0; auto const& t : structure) {
+    bool const key = !open.empty() && open.back().second && open.back().first % 2 == 0;
+    if (!open.empty()) --open.back().first;
+    auto const* c = std::get_if<container>(&t);
+    if (c || key)
+      result.push_back(t);
+    else
+      result.insert(result.end(), elements[next].begin(), elements[next].end()), ++next;
+    if (c) open.emplace_back(elements_of(*c), c->what == container::kind::dict);
+    while (!open.empty() && open.back().first == 0) open.pop_back();
+  }
+
+  module_graph shaped;
+  shaped.reserve(g.list().size());
+  for (auto n : g.list()) {
+    if (n.kind == node_kind::output) n.args = {result};
+    shaped.add(std::move(n));
+  }
+  for (auto const& a : g.attributes()) shaped.add_attribute(a);
+  shaped.metadata = g.metadata;
+  return shaped;
+}
+
+}  // namespace cleave
