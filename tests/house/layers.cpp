@@ -184,6 +184,14 @@ std::set<std::string> const opt_in = {"io/argument_json.hpp",
                                       "run/nested.hpp",
                                       "run/split_batch.hpp",
                                       "run/take_microbatches.hpp",
+                                      "analysis/backward_graph.hpp",
+                                      "analysis/backward_of.hpp",
+                                      "analysis/backward_phases.hpp",
+                                      "analysis/backward_snapshot.hpp",
+                                      "analysis/edge_phases.hpp",
+                                      "analysis/recompute_hints.hpp",
+                                      "analysis/smallest_stash.hpp",
+                                      "analysis/weight_cut.hpp",
                                       "analysis/wrapped_stage.hpp"};
 
 }  // namespace

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/module_kinds.hpp"
 #include "cleave/io/argument_json.hpp"
 #include "cleave/io/json_document.hpp"
 #include "cleave/io/json_value.hpp"
@@ -20,11 +19,6 @@
 namespace cleave {
 
 inline constexpr char graph_json_format[] = "cleave graph 1";
-
-inline constexpr std::array<std::string_view, 6> node_kind_names = {
-    "placeholder", "get_attr", "call_function", "call_method", "call_module", "output"};
-inline constexpr std::array<std::string_view, 4> attribute_kind_names = {"tensor", "parameter", "buffer",
-                                                                         "module"};
 
 /// Writes graphs; `write_graph_json` is its one use. Bodies in bodies are written without recursion.
 class graph_json_writer {

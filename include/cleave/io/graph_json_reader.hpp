@@ -10,6 +10,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/module_kinds.hpp"
 #include "cleave/graph/numbering.hpp"
 #include "cleave/io/argument_json.hpp"
 #include "cleave/io/graph_json.hpp"

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// Bytes as those of a stage: they are refused, or it comes back when written. The checksum is made right
+// first, which no accident does.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "cleave/io/envelope.hpp"
+#include "cleave/io/stage_buffer.hpp"
+#include "support/check_stage_bytes.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  auto const bytes = std::as_bytes(std::span(data, size));
+  cleave::find_stage_bytes_fault(bytes, cleave::testing::any_operators());
+  bool const sealed =
+      size >= cleave::envelope_header_bytes && std::memcmp(data, cleave::envelope_magic, 4) == 0;
+  cleave::testing::taken_for_stage(sealed ? bytes.subspan(cleave::envelope_header_bytes) : bytes);
+  return 0;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/io/envelope.hpp"
+#include "cleave/io/stage_buffer.hpp"
+#include "support/rich_module_graph.hpp"
+#include "support/same_graph.hpp"
+
+namespace cleave::testing {
+
+/// Whether `payload`, in an envelope that is right, is taken for a stage: then it comes back from its own
+/// bytes, and these are always the same; else the question and the deed refuse it alike.
+inline bool taken_for_stage(std::span<std::byte const> payload) {
+  stage_bytes_limits const limits{.bytes = 1 << 20,
+                                  .graphs = 1000,
+                                  .nodes = 10'000,
+                                  .attributes = 10'000,
+                                  .tokens = 100'000,
+                                  .texts = 100'000,
+                                  .longest_text = 10'000,
+                                  .text_bytes = 1 << 20};
+  auto const bytes = seal_envelope(payload);
+  auto const fault = find_stage_bytes_fault(bytes, any_operators(), limits);
+  try {
+    auto const stage = read_stage(bytes, any_operators(), limits);
+    expects(!fault, "no fault in what can be read");
+    auto const written = write_stage(stage);
+    auto const again = read_stage(written, operators_of(stage));
+    expects(same_graph(stage, again), "a stage that comes back");
+    expects(write_stage(again) == written, "the same bytes again");
+  } catch (stage_bytes_error const& e) {
+    expects(fault && *fault == e.witness, "the fault that was found");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace cleave::testing
