@@ -8,7 +8,9 @@
 /// The recordings of Pipe, one runner a file of them.
 namespace cleave::conformance {
 
+outcome run_pipe_loss(test_case const& c, json const& body);
 outcome run_pipe_microbatch(test_case const& c, json const& body);
+outcome run_pipe_weight_cut(test_case const& c, json const& body);
 
 namespace {
 
@@ -16,10 +18,10 @@ namespace {
 constexpr std::array<std::pair<std::string_view, area_runner>, 8> runners{{
     {"/split.json", nullptr},
     {"/split_random.json", nullptr},
-    {"/loss.json", nullptr},
+    {"/loss.json", run_pipe_loss},
     {"/traced_loss.json", nullptr},
     {"/microbatch.json", run_pipe_microbatch},
-    {"/weight_cut.json", nullptr},
+    {"/weight_cut.json", run_pipe_weight_cut},
     {"/parity.json", nullptr},
     {"/tools.json", nullptr},
 }};

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/graph/module_graph.hpp"
+#include "conformance_runner/read_graph.hpp"
+
+namespace cleave::conformance {
+
+/// The nodes of a root with its backward pass, in the common format, but with numbers for the names of what
+/// the backward pass adds, which are free.
+class backward_graph_json {
+ public:
+  backward_graph_json(module_graph const& before, json const& list) : nodes_(normal_nodes(list)) {
+    std::set<std::string> known;
+    for (auto const& n : before.list()) known.insert(n.name);
+    for (auto& j : nodes_) {
+      auto const name = j["name"].get<std::string>();
+      if (known.contains(name) || j["op"] == "output") continue;
+      auto const number = "added " + std::to_string(added_.size());
+      if (number_.emplace(name, number).second) added_.push_back(number);
+      j["name"] = number;
+    }
+    std::set<std::string> read;
+    for (auto& j : nodes_)
+      for (auto const* key : {"args", "kwargs"})
+        if (j.contains(key)) rename(j[key], read);
+    for (auto const& name : added_)
+      if (is_gradient(name) && !read.contains(name)) unused_.push_back(name);
+  }
+
+  json const& nodes() const { return nodes_; }
+  json const& added() const { return added_; }    ///< what the backward pass adds, in order
+  json const& unused() const { return unused_; }  ///< of that, the gradients that nobody reads
+
+  /// `names` by their numbers.
+  json numbers(json const& names) const {
+    json list = json::array();
+    for (auto const& name : names) {
+      auto const at = number_.find(name.get<std::string>());
+      list.push_back(at == number_.end() ? name : json(at->second));
+    }
+    return list;
+  }
+
+ private:
+  bool is_gradient(json const& number) const {
+    for (auto const& j : nodes_)
+      if (j["name"] == number) return j["target"] != "stage_backward";
+    return false;
+  }
+
+  void rename(json& j, std::set<std::string>& read) {
+    if (j.is_object() && j.size() == 1 && j.contains("node") && j["node"].is_string()) {
+      auto const at = number_.find(j["node"].get<std::string>());
+      if (at != number_.end()) j["node"] = at->second;
+      read.insert(j["node"].get<std::string>());
+    } else if (j.is_structured()) {
+      for (auto& inside : j) rename(inside, read);
+    }
+  }
+
+  json nodes_, added_ = json::array(), unused_ = json::array();
+  std::map<std::string, std::string> number_;
+};
+
+}  // namespace cleave::conformance
