@@ -41,6 +41,12 @@ inline json altered(json const& leaf) {
 inline bool is_wording(json const& body, pointer const& at) {
   auto const place = at.to_string();
   if (place.ends_with("/reason")) return true;
+  if (place.find("/tree/") != place.npos) {  // what a node of a rebuilt module is called, and its argument
+    json const& node = body[at.parent_pointer()];
+    auto const op = node.is_object() ? node.value("op", "") : "";
+    return !op.empty() &&
+           (at.back() == "name" || (at.back() == "target" && (op == "placeholder" || op == "output")));
+  }
   bool const table = body[at].is_string() && body[at].get<std::string>().find("┌") != std::string::npos;
   return place.find("/report/log/") != place.npos && !table;
 }
