@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "conformance_runner/outcome.hpp"
+
+/// The recordings of what stands around a pipe, one runner a category.
+namespace cleave::conformance {
+namespace {
+
+/// Runners by category; null where it is not built yet.
+constexpr std::array<std::pair<std::string_view, area_runner>, 7> categories{{
+    {"bind", nullptr},
+    {"detach", nullptr},
+    {"device", nullptr},
+    {"info", nullptr},
+    {"number", nullptr},
+    {"serialise", nullptr},
+    {"traced_stage", nullptr},
+}};
+
+}  // namespace
+
+outcome run_pipe_tools(test_case const& c, json const& body) {
+  for (auto const& [category, runner] : categories)
+    if (runner && c.category == category) return runner(c, body);
+  return {{}, c.file + ", " + c.category};
+}
+
+}  // namespace cleave::conformance
