@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/real.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/label.hpp"
+#include "cleave/graph/order.hpp"
+
+/// Backward passes as graphs. A node is one operation run backward: gradients arrive at it, one for each
+/// result that the operation had, and it sends one on for each of its operands.
+namespace cleave {
+
+/// Where a node sends the gradient of one operand.
+template <std::unsigned_integral Index>
+struct gradient_edge {
+  Index to = none<Index>;  ///< a node; none where the operand needs no gradient
+  std::uint32_t slot = 0;  ///< which result of `to` the gradient is of
+
+  bool operator==(gradient_edge const&) const = default;
+};
+
+/// The backward pass of a stage as flat arrays. An ability that it lacks is an empty array.
+template <std::unsigned_integral Index>
+struct basic_backward_graph {
+  using index_type = Index;
+
+  csr<Index, gradient_edge<Index>> next;           ///< of a node: an edge for each operand, in their order
+  std::vector<Index> outputs, inputs, parameters;  ///< of the stage; in any order, repeats are one
+  std::vector<std::size_t> bytes;                  ///< of a node: all gradients that arrive at it
+  std::vector<double> cost;                        ///< of an edge, by its place in `next.item`
+  csr<Index, char> name;                           ///< of a node; may be empty
+
+  std::size_t nodes() const { return next.rows(); }
+
+  /// What messages call a node: its name and number, `MulBackward (#4)`, or `#4`.
+  std::string label(std::size_t n) const {
+    auto const text = name[n];
+    return cleave::label(std::string_view(text.data(), text.size()), n);
+  }
+};
+
+using dense_backward = basic_backward_graph<std::uint32_t>;
+
+/// What is wrong with a backward graph, and at which node or edge.
+struct backward_graph_fault {
+  enum class kind : std::uint8_t {
+    rows,     ///< `bytes`, `cost` or `name` is neither empty nor as long as what it describes
+    edge,     ///< `node` sends a gradient to a node that there is not
+    place,    ///< an output, input or parameter is `node`, which there is not
+    cost,     ///< the cost of an edge of `node` is negative, infinite or not a number
+    cycle,    ///< the nodes of `cycle` wait for each other: each sends a gradient to the next
+    too_much  ///< the bytes of all nodes do not fit a size
+  };
+  kind what;
+  std::size_t node = none<std::size_t>;
+  std::vector<std::size_t> cycle{};
+
+  bool operator==(backward_graph_fault const&) const = default;
+};
+
+/// Data that is no backward graph. The witness: the first fault.
+class backward_graph_error : public witness_error<backward_graph_fault> {
+ public:
+  using witness_error::witness_error;
+};
+
+/// The nodes, each after those that send it gradients, of those that are ready the first come first; shorter
+/// than the graph if there is a cycle. Depends on no list but `next`. O(V + E). Kahn, CACM 5(11), 1962.
+template <std::unsigned_integral Index>
+std::vector<Index> gradient_order(basic_backward_graph<Index> const& g) {
+  std::vector<Index> missing(g.nodes()), order;
+  order.reserve(g.nodes());
+  for (auto const& e : g.next.item)
+    if (e.to != none<Index>) ++missing[e.to];
+  for (std::size_t n = 0; n < missing.size(); ++n)
+    if (missing[n] == 0) order.push_back(static_cast<Index>(n));
+  for (std::size_t i = 0; i < order.size(); ++i)
+    for (auto const& e : g.next[order[i]])
+      if (e.to != none<Index> && --missing[e.to] == 0) order.push_back(e.to);
+  return order;
+}
+
+/// A cycle, each node sending a gradient to the next and the last to the first, which has the smallest
+/// number. Precondition: there is one.
+template <std::unsigned_integral Index>
+std::vector<std::size_t> gradient_cycle(basic_backward_graph<Index> const& g) {
+  need_table t;
+  for (std::size_t n = 0; n < g.nodes(); ++n) {
+    for (auto const& e : g.next[n])
+      if (e.to != none<Index>) t.needs.add(e.to);
+    t.needs.close();
+  }
+  t.needed_by = transposed(t.needs);
+  auto cycle = cycle_outside(t, ready_order(t));
+  std::ranges::reverse(cycle);
+  std::ranges::rotate(cycle, std::ranges::min_element(cycle));
+  return cycle;
+}
+
+/// The first thing that is wrong with `g`, or nothing. O(V + E), with a cycle O((V + E) log V).
+template <std::unsigned_integral Index>
+std::optional<backward_graph_fault> find_backward_graph_fault(basic_backward_graph<Index> const& g) {
+  using enum backward_graph_fault::kind;
+  auto const fits = [](std::size_t have, std::size_t want) { return have == 0 || have == want; };
+  if (!fits(g.bytes.size(), g.nodes()) || !fits(g.cost.size(), g.next.item.size()) ||
+      !fits(g.name.rows(), g.nodes()))
+    return backward_graph_fault{rows};
+  for (auto const* list : {&g.outputs, &g.inputs, &g.parameters})
+    for (Index const n : *list)
+      if (n >= g.nodes()) return backward_graph_fault{place, n};
+  std::size_t total = 0;
+  for (auto const b : g.bytes)
+    if ((total += b) < b) return backward_graph_fault{too_much};
+  for (std::size_t n = 0; n < g.nodes(); ++n) {
+    for (auto const& e : g.next[n])
+      if (e.to != none<Index> && e.to >= g.nodes()) return backward_graph_fault{edge, n};
+    if (!g.cost.empty())
+      for (std::size_t i = g.next.first[n]; i < g.next.first[n + 1]; ++i)
+        if (!is_finite(g.cost[i]) || g.cost[i] < 0) return backward_graph_fault{cost, n};
+  }
+  if (gradient_order(g).size() < g.nodes())
+    return backward_graph_fault{cycle, none<std::size_t>, gradient_cycle(g)};
+  return std::nullopt;
+}
+
+/// One sentence, in the names of the graph.
+template <std::unsigned_integral Index>
+std::string backward_graph_fault_text(basic_backward_graph<Index> const& g, backward_graph_fault const& f) {
+  using enum backward_graph_fault::kind;
+  auto const node = [&] { return "node " + g.label(f.node); };
+  auto const absent = [&] {
+    return "#" + std::to_string(f.node) + ", but there are only " + std::to_string(g.nodes()) + " nodes";
+  };
+  switch (f.what) {
+    case rows:
+      return "bytes and names need an entry for each node and costs one for each edge, or none at all";
+    case edge:
+      return node() + " sends a gradient to a node that is not among the " + std::to_string(g.nodes());
+    case place:
+      return "an output, input or parameter is node " + absent();
+    case cost:
+      return "the cost of an edge of " + node() + " is not a finite number from 0 on";
+    case too_much:
+      return "the bytes of all nodes together do not fit a size";
+    case cycle:
+      break;
+  }
+  std::string text = "gradients run in a circle:";
+  for (std::size_t i = 0; i < f.cycle.size() && i < 8; ++i)
+    text += (i == 0 ? " node " : " -> ") + g.label(f.cycle[i]);
+  return text + (f.cycle.size() > 8 ? " -> ..." : " -> " + g.label(f.cycle.front()));
+}
+
+/// \throws backward_graph_error
+template <std::unsigned_integral Index>
+void check_backward_graph(basic_backward_graph<Index> const& g) {
+  if (auto f = find_backward_graph_fault(g))
+    throw backward_graph_error("backward graph: " + backward_graph_fault_text(g, *f), *f);
+}
+
+/// The nodes that gradients of the outputs reach, breadth first, each once. O(V + E).
+template <std::unsigned_integral Index>
+std::vector<Index> reached_by_gradients(basic_backward_graph<Index> const& g) {
+  std::vector<char> seen(g.nodes());
+  std::vector<Index> order;
+  auto const meet = [&](Index n) {
+    if (n != none<Index> && !std::exchange(seen[n], 1)) order.push_back(n);
+  };
+  for (Index const n : g.outputs) meet(n);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    for (auto const& e : g.next[order[i]]) meet(e.to);
+  return order;
+}
+
+/// Of a node: which nodes send it a gradient that comes from an output, each once, as a walk from the outputs
+/// meets them, breadth first. O(V + E).
+template <std::unsigned_integral Index>
+csr<Index> gradient_senders(basic_backward_graph<Index> const& g) {
+  auto const order = reached_by_gradients(g);
+  csr<Index> senders;
+  std::vector<Index> last;
+  auto const each = [&](auto f) {
+    last.assign(g.nodes(), none<Index>);
+    for (Index const n : order)
+      for (auto const& e : g.next[n])
+        if (e.to != none<Index> && std::exchange(last[e.to], n) != n) f(e.to, n);
+  };
+  senders.first.assign(g.nodes() + 1, 0);
+  each([&](Index to, Index) { ++senders.first[to + std::size_t{1}]; });
+  for (std::size_t n = 0; n < g.nodes(); ++n) senders.first[n + 1] += senders.first[n];
+  senders.item.resize(senders.first.back());
+  each([&, at = senders.first](Index to, Index n) mutable { senders.item[at[to]++] = n; });
+  return senders;
+}
+
+/// Of a node: whether it is one of `ends`, or gradients that it gets from an output go on to one. O(V + E).
+template <std::unsigned_integral Index>
+std::vector<char> leading_to(csr<Index> const& senders, std::vector<Index> const& ends) {
+  std::vector<char> leads(senders.rows());
+  std::vector<Index> rest;
+  auto const meet = [&](Index n) {
+    if (!std::exchange(leads[n], 1)) rest.push_back(n);
+  };
+  for (Index const n : ends) meet(n);
+  while (!rest.empty()) {
+    Index const n = rest.back();
+    rest.pop_back();
+    for (Index const m : senders[n]) meet(m);
+  }
+  return leads;
+}
+
+}  // namespace cleave
