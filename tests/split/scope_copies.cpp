@@ -206,7 +206,8 @@ TEST_CASE("scope_copies: forbidden scopes are kept whole by those who follow the
     auto const marks = module_marks(g, scopes);
     module_call_graph const calls(g);
     auto s = snapshot_of(calls);
-    s = with_scopes(std::move(s), module_scopes_of(s, scopes, marks));
+    auto const marked = module_scopes_of(s, scopes, marks);
+    s = with_scopes(std::move(s), marked);
     bool const whole = round % 2 == 0;
     std::map<std::string, std::size_t> part;
     for (std::size_t n = 0; n < s.nodes(); ++n) {
