@@ -64,6 +64,37 @@ TEST_CASE("local_flow: the most that flows is the least that cuts, as trying all
   CHECK(connected > 300);
 }
 
+TEST_CASE("local_flow: the nodes that are reached are the smallest source side of a least cut") {
+  cleave::testing::rng r(3);
+  for (int i = 0; i < 1000; ++i) {
+    auto const x = random_network(r);
+    auto f = x.flow();
+    auto const flow = f.most(0, 1, 100'000);
+    REQUIRE_FALSE(f.reached(1));
+    auto const cut_of = [&](std::size_t set) {
+      std::int64_t cut = 0;
+      for (auto const& a : x.arcs)
+        if ((set >> a.from & 1) != 0 && (set >> a.to & 1) == 0) cut += a.capacity;
+      return cut;
+    };
+    std::size_t side = 0;
+    for (std::uint32_t n = 0; n < x.nodes; ++n) side |= std::size_t{f.reached(n)} << n;
+    REQUIRE(cut_of(side) == flow);
+    for (std::size_t set = 1; set < std::size_t{1} << x.nodes; set += 4)  // with 0, without 1
+      if (cut_of(set) == flow) REQUIRE((side & set) == side);
+  }
+}
+
+TEST_CASE("local_flow: with few searches the flow may be unfinished, and says so") {
+  network const x{
+      8, {{0, 2, 1}, {2, 3, 1}, {3, 1, 1}, {0, 4, 1}, {4, 5, 1}, {5, 3, 1}, {2, 6, 1}, {6, 7, 1}, {7, 1, 1}}};
+  auto f = x.flow();
+  CHECK(f.most(0, 1, 1000, 1) == 1);
+  CHECK(f.reached(1));
+  CHECK(f.most(0, 1, 1000) == 1);  // the rest
+  CHECK_FALSE(f.reached(1));
+}
+
 TEST_CASE("local_flow: with few steps the flow is no more than any cut, and grows with the steps") {
   cleave::testing::rng r(2);
   for (int i = 0; i < 100; ++i) {

@@ -21,13 +21,20 @@ class local_flow {
     arcs_.push_back({from, 0});
   }
 
-  /// The flow from `source` to `sink`, or what of it was found in about `steps` steps: both are below every
-  /// cut.
-  std::int64_t most(std::uint32_t source, std::uint32_t sink, std::size_t steps) {
+  /// The flow from `source` to `sink`, or what of it was found in about `steps` steps and `searches` of the
+  /// whole network: both are below every cut.
+  std::int64_t most(std::uint32_t source, std::uint32_t sink, std::size_t steps,
+                    std::size_t searches = static_cast<std::size_t>(-1)) {
     std::int64_t flow = 0;
-    for (steps_ = steps; steps_ > 0 && reaches(source, sink);) flow += blocking_flow(source, sink);
+    for (steps_ = steps; steps_ > 0 && searches > 0 && reaches(source, sink); --searches)
+      flow += blocking_flow(source, sink);
     return flow;
   }
+
+  /// After `most` with steps and searches: whether a flow can still grow from its source to `node`. If not to
+  /// its sink, all of the flow was found, and the nodes that are reached are the smallest source side of a
+  /// least cut.
+  bool reached(std::uint32_t node) const { return distance_[node] != 0; }
 
  private:
   struct arc_end {
