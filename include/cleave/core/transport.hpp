@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "cleave/core/error.hpp"
@@ -15,6 +16,14 @@ namespace cleave {
 
 /// Whoever runs the stages: the end of an edge that is no stage.
 inline constexpr stage_id the_caller{0xffffffff};
+
+/// How a value lies in memory. An extent is a number, or an expression in symbols.
+struct value_layout {
+  std::string dtype;
+  std::vector<std::variant<std::int64_t, std::string>> shape;
+
+  bool operator==(value_layout const&) const = default;
+};
 
 /// What moves between stages for each microbatch: where the graph's side of the library and the side that
 /// runs stages meet. Plain data.
@@ -27,12 +36,14 @@ struct transport {
     std::uint32_t input;      ///< which of the inputs of `to`, or of the results that the caller gets
     std::uint64_t value = 0;  ///< its number in the graph, for people
     std::uint64_t bytes = 0;  ///< of one microbatch; 0 where nobody knows
+    std::uint32_t layout = 0xffffffff;  ///< which of `layouts`; none where nobody knows
 
     bool operator==(edge const&) const = default;
   };
 
   std::uint32_t stages = 0;
   std::vector<edge> edges;
+  std::vector<value_layout> layouts = {};  ///< of values, each once
 
   bool operator==(transport const&) const = default;
 };

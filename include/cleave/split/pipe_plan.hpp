@@ -74,14 +74,14 @@ class no_output_error : public error {
 template <std::unsigned_integral Index>
 std::vector<basic_pipe_edge<Index>> pipe_edges_of(basic_dense<Index> const& s, basic_plan<Index> const& p) {
   std::vector<basic_pipe_edge<Index>> edges;
-  std::vector<std::size_t> first(s.values(), none<std::size_t>);  // of a value: its first edge
-  numbering<std::uint64_t, std::uint32_t> senders;  // of a stage and a value, in step with edges
+  std::vector<std::size_t> last(s.values(), none<std::size_t>);  // of a value: its last edge
+  numbering<std::uint64_t, std::uint32_t> senders;               // of a stage and a value, in step with edges
   auto const key = [&](stage_id from, Index v) {
     return from == the_caller ? std::uint64_t{v} : (std::uint64_t{index(from)} + 1) * s.values() + v;
   };
   auto const open = [&](Index v, stage_id from) {
     if (auto const known = senders.size(); senders.insert(key(from, v)) < known) return;
-    if (first[v] == none<std::size_t>) first[v] = edges.size();
+    last[v] = edges.size();
     edges.push_back({v, from, {}});
   };
   for (Index const v : s.inputs) open(v, the_caller);
@@ -102,10 +102,11 @@ std::vector<basic_pipe_edge<Index>> pipe_edges_of(basic_dense<Index> const& s, b
   }
   for (stage_id const i : p.order)
     for (Index const v : p.stages[index(i)].inputs)
-      if (s.from[v] == source::input && sent.find(key(i, v)) == none<std::uint32_t>) read(first[v], i);
+      if (s.from[v] == source::input && sent.find(key(i, v)) == none<std::uint32_t>)
+        read(senders.find(key(the_caller, v)), i);
   for (auto& e : edges) std::ranges::sort(e.to);
   for (Index const v : s.outputs)
-    if (first[v] != none<std::size_t>) read(first[v], the_caller);
+    if (last[v] != none<std::size_t>) read(last[v], the_caller);
   std::erase_if(edges, [](auto const& e) { return e.to.empty(); });
   return edges;
 }
