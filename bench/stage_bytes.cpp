@@ -72,14 +72,14 @@ void row(std::size_t nodes, detail kept) {
                                   .tokens = 1u << 26,
                                   .texts = 1u << 24,
                                   .text_bytes = 1_GiB};
-  auto const bytes = write_stage(g, limits);
-  auto const write = median([&] { write_stage(g, limits); });
+  auto const bytes = write_stage_bytes(g, limits);
+  auto const write = median([&] { write_stage_bytes(g, limits); });
   auto const verify = median([&] { find_stage_bytes_fault(std::span(bytes), known, limits); });
   auto const read = bench::repeat(nodes > 200'000 ? 5 : 15,
                                   [&] {
                                     module_graph back;
                                     auto const took = bench::seconds(
-                                        [&] { back = read_stage(std::span(bytes), known, limits); });
+                                        [&] { back = read_stage_bytes(std::span(bytes), known, limits); });
                                     if (back.list().size() != g.list().size()) std::exit(1);
                                     return took;
                                   })

@@ -7,6 +7,9 @@
 
 /// The recordings of what stands around a pipe, one runner a category.
 namespace cleave::conformance {
+
+outcome run_pipe_serialise(test_case const& c, json const& body);
+
 namespace {
 
 /// Runners by category; null where it is not built yet.
@@ -16,7 +19,7 @@ constexpr std::array<std::pair<std::string_view, area_runner>, 7> categories{{
     {"device", nullptr},
     {"info", nullptr},
     {"number", nullptr},
-    {"serialise", nullptr},
+    {"serialise", run_pipe_serialise},
     {"traced_stage", nullptr},
 }};
 

@@ -71,7 +71,7 @@ std::string message_of(F f) {
 }
 
 std::string refusal_of(module_graph const& g, stage_bytes_limits const& limits = {}) {
-  return message_of([&] { write_stage(g, limits); });
+  return message_of([&] { write_stage_bytes(g, limits); });
 }
 
 }  // namespace
@@ -81,11 +81,11 @@ TEST_CASE("stage_buffer: random stages come back as they were, and their bytes a
   std::size_t bodies = 0, largest = 0;
   for (std::size_t i = 0; i < 300; ++i) {
     auto const g = testing::rich_module_graph(random, random.below(30), 3);
-    auto const written = write_stage(g);
-    auto const back = read_stage(written, testing::operators_of(g));
+    auto const written = write_stage_bytes(g);
+    auto const back = read_stage_bytes(written, testing::operators_of(g));
     REQUIRE(same_graph(g, back));
-    CHECK(write_stage(back) == written);
-    CHECK(write_stage(module_graph(g)) == written);
+    CHECK(write_stage_bytes(back) == written);
+    CHECK(write_stage_bytes(module_graph(g)) == written);
     CHECK(!find_stage_bytes_fault(written, testing::operators_of(g)));
     for (auto const& a : g.attributes()) bodies += a.body.size();
     largest = std::max(largest, written.size());
@@ -95,14 +95,14 @@ TEST_CASE("stage_buffer: random stages come back as they were, and their bytes a
 }
 
 TEST_CASE("stage_buffer: a graph that differs anywhere has other bytes") {
-  auto const written = write_stage(small_stage());
+  auto const written = write_stage_bytes(small_stage());
   auto altered = small_stage();
   altered.metadata = {{"k", {true}}};
-  CHECK(write_stage(altered) != written);
+  CHECK(write_stage_bytes(altered) != written);
   CHECK(!same_graph(altered, small_stage()));
   altered = small_stage();
   altered.add(node(node_kind::placeholder, "y"));
-  CHECK(write_stage(altered) != written);
+  CHECK(write_stage_bytes(altered) != written);
 }
 
 TEST_CASE("stage_buffer: numbers come back bit by bit: not-a-number, infinities, negative zero") {
@@ -112,21 +112,21 @@ TEST_CASE("stage_buffer: numbers come back bit by bit: not-a-number, infinities,
                          -0.0, 0.0, reals::denorm_min(), reals::max()}) {
     module_graph g;
     g.metadata = {{"d", {d}}};
-    auto const back = read_stage(write_stage(g), testing::any_operators());
+    auto const back = read_stage_bytes(write_stage_bytes(g), testing::any_operators());
     CHECK(std::bit_cast<std::uint64_t>(std::get<double>(back.metadata[0].value[0])) ==
           std::bit_cast<std::uint64_t>(d));
   }
 }
 
 TEST_CASE("stage_buffer: an empty graph, empty names and an empty shape come back") {
-  CHECK(same_graph(read_stage(write_stage({}), testing::any_operators()), {}));
+  CHECK(same_graph(read_stage_bytes(write_stage_bytes({}), testing::any_operators()), {}));
   module_graph g;
   auto n = node(node_kind::placeholder, "");
   n.shape.emplace();
   n.default_value = {token(std::string())};
   g.add(n);
   g.add_attribute({"", module_attribute::kind::buffer, "", {}, "", {{"", {opaque{"", ""}}}}});
-  auto const back = read_stage(write_stage(g), testing::any_operators());
+  auto const back = read_stage_bytes(write_stage_bytes(g), testing::any_operators());
   CHECK(same_graph(back, g));
   REQUIRE(back[0].shape);
   CHECK(back[0].shape->empty());
@@ -135,7 +135,7 @@ TEST_CASE("stage_buffer: an empty graph, empty names and an empty shape come bac
 TEST_CASE("stage_buffer: bodies in bodies need no stack, however deep they are") {
   testing::on_small_stack([] {
     auto const g = nested_stage(20'000);
-    auto const back = read_stage(write_stage(g), testing::operators_of(g));
+    auto const back = read_stage_bytes(write_stage_bytes(g), testing::operators_of(g));
     CHECK(same_graph(back, g));
   });
 }
@@ -146,7 +146,7 @@ TEST_CASE("stage_buffer: arguments in arguments need no stack, however deep they
     a.push_back(true);
     module_graph g;
     g.metadata = {{"deep", a}};
-    CHECK(read_stage(write_stage(g), testing::any_operators()).metadata == g.metadata);
+    CHECK(read_stage_bytes(write_stage_bytes(g), testing::any_operators()).metadata == g.metadata);
   });
 }
 
@@ -156,34 +156,35 @@ TEST_CASE("stage_buffer: pieces of a split come back, each alone and all in the 
     auto const g = testing::random_module_graph(random, 20);
     std::size_t asked = 0;
     auto const split = split_module(g, [&](module_node const&) { return std::to_string(asked++ / 7); });
-    CHECK(same_graph(read_stage(write_stage(split.outer), testing::any_operators()), split.outer));
+    CHECK(
+        same_graph(read_stage_bytes(write_stage_bytes(split.outer), testing::any_operators()), split.outer));
     for (auto const& piece : split.pieces) {
       auto const& stage = split.graph(piece);
-      CHECK(same_graph(read_stage(write_stage(stage), testing::operators_of(stage)), stage));
+      CHECK(same_graph(read_stage_bytes(write_stage_bytes(stage), testing::operators_of(stage)), stage));
     }
   }
 }
 
 TEST_CASE("stage_buffer: bytes are read wherever in memory they lie") {
   auto const g = nested_stage(3);
-  auto const written = write_stage(g);
+  auto const written = write_stage_bytes(g);
   for (std::size_t shift = 0; shift < 9; ++shift) {
     bytes moved(shift, std::byte{0});
     moved.insert(moved.end(), written.begin(), written.end());
-    CHECK(same_graph(read_stage(std::span<std::byte const>(moved).subspan(shift), testing::any_operators()),
-                     g));
+    CHECK(same_graph(
+        read_stage_bytes(std::span<std::byte const>(moved).subspan(shift), testing::any_operators()), g));
   }
 }
 
 TEST_CASE("stage_buffer: bytes cut short anywhere are refused") {
-  auto const written = write_stage(nested_stage(1));
+  auto const written = write_stage_bytes(nested_stage(1));
   for (std::size_t size = 0; size < written.size(); ++size) {
     auto const found = find_stage_bytes_fault(std::span(written).first(size), testing::any_operators());
     REQUIRE(found);
     CHECK(found->what == fault::envelope);
   }
   auto const cut = std::span(written).first(40);
-  CHECK(message_of([&] { read_stage(cut, testing::any_operators()); }) ==
+  CHECK(message_of([&] { read_stage_bytes(cut, testing::any_operators()); }) ==
         "bytes of a stage: byte 8 claims " + std::to_string(written.size() - 32) +
             " bytes after the header, there are 8; cut short, ask for the whole");
 }
@@ -192,7 +193,7 @@ TEST_CASE("stage_buffer: of 20,000 random bit flips none is accepted") {
   testing::rng random(2);
   auto const g = testing::rich_module_graph(random, 60, 2);
   auto const known = testing::any_operators();
-  auto written = write_stage(g);
+  auto written = write_stage_bytes(g);
   REQUIRE(!find_stage_bytes_fault(written, known));
   std::size_t accepted = 0;
   for (std::size_t i = 0; i < 20'000; ++i) {
@@ -211,7 +212,7 @@ TEST_CASE(
   std::size_t taken = 0, refused = 0;
   for (std::size_t i = 0; i < 40; ++i) {
     auto const g = testing::rich_module_graph(random, random.below(12), 2);
-    auto const written = write_stage(g);
+    auto const written = write_stage_bytes(g);
     for (std::size_t k = 0; k < 200; ++k) {
       auto altered = bytes(written.begin() + envelope_header_bytes, written.end());
       for (auto times = 1 + random.below(3); times-- > 0;) {
@@ -228,7 +229,7 @@ TEST_CASE(
 
 TEST_CASE("stage_buffer: what fuzzing began with and found is refused, or is a stage that comes back") {
   std::size_t taken = 0, seen = 0;
-  for (auto const& file : project::files("tests/fuzz/read_stage")) {
+  for (auto const& file : project::files("tests/fuzz/read_bytes")) {
     auto const text = project::text_of(project::root / file);
     auto payload = std::as_bytes(std::span(text));
     if (text.starts_with(envelope_magic) && text.size() >= envelope_header_bytes)
@@ -241,25 +242,25 @@ TEST_CASE("stage_buffer: what fuzzing began with and found is refused, or is a s
 }
 
 TEST_CASE("stage_buffer: bytes that version 1 wrote are read, and written alike today") {
-  auto const text = project::text_of(project::root / "tests/fuzz/read_stage/nested_stage.bytes");
+  auto const text = project::text_of(project::root / "tests/fuzz/read_bytes/nested_stage.bytes");
   auto const kept = std::as_bytes(std::span(text));
   REQUIRE(!text.empty());
-  CHECK(same_graph(read_stage(kept, testing::any_operators()), nested_stage(2)));
-  CHECK(write_stage(nested_stage(2)) == bytes(kept.begin(), kept.end()));
+  CHECK(same_graph(read_stage_bytes(kept, testing::any_operators()), nested_stage(2)));
+  CHECK(write_stage_bytes(nested_stage(2)) == bytes(kept.begin(), kept.end()));
 }
 
 TEST_CASE("stage_buffer: an operator that is not registered is refused by name, with those that are near") {
-  auto const written = write_stage(small_stage());
+  auto const written = write_stage_bytes(small_stage());
   registry<int> known({"call_function", "call_method", "call_module"});
   known.add("call_function", "elu", 0);
   known.add("call_method", "relu", 0);
-  CHECK(message_of([&] { read_stage(written, known); }) ==
+  CHECK(message_of([&] { read_stage_bytes(written, known); }) ==
         "bytes of a stage: node 1 'relu' of graph 0: it calls 'relu', which is not registered for "
         "'call_function'; nearest: 'elu' (byte 200)");
   CHECK(find_stage_bytes_fault(written, known)->what == fault::unknown_operator);
   known.add("call_function", "relu", 0);
   CHECK(!find_stage_bytes_fault(written, known));
-  CHECK(message_of([&] { read_stage(written, registry<int>({"call_method"})); }) ==
+  CHECK(message_of([&] { read_stage_bytes(written, registry<int>({"call_method"})); }) ==
         "bytes of a stage: node 1 'relu' of graph 0: it calls 'relu', which is not registered for "
         "'call_function' (byte 200)");
 }
@@ -268,7 +269,7 @@ TEST_CASE("stage_buffer: a module whose body is not in the bytes must be registe
   registry<int> known({"call_function", "call_method", "call_module"});
   known.add("call_function", "relu", 0);
   auto const nested = nested_stage(2);
-  CHECK(same_graph(read_stage(write_stage(nested), known), nested));
+  CHECK(same_graph(read_stage_bytes(write_stage_bytes(nested), known), nested));
 
   auto inner = small_stage();
   inner.add(node(node_kind::call_module, "linear"));
@@ -277,17 +278,17 @@ TEST_CASE("stage_buffer: a module whose body is not in the bytes must be registe
   a.body.push_back(inner);
   g.add_attribute(a);
   g.add_attribute({"linear", module_attribute::kind::module, {}, {}, {}, {}});
-  auto const found = find_stage_bytes_fault(write_stage(g), known);
+  auto const found = find_stage_bytes_fault(write_stage_bytes(g), known);
   REQUIRE(found);
   CHECK(found->what == fault::unknown_operator);
   CHECK(found->place == "node 3 'linear' of graph 1");
   known.add("call_module", "linear", 0);
-  CHECK(same_graph(read_stage(write_stage(g), known), g));
+  CHECK(same_graph(read_stage_bytes(write_stage_bytes(g), known), g));
 }
 
 TEST_CASE("stage_buffer: each limit holds for what is read and for what is written") {
   auto const g = nested_stage(2);
-  auto const written = write_stage(g);
+  auto const written = write_stage_bytes(g);
   auto const check = [&](auto member, std::size_t least, std::string const& said) {
     stage_bytes_limits limits;
     limits.*member = least;
@@ -317,7 +318,7 @@ TEST_CASE("stage_buffer: a text counts as often as it is named") {
   for (std::size_t i = 0; i < 100; ++i) g.metadata.push_back({"note", {note}});
   stage_bytes_limits limits;
   limits.text_bytes = 100'000;
-  CHECK(write_stage(g).size() < 10'000);
+  CHECK(write_stage_bytes(g).size() < 10'000);
   CHECK(refusal_of(g, limits).find("bytes of text, as read are above the limit of 100000") !=
         std::string::npos);
 }

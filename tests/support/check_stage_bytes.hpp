@@ -28,12 +28,12 @@ inline bool taken_for_stage(std::span<std::byte const> payload) {
   auto const bytes = seal_envelope(payload);
   auto const fault = find_stage_bytes_fault(bytes, any_operators(), limits);
   try {
-    auto const stage = read_stage(bytes, any_operators(), limits);
+    auto const stage = read_stage_bytes(bytes, any_operators(), limits);
     expects(!fault, "no fault in what can be read");
-    auto const written = write_stage(stage);
-    auto const again = read_stage(written, operators_of(stage));
+    auto const written = write_stage_bytes(stage);
+    auto const again = read_stage_bytes(written, operators_of(stage));
     expects(same_graph(stage, again), "a stage that comes back");
-    expects(write_stage(again) == written, "the same bytes again");
+    expects(write_stage_bytes(again) == written, "the same bytes again");
   } catch (stage_bytes_error const& e) {
     expects(fault && *fault == e.witness, "the fault that was found");
     return false;

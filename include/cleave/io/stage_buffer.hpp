@@ -68,9 +68,10 @@ void demand_operators(std::vector<operator_use> const& uses, registry<Entry> con
 }
 
 /// `stage` and all bodies inside it as bytes; the same stage gives the same bytes. Expected O(size).
-/// \throws stage_bytes_error where `read_stage` would refuse them: above a limit, names that are no UTF-8,
-/// metadata that names nodes which are not there
-inline std::vector<std::byte> write_stage(module_graph const& stage, stage_bytes_limits const& limits = {}) {
+/// \throws stage_bytes_error where `read_stage_bytes` would refuse them: above a limit, names that are no
+/// UTF-8, metadata that names nodes which are not there
+inline std::vector<std::byte> write_stage_bytes(module_graph const& stage,
+                                                stage_bytes_limits const& limits = {}) {
   stage_writer const writer(stage);
   auto const most = writer.bytes();
   if (most > limits.bytes || most >= std::size_t{1} << 31)
@@ -91,8 +92,8 @@ inline std::vector<std::byte> write_stage(module_graph const& stage, stage_bytes
 /// O(size).
 /// \throws stage_bytes_error
 template <class Entry>
-module_graph read_stage(std::span<std::byte const> bytes, registry<Entry> const& operators,
-                        stage_bytes_limits const& limits = {}) {
+module_graph read_stage_bytes(std::span<std::byte const> bytes, registry<Entry> const& operators,
+                              stage_bytes_limits const& limits = {}) {
   aligned_payload const payload(stage_payload(bytes, limits));
   stage_checker checker(payload.bytes(), limits);
   auto const& content = checker.check();
@@ -100,7 +101,7 @@ module_graph read_stage(std::span<std::byte const> bytes, registry<Entry> const&
   return stage_reader(content).read();
 }
 
-/// Why `read_stage` would refuse `bytes`, or nothing.
+/// Why `read_stage_bytes` would refuse `bytes`, or nothing.
 template <class Entry>
 std::optional<stage_bytes_fault> find_stage_bytes_fault(std::span<std::byte const> bytes,
                                                         registry<Entry> const& operators,

@@ -17,7 +17,7 @@
 
 namespace cleave {
 
-/// Converts content that `stage_checker` found sound, and so asks nothing; `read_stage` is its one use.
+/// Converts content that `stage_checker` found sound, and so asks nothing; `read_stage_bytes` is its one use.
 /// Bodies in bodies are read without recursion: what is inside is made before what it is in.
 class stage_reader {
  public:

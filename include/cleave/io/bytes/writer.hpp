@@ -18,9 +18,9 @@
 
 namespace cleave {
 
-/// Writes graphs as columns of records; `write_stage` is its one use. The same graph gives the same bytes:
-/// texts are numbered in the order of first use, graphs level by level. Bodies in bodies are written without
-/// recursion.
+/// Writes graphs as columns of records; `write_stage_bytes` is its one use. The same graph gives the same
+/// bytes: texts are numbered in the order of first use, graphs level by level. Bodies in bodies are written
+/// without recursion.
 class stage_writer {
  public:
   /// `top` and all that is inside it outlive the writer. Expected O(size).
