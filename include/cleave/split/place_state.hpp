@@ -31,15 +31,19 @@ class state_placer {
                state_options const& options)
       : s_(s), p_(p), m_(m), options_(options), class_(m.tensors) {
     expects(m.tensor.size() == s.values(), "a tensor, or none, for each value of the snapshot");
-    fault_ = class_.find_option_fault(m.tensors, options);
-    if (fault_) return;
+    if (auto f = class_.find_option_fault(m.tensors, options)) {
+      faults_.push_back(*std::move(f));
+      return;
+    }
     choice_ = class_.choices(m.tensors, options);
     list_reads();
     list_writes();
-    for (std::size_t c = 0; c < class_.size() && !fault_; ++c) fault_ = find_fault(c);
+    for (std::size_t c = 0; c < class_.size(); ++c)
+      if (auto f = find_fault(c)) faults_.push_back(*std::move(f));
   }
 
-  std::optional<state_fault> const& fault() const { return fault_; }
+  /// Of each tensor the first, in the order of registration; of the options the first.
+  std::vector<state_fault> const& faults() const { return faults_; }
 
   state_placement place() {
     placed_.stages.resize(p_.stages.size());
@@ -230,7 +234,7 @@ class state_placer {
   std::vector<shared_state> choice_;                   // of a class
   std::vector<use> reads_, writes_;                    // by class …
   std::vector<std::size_t> first_read_, first_write_;  // … and where those of each class begin
-  std::optional<state_fault> fault_;
+  std::vector<state_fault> faults_;
   state_placement placed_;
 };
 
@@ -241,7 +245,8 @@ template <std::unsigned_integral Index>
 std::optional<state_fault> find_state_fault(basic_dense<Index> const& s, basic_plan<Index> const& p,
                                             basic_model_state<Index> const& m,
                                             state_options const& options = {}) {
-  return state_placer<Index>(s, p, m, options).fault();
+  auto const faults = state_placer<Index>(s, p, m, options).faults();
+  return faults.empty() ? std::nullopt : std::optional(faults.front());
 }
 
 /// Puts each tensor of a model into the stages of `p`, a plan of `s`, that read it, under its own names and
@@ -253,7 +258,7 @@ template <std::unsigned_integral Index>
 state_placement place_state(basic_dense<Index> const& s, basic_plan<Index> const& p,
                             basic_model_state<Index> const& m, state_options const& options = {}) {
   state_placer<Index> placer(s, p, m, options);
-  if (placer.fault()) throw state_error(*placer.fault());
+  if (!placer.faults().empty()) throw state_error(placer.faults().front());
   return placer.place();
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,6 +90,12 @@ struct state_fault {
     written_elsewhere,  ///< `stage` writes what `other` reads from its own copy
     unknown_name,       ///< an option names it, and the model does not; `nearest` are names it has
     two_choices,        ///< options say two things of it, the second as `other_name`
+    untied,             ///< `stage` and `other` hold it, and no tie says so
+    absent,             ///< `stage` reads it, and neither holds it nor is sent it
+    unread,             ///< `stage` holds it for nothing
+    repeated,           ///< `stage` holds it twice under one name
+    missing,            ///< a name of what stages hold that no stage has
+    unused,             ///< no stage reads it, and the graph does not return it
   };
   kind what;
   std::string name, other_name = {};
@@ -96,6 +104,16 @@ struct state_fault {
 
   bool operator==(state_fault const&) const = default;
 };
+
+/// A text for programs, which stays as it is from version to version.
+constexpr std::string_view code_of(state_fault::kind what) {
+  constexpr std::string_view codes[] = {
+      "state-shared",       "state-written-twice", "state-written-elsewhere",
+      "state-unknown-name", "state-two-choices",   "state-untied",
+      "state-absent",       "state-unread",        "state-repeated",
+      "state-missing",      "state-unused"};
+  return codes[static_cast<std::size_t>(what)];
+}
 
 /// What, where and how to mend it.
 inline std::string describe(state_fault const& f) {
@@ -118,6 +136,19 @@ inline std::string describe(state_fault const& f) {
       return quoted(f.name) + " is no parameter or buffer of the model" + suggestion(f.nearest);
     case two_choices:
       return quoted(f.name) + called + " is one tensor, for which the options say two things";
+    case untied:
+      return quoted(f.name) + " is in " + stage_text(f.stage) + " and in " + stage_text(f.other) + called +
+             ", and no tie keeps the copies equal";
+    case absent:
+      return stage_text(f.stage) + " reads " + quoted(f.name) + ", and neither holds it nor is sent it";
+    case unread:
+      return stage_text(f.stage) + " holds " + quoted(f.name) + ", which nothing in it reads";
+    case repeated:
+      return stage_text(f.stage) + " holds " + quoted(f.name) + " twice";
+    case missing:
+      return quoted(f.name) + " is a name of what stages hold, and no stage has it";
+    case unused:
+      return quoted(f.name) + " is in no stage, because none reads it";
   }
   return {};
 }

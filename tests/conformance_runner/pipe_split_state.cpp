@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+#include "conformance_runner/pipe_split_state.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cleave/split/module_state.hpp"
+#include "cleave/split/outline.hpp"
+#include "cleave/split/place_state.hpp"
+#include "conformance_runner/read_graph.hpp"
+
+/// The state of the stages of a pipe. Without a defect it is what torch has: second names beside their
+/// modules, constants as saved buffers, levels as torch.export writes them. With one it is what follows from
+/// the right stages: the state that they read, under names of the model.
+namespace cleave::conformance {
+namespace {
+
+using names = std::set<std::string>;
+
+/// Nodes as their places in the list; what names tell otherwise is left out.
+json numbered(json const& nodes) {
+  std::map<std::string, std::size_t> place;
+  for (std::size_t i = 0; i < nodes.size(); ++i) place[nodes[i]["name"].get<std::string>()] = i;
+  auto const number = [&](auto const& self, json& at) -> void {
+    if (at.is_object() && at.contains("node"))
+      if (auto const known = place.find(at["node"].get<std::string>()); known != place.end())
+        at["node"] = known->second;
+    if (at.is_object() || at.is_array())
+      for (auto& inner : at) self(self, inner);
+  };
+  json list = json::array();
+  for (auto n : nodes) {
+    for (auto const* key : {"name", "meta", "from", "default"}) n.erase(key);
+    if (n["op"] == "placeholder" || n["op"] == "output") n.erase("target");
+    for (auto const* key : {"args", "kwargs"})
+      if (n.contains(key) && n[key].empty()) n.erase(key);
+    number(number, n);
+    list.push_back(std::move(n));
+  }
+  return list;
+}
+
+json numbered_tree(json const& tree) {
+  json made = json::object();
+  if (tree.contains("graph")) made["graph"] = numbered(tree["graph"]["nodes"]);
+  if (tree.contains("children"))
+    for (auto const& [name, child] : tree["children"].items()) made["children"][name] = numbered_tree(child);
+  return made;
+}
+
+/// The modules of a graph that is rebuilt as a tree: bodies, what is around them, and owners of state.
+json write_tree(module_graph const& g) {
+  json tree = json::object();
+  tree["graph"] = write_nodes(g).empty() ? json::array() : numbered(write_nodes(g));
+  auto const child = [](json& at, std::string const& name) -> json& {
+    json& made = at["children"][name];
+    if (made.is_null()) made = json::object();
+    return made;
+  };
+  for (auto const& a : g.attributes()) {
+    bool const module = a.what == module_attribute::kind::module;
+    json* at = &tree;
+    std::size_t from = 0;
+    for (auto dot = a.path.find('.'); dot != a.path.npos; from = dot + 1, dot = a.path.find('.', from)) {
+      at = &child(*at, a.path.substr(from, dot - from));
+      if (module && !at->contains("graph")) (*at)["graph"] = json::array();  // around a call
+    }
+    if (!module) continue;
+    json inner = write_tree(a.body.front());
+    child(*at, a.path.substr(from)).update(inner, true);
+  }
+  return tree;
+}
+
+void list_modules(json const& tree, std::string const& path, names& to) {
+  if (!path.empty()) to.insert(path);
+  if (tree.contains("children"))
+    for (auto const& [name, child] : tree["children"].items())
+      list_modules(child, path.empty() ? name : path + "." + name, to);
+}
+
+class state_case {
+ public:
+  state_case(json const& body, module_graph const& g, module_pipe const& p)
+      : body_(body), g_(g), p_(p), m_(model_state_of(p.program)) {}
+
+  std::vector<difference> run() {
+    json const better = body_.value("better", json());
+    bool const right = better.is_object() && better.contains("stages");
+    if (body_.contains("defect")) {
+      placed_ = place_state(p_.program.s, p_.plan.plan, m_);
+      if (right) check_better(better["stages"]);
+    } else if (body_.contains("expect")) {
+      placed_ = place_state(p_.program.s, p_.plan.plan, m_, {.names = second_names::beside_modules});
+      check_expected(body_["expect"]);
+    }
+    return std::move(differences_);
+  }
+
+ private:
+  model_tensor const& tensor(held_state const& h) const { return m_.tensors[h.tensor]; }
+  std::string storage(model_tensor const& t) const {
+    return t.storage.empty() ? "path " + t.name : t.storage;
+  }
+
+  static json as_set(json list) {
+    std::sort(list.begin(), list.end());
+    return list;
+  }
+
+  void check_expected(json const& expect) {
+    json recorded = json::object(), got = json::object();
+    for (std::size_t i = 0; i < expect["stages"].size(); ++i) {
+      auto const& stage = expect["stages"][i];
+      json few;
+      for (auto const* key : {"parameters", "buffers", "state_dict", "state_nobody_reads", "modules"})
+        few[key] = as_set(stage[key]);
+      few["tree"] = numbered_tree(stage["tree"]);
+      recorded["stages"].push_back(few);
+      got["stages"].push_back(i < p_.paths.size() ? write_stage(static_cast<std::uint32_t>(i)) : json());
+    }
+    for (auto const* key : {"replicated_params", "parameters_still_shared", "buffers_still_shared",
+                            "state_not_in_any_stage", "state_names_not_in_original"})
+      recorded[key] = as_set(expect[key]);
+    write_sharing(got);
+    compare(recorded, got, "state", differences_);
+  }
+
+  json write_stage(std::uint32_t i) const {
+    json j{{"parameters", json::array()},
+           {"buffers", json::array()},
+           {"state_dict", json::array()},
+           {"state_nobody_reads", json::array()},
+           {"modules", json::array()}};
+    names read;
+    for (auto const& h : placed_.stages[i])
+      if (h.read) read.insert(storage(tensor(h)));
+    for (auto const& h : placed_.stages[i]) {
+      auto const& t = tensor(h);
+      bool const saved = t.what != state_kind::unsaved_buffer;
+      if (t.what == state_kind::parameter)
+        j["parameters"].push_back(t.name);
+      else
+        j["buffers"].push_back({t.name, saved});
+      if (saved) j["state_dict"].push_back(t.name);
+      if (!read.contains(storage(t))) j["state_nobody_reads"].push_back(t.name);
+    }
+    j["tree"] = write_tree(outlined(stage_with_state(i), {.state = root_state::upstream}));
+    names modules;
+    list_modules(j["tree"], "", modules);
+    j["modules"] = modules;
+    for (auto& [key, list] : j.items())
+      if (list.is_array()) list = as_set(list);
+    return j;
+  }
+
+  module_graph stage_with_state(std::uint32_t i) const {
+    auto stage = p_.stage(stage_id{i});
+    hold_names(stage, g_, m_, placed_.stages[i]);
+    return stage;
+  }
+
+  /// What is common to stages. Copies of a parameter are apart; those of what nobody trains are torch's
+  /// shared ones.
+  void write_sharing(json& got) const {
+    for (auto const* key : {"replicated_params", "parameters_still_shared", "buffers_still_shared",
+                            "state_not_in_any_stage", "state_names_not_in_original"})
+      got[key] = json::array();
+    names held;
+    std::map<std::string, json> shared;
+    for (std::uint32_t i = 0; i < placed_.stages.size(); ++i)
+      for (auto const& h : placed_.stages[i]) {
+        auto const& t = tensor(h);
+        held.insert(t.name);
+        if (t.what != state_kind::parameter && h.read) shared[storage(t)].push_back({i, t.name});
+        if (t.what == state_kind::constant) got["state_names_not_in_original"].push_back(t.name);
+      }
+    for (auto const& [storage, list] : shared)
+      if (list.size() > 1) got["buffers_still_shared"].push_back(list);
+    for (auto const& copies : placed_.replicas) {
+      json list = json::array();
+      for (auto const& c : copies.members) list.push_back({p_.paths[index(c.stage)], c.name});
+      auto const* a = g_.find_attribute(copies.members.front().name);
+      if (a->what == module_attribute::kind::parameter) got["replicated_params"].push_back(list);
+    }
+    for (auto const& t : m_.tensors)
+      if ((t.what == state_kind::parameter || t.what == state_kind::buffer) && !held.contains(t.name))
+        got["state_not_in_any_stage"].push_back(t.name);
+    for (auto& [key, list] : got.items())
+      if (key != "stages") list = as_set(list);
+  }
+
+  /// What the right stages hold follows from their nodes and from what they read.
+  void check_better(json const& stages) {
+    json expected = json::array(), got = json::array();
+    names somewhere;
+    for (auto const& stage : stages) {
+      expected.push_back(names_of(stage));
+      for (auto const& name : expected.back()) somewhere.insert(name.get<std::string>());
+    }
+    for (auto const& t : m_.tensors)  // names that no stage would have are with who reads the tensor first
+      if (!somewhere.contains(t.name))
+        for (std::size_t i = 0; i < stages.size(); ++i)
+          if (storages_of(stages[i]["state_reads"]).contains(storage(t))) {
+            expected[i].push_back(t.name);
+            break;
+          }
+    for (auto& list : expected) list = as_set(list);
+    std::map<std::string, std::set<std::uint32_t>> holders, tied;
+    for (std::uint32_t i = 0; i < placed_.stages.size(); ++i) {
+      json list = json::array();
+      for (auto const& h : placed_.stages[i]) {
+        list.push_back(tensor(h).name);
+        if (tensor(h).what != state_kind::constant) holders[storage(tensor(h))].insert(i);
+      }
+      got.push_back(as_set(list));
+      check_saved(i);
+    }
+    compare(expected, got, "held names", differences_);
+    std::erase_if(holders, [](auto const& h) { return h.second.size() < 2; });
+    for (auto const& copies : placed_.replicas)
+      for (auto const& c : copies.members) {
+        auto const* a = g_.find_attribute(c.name);
+        tied[a->storage.empty() ? "path " + c.name : a->storage].insert(index(c.stage));
+      }
+    if (holders != tied) differences_.push_back({"ties", "those of the stages", "others"});
+  }
+
+  names storages_of(json const& reads) const {
+    names storages;
+    for (auto const& t : m_.tensors)
+      if (std::ranges::find(reads, json(t.name)) != reads.end()) storages.insert(storage(t));
+    return storages;
+  }
+
+  /// The names that a stage reads and, of the same tensors, those whose owner is the root, a module that a
+  /// node is inside, the owner of a name that is read, or around one of these.
+  json names_of(json const& stage) const {
+    names modules = {""};
+    auto const enter = [&](std::string path) {
+      for (; !path.empty(); path = std::string(owner_of(path))) modules.insert(path);
+    };
+    for (auto const& n : g_.list())
+      if (std::ranges::find(stage["nodes"], json(n.name)) != stage["nodes"].end())
+        for (auto const& [key, value] : n.metadata)
+          for (auto const& t : value)
+            if (auto const* call = std::get_if<std::string>(&t); call && key == "scope")
+              enter(call->substr(0, call->find('@')));
+    for (auto const& name : stage["state_reads"]) enter(std::string(owner_of(name.get<std::string>())));
+    auto const storages = storages_of(stage["state_reads"]);
+    json list = json::array();
+    for (auto const& t : m_.tensors) {
+      bool const read = std::ranges::find(stage["state_reads"], json(t.name)) != stage["state_reads"].end();
+      if (read || (storages.contains(storage(t)) && modules.contains(std::string(owner_of(t.name)))))
+        list.push_back(t.name);
+    }
+    return list;
+  }
+
+  /// The tree has the names of the stage, each of them once; none is another in the model.
+  void check_saved(std::uint32_t i) {
+    auto const stage = stage_with_state(i);
+    names held, registered;
+    for (auto const& h : placed_.stages[i]) {
+      held.insert(tensor(h).name);
+      auto const* a = stage.find_attribute(tensor(h).name);
+      if (!a || state_kind_of(*a) != tensor(h).what)
+        differences_.push_back({tensor(h).name, "saved as in the model", "otherwise"});
+    }
+    for (auto const& a : stage.attributes())
+      if (a.what != module_attribute::kind::module) registered.insert(a.path);
+    if (registered != held) differences_.push_back({p_.paths[i], "the names that it holds", "others"});
+  }
+
+  json const& body_;
+  module_graph const& g_;
+  module_pipe const& p_;
+  basic_model_state<std::uint32_t> m_;
+  state_placement placed_;
+  std::vector<difference> differences_;
+};
+
+}  // namespace
+
+std::vector<difference> compare_state(json const& body, module_graph const& g, module_pipe const& p) {
+  return state_case(body, g, p).run();
+}
+
+}  // namespace cleave::conformance
