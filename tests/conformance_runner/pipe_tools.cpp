@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "conformance_runner/outcome.hpp"
+
+/// The recordings of what stands around a pipe, one runner a category.
+namespace cleave::conformance {
+
+outcome run_tools_device(test_case const& c, json const& body);
+outcome run_pipe_serialise(test_case const& c, json const& body);
+
+namespace {
+
+/// Runners by category; null where it is not built yet.
+constexpr std::array<std::pair<std::string_view, area_runner>, 7> categories{{
+    {"bind", nullptr},
+    {"detach", nullptr},
+    {"device", run_tools_device},
+    {"info", nullptr},
+    {"number", nullptr},
+    {"serialise", run_pipe_serialise},
+    {"traced_stage", nullptr},
+}};
+
+}  // namespace
+
+outcome run_pipe_tools(test_case const& c, json const& body) {
+  for (auto const& [category, runner] : categories)
+    if (runner && c.category == category) return runner(c, body);
+  return {{}, c.file + ", " + c.category};
+}
+
+}  // namespace cleave::conformance
