@@ -11,6 +11,7 @@ namespace cleave::conformance {
 outcome run_pipe_loss(test_case const& c, json const& body);
 outcome run_pipe_microbatch(test_case const& c, json const& body);
 outcome run_pipe_weight_cut(test_case const& c, json const& body);
+outcome run_pipe_parity(test_case const& c, json const& body);
 outcome run_pipe_tools(test_case const& c, json const& body);
 
 namespace {
@@ -23,7 +24,7 @@ constexpr std::array<std::pair<std::string_view, area_runner>, 8> runners{{
     {"/traced_loss.json", nullptr},
     {"/microbatch.json", run_pipe_microbatch},
     {"/weight_cut.json", run_pipe_weight_cut},
-    {"/parity.json", nullptr},
+    {"/parity.json", run_pipe_parity},
     {"/tools.json", run_pipe_tools},
 }};
 
