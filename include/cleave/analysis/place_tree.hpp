@@ -24,6 +24,7 @@ struct place_tree {
   explicit place_tree(stage_root const& root) : of(root.values()) {
     numbering<std::uint64_t, std::uint32_t> known;
     std::vector<std::uint32_t> at;  // of what is known: its place
+    known.reserve(root.values());
     for (std::uint32_t v = 0; v < root.values(); ++v) {
       if (root.kind[v] != root_kind::element) {
         of[v] = add(v, no, v);

@@ -172,8 +172,10 @@ inline module_graph with_backward(module_graph const& root, module_graph::positi
   auto const plan = make_backward_plan(stage_root_of(root), loss, options,
                                        [&](auto v) { return "node " + quoted(root[v].name); });
   module_graph made;
-  made.reserve(root.list().size() + plan.calls.size() + plan.gradients.size());
+  auto const made_size = root.list().size() + plan.calls.size() + plan.gradients.size();
+  made.reserve(made_size);
   module_names names;
+  names.reserve(made_size);
   std::vector<module_graph::position> at(root.list().size());
   auto const copy = [&](module_node n) {
     auto const moved = [&](auto v) { return at[v]; };
