@@ -37,17 +37,18 @@ class backward_writer {
       : to_(to), names_(names), at_(at) {}
 
   /// The gradients of the root's inputs, as far as the plan has them.
-  std::vector<module_argument> write(backward_plan const& plan) {
-    gradients_.reserve(plan.gradients.size());
-    for (std::size_t c = 0; c < plan.calls.size(); ++c) {
-      auto const& call = plan.calls[c];
-      auto const end = c + 1 < plan.calls.size() ? plan.calls[c + 1].first_gradient : plan.gradients.size();
+  std::vector<module_argument> write(backward_plan const& planned) {
+    gradients_.reserve(planned.gradients.size());
+    for (std::size_t c = 0; c < planned.calls.size(); ++c) {
+      auto const& call = planned.calls[c];
+      auto const end =
+          c + 1 < planned.calls.size() ? planned.calls[c + 1].first_gradient : planned.gradients.size();
       auto const made = write(call);
       for (std::size_t g = call.first_gradient; g < end; ++g)
-        gradients_.push_back(write(plan.gradients[g], made));
+        gradients_.push_back(write(planned.gradients[g], made));
     }
     std::vector<module_argument> inputs;
-    for (auto const& tree : plan.inputs) inputs.push_back(write(tree));
+    for (auto const& tree : planned.inputs) inputs.push_back(write(tree));
     return inputs;
   }
 
@@ -145,12 +146,12 @@ inline bool is_backward_of_loss(module_node const& n) {
   return !any;
 }
 
-/// Appends the calls of `plan` to `to`, which has its values at `at` and names in `names`. Returns the
+/// Appends the calls of `planned` to `to`, which has its values at `at` and names in `names`. Returns the
 /// gradient of each input that the plan has one for, null where none arrives. O(size of the plan).
 inline std::vector<module_argument> append_backward(module_graph& to, module_names& names,
                                                     std::vector<module_graph::position> const& at,
-                                                    backward_plan const& plan) {
-  return backward_writer(to, names, at).write(plan);
+                                                    backward_plan const& planned) {
+  return backward_writer(to, names, at).write(planned);
 }
 
 /// What the output of a root gives, beside gradients: the pair of both.
@@ -169,10 +170,10 @@ inline module_argument with_gradients(module_argument const& given,
 /// \throws backward_error
 inline module_graph with_backward(module_graph const& root, module_graph::position loss,
                                   backward_options const& options = {}) {
-  auto const plan = make_backward_plan(stage_root_of(root), loss, options,
-                                       [&](auto v) { return "node " + quoted(root[v].name); });
+  auto const planned = make_backward_plan(stage_root_of(root), loss, options,
+                                          [&](auto v) { return "node " + quoted(root[v].name); });
   module_graph made;
-  auto const made_size = root.list().size() + plan.calls.size() + plan.gradients.size();
+  auto const made_size = root.list().size() + planned.calls.size() + planned.gradients.size();
   made.reserve(made_size);
   module_names names;
   names.reserve(made_size);
@@ -189,7 +190,7 @@ inline module_graph with_backward(module_graph const& root, module_graph::positi
     names.take(root[n].name);
     if (n != output) at[n] = made.add(copy(root[n]));
   }
-  auto const gradients = append_backward(made, names, at, plan);
+  auto const gradients = append_backward(made, names, at, planned);
   if (output) {
     auto last = copy(root[*output]);
     if (last.args.empty()) last.args.push_back({token()});
