@@ -81,6 +81,14 @@ TEST_CASE("search_for_loss: two marks are refused, unless the first is asked for
   CHECK(search_for_loss(row({node(1), node(1)}), row({yes, yes})).node == 1u);
 }
 
+TEST_CASE("search_for_loss: there may be no loss where none is asked for, unless that is refused") {
+  for (auto const& spec : {no, argument{token()}, argument()}) {
+    CHECK(!search_for_loss(node(1), spec).fault);
+    auto const refused = search_for_loss(node(1), spec, {.missing = missing_loss::refuse});
+    CHECK(refused.fault == loss_fault{not_found, 0, 0, 0});
+  }
+}
+
 TEST_CASE("search_for_loss: a specification that does not fit is refused at the place") {
   auto const pair = row({node(1), node(2)});
   auto const named = dict({{text("a"), node(1)}});
@@ -100,6 +108,8 @@ TEST_CASE("search_for_loss: a specification that does not fit is refused at the 
   CHECK(fault(named, dict({{text("a"), yes}, {text("a"), yes}})) == loss_fault{different_keys, 0, 0, 0});
   CHECK(fault(dict({{{0.5}, node(1)}, {{1.5}, node(2)}}), dict({{{0.5}, yes}, {{1.5}, no}}))->what ==
         different_keys);
+  CHECK(fault(pair, {container{container::kind::tuple, 2}, true}) == loss_fault{incomplete, 0, 0, 0});
+  CHECK(fault(pair, {true, false}) == loss_fault{incomplete, 0, 0, 0});
   CHECK(fault(pair, row({text("x"), yes})) == loss_fault{unknown_mark, 1, 1, 0});
   CHECK(fault(pair, row({{token()}, yes})) == loss_fault{unknown_mark, 1, 1, 0});
 }
@@ -206,6 +216,7 @@ TEST_CASE("loss_of: a message says what is wrong in the names of the program") {
   refused(program(dict({{text("a"), node(1)}})), dict({{text("b"), yes}}),
           {"{'b': true}", "{'a': cost}", "keys"});
   refused(program(row({{0.5}, node(1)})), row({yes, no}), {"0.5"});
+  refused(g, {container{container::kind::tuple, 2}, true}, {"not as many elements"});
   refused(module_graph(), yes, {"gives nothing"});
   module_graph empty;
   module_node output;

@@ -15,12 +15,15 @@ namespace cleave {
 inline std::string loss_fault_text(module_graph const& g, module_argument const& spec, loss_fault const& f) {
   if (f.what == loss_fault::kind::no_output)
     return "loss: the program gives nothing; it needs an output node with an argument";
+  if (f.what == loss_fault::kind::incomplete)
+    return "loss: the specification has not as many elements as its containers say";
   auto const& output = g[*g.output()].args.front();
   auto const given = "output " + argument_text(g, output, f.output);
   auto const marks =
       "the specification " + argument_text(g, spec.empty() ? module_argument{token()} : spec, f.spec);
   switch (f.what) {
     case loss_fault::kind::no_output:
+    case loss_fault::kind::incomplete:
       break;
     case loss_fault::kind::not_found:
       return "loss: " + marks + " marks no value of " + given + "; write true for the loss";

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "cleave/core/expects.hpp"
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/numbering.hpp"
 
@@ -17,8 +18,13 @@ namespace cleave {
 /// order of the specification, as torch does.
 enum class several_losses : std::uint8_t { refuse, first };
 
+/// Whether there may be no loss where none is asked for: without a specification, or at the specification
+/// false.
+enum class missing_loss : std::uint8_t { allow, refuse };
+
 struct loss_options {
   several_losses several = several_losses::refuse;
+  missing_loss missing = missing_loss::allow;
 };
 
 /// Why a specification does not lead to the loss. The positions are those of tokens.
@@ -31,6 +37,7 @@ struct loss_fault {
     different_kind,   ///< `spec` is a list, tuple or dict, and `output` is not of that kind
     different_count,  ///< `spec` and `output` differ in their number of elements
     different_keys,   ///< the dicts at `spec` and `output` differ in their keys, or repeat one
+    incomplete,       ///< the specification lacks elements of its containers, or has some too many
     unknown_mark,     ///< `spec` is neither a truth value nor a list, tuple or dict
   };
   kind what;
@@ -80,15 +87,16 @@ class loss_searcher {
         compare(s, o);
       }
     }
-    bool const none_wanted = spec_ == module_argument{false};
-    if (!fault_ && !found_ && !none_wanted) fault_ = loss_fault{loss_fault::kind::not_found, 0, 0, 0};
-    return result(spec_);
+    return result(spec_, spec_ == module_argument{false});
   }
 
  private:
   using kind = loss_fault::kind;
 
-  loss_search result(module_argument spec) {
+  /// `may_lack` where no loss is asked for.
+  loss_search result(module_argument spec, bool may_lack) {
+    bool const lacks = !fault_ && !found_ && !(may_lack && options_.missing == missing_loss::allow);
+    if (lacks) fault_ = loss_fault{kind::not_found, 0, 0, 0};
     if (fault_) return {std::nullopt, {}, fault_};
     if (!found_) return {std::nullopt, std::move(spec), std::nullopt};
     return {std::get<node_ref>(output_[*found_]).node, std::move(spec), std::nullopt};
@@ -97,7 +105,7 @@ class loss_searcher {
   /// Without a specification: what a dict has under `loss`.
   loss_search named_loss() {
     auto const* c = std::get_if<container>(&output_.front());
-    if (!c || c->what != container::kind::dict) return result({token()});
+    if (!c || c->what != container::kind::dict) return result({token()}, true);
     module_argument spec{*c};
     for (std::size_t at = 1; at < output_.size();) {
       auto const value = output_end_[at];
@@ -108,7 +116,7 @@ class loss_searcher {
       if (here) mark(value, 0);
       at = output_end_[value];
     }
-    return found_ || fault_ ? result(std::move(spec)) : result({token()});
+    return result(found_ ? std::move(spec) : module_argument{token()}, true);
   }
 
   /// The value at `o` is the loss. A container of one element is that element.
@@ -196,11 +204,14 @@ class loss_searcher {
 /// Looks for the loss in `output`, the argument of a program's output, by `spec`: true at the loss, false
 /// elsewhere, in lists, tuples (either stands for the other) and dicts as the output has them; or false where
 /// all below is none. True fits a container of one element, at any depth. Without a specification (null or
-/// empty) the loss is what a dict has under `loss`; then and at the specification false there may be none.
-/// Total: what is wrong is in the result. Expected O(size), no recursion. Both must be complete arguments.
+/// empty) the loss is what a dict has under `loss`.
+/// Total: what is wrong is in the result. Expected O(size), no recursion.
 inline loss_search search_for_loss(module_argument const& output, module_argument const& spec,
                                    loss_options const& options = {}) {
+  expects(output.empty() || complete(output), "an output with all its elements");
   if (output.empty()) return {std::nullopt, {}, loss_fault{loss_fault::kind::no_output, 0, 0, 0}};
+  if (!spec.empty() && !complete(spec))
+    return {std::nullopt, {}, loss_fault{loss_fault::kind::incomplete, 0, 0, 0}};
   return loss_searcher(output, spec, options).search();
 }
 
