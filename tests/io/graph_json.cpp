@@ -115,7 +115,7 @@ TEST_CASE("graph_json: every field comes back, constants exactly, names with all
             {opaque{"node", "a trap"}},
             {std::numeric_limits<std::int64_t>::min()}};
   f.kwargs = {{"zeta", {false}}, {"alpha", {std::string()}}};
-  f.metadata = {{"cost", {1.5}}, {"bytes", {std::int64_t{12}}}, {"from", {node_ref{0}}}};
+  f.metadata = {{"cost", {1.5}}, {"bytes", {std::int64_t{12}}}, {"from", {std::string("x")}}};
   auto const at = g.add(f);
   module_node h;
   h.name = h.target = "h";
@@ -194,6 +194,18 @@ TEST_CASE("graph_json: what is no graph is refused with the place and the reason
   CHECK(node(R"({"name": "b", "shape": [0.5]})") == "expected an integer of 64 bits, got 0.5");
   CHECK(node(R"({"name": "b", "cost": 1, "meta": {"cost": 2}})") ==
         "'cost' stands beside the metadata already");
+  CHECK(node(R"({"name": "b", "meta": {"of": {"list": [{"node": "x"}]}}})") == "metadata names no nodes");
+  CHECK(node(R"({"name": "b", "cost": {"node": "x"}})") == "metadata names no nodes");
+  CHECK(node(R"({"name": "b", "default": 1})") == "only a placeholder has a default");
+  CHECK(node(R"({"name": "b", "op": "placeholder", "default": {"node": "x"}})") ==
+        "a default names no nodes");
+  CHECK(node(R"({"name": "b", "op": "placeholder", "args": [1]})") == "only calls and the output have args");
+  CHECK(node(R"({"name": "b", "op": "get_attr", "operands": ["x"]})") ==
+        "only calls and the output have operands");
+  CHECK(node(R"({"name": "b", "op": "get_attr", "kwargs": {"k": 1}})") ==
+        "only calls and the output have kwargs");
+  CHECK(node(R"({"name": "f"}, {"name": "b", "op": "placeholder", "after": ["f"]})") ==
+        "only calls and the output have after");
   CHECK(node(R"({"name": "b", "size": 1})") == "unknown key 'size'");
   CHECK(node(R"({"name": "a"}, {"name": "b", "operands": ["a"]})") ==
         "two nodes are called 'a'; say which by its number");
@@ -207,6 +219,5 @@ TEST_CASE("graph_json: what is no graph is refused with the place and the reason
   CHECK(attribute(R"({"kind": "thing"})") == "expected tensor, parameter, buffer or module");
   CHECK(attribute(R"({"kind": "tensor", "body": {"nodes": []}})") == "only a module has a body");
   CHECK(attribute(R"({"kind": "module", "body": {}})") == "lacks the key 'nodes'");
-  CHECK(attribute(R"({"kind": "tensor", "meta": {"a": {"node": 0}}})") ==
-        "metadata of a graph or an attribute names no nodes");
+  CHECK(attribute(R"({"kind": "tensor", "meta": {"a": {"node": 0}}})") == "metadata names no nodes");
 }

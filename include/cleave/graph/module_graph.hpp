@@ -44,7 +44,7 @@ struct module_node {
   std::string binds;                             ///< the symbol that this scalar is, or empty
   std::vector<std::string> symbols;  ///< the symbols free in its shape or expression, sorted as text
   std::vector<std::uint32_t> after;  ///< calls that it must follow although it reads none of their values
-  std::vector<keyword_argument> metadata;    ///< whatever else is known of it; travels with it
+  std::vector<keyword_argument> metadata;    ///< whatever else is known of it, but no nodes; travels with it
   std::uint32_t from = none<std::uint32_t>;  ///< in a split graph: the node that it is in the original
 
   bool operator==(module_node const&) const = default;

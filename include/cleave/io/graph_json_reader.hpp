@@ -30,6 +30,7 @@ class node_json_reader {
     v.allow({"name", "op", "target", "args", "operands", "kwargs", "default", "shape", "expression", "binds",
              "symbols", "after", "from", "cost", "bytes", "meta"});
     auto const node_of = [&](json_value const& label) { return find_node(label); };
+    auto const no_node = [](json_value const& label) -> position { label.fail("metadata names no nodes"); };
     auto const text = [&](char const* key, std::string otherwise = {}) {
       auto const there = v.find(key);
       return there ? there->text() : otherwise;
@@ -44,15 +45,19 @@ class node_json_reader {
       args->each_element([&](json_value const& a) { n.args.push_back(read_argument(a, node_of)); });
     if (auto const operands = v.find("operands")) read_operands(n, *operands, v.find("args").has_value());
     if (auto const kwargs = v.find("kwargs")) n.kwargs = read_arguments(*kwargs, node_of);
-    if (auto const value = v.find("default")) n.default_value = read_argument(*value, node_of);
+    if (auto const value = v.find("default")) n.default_value = read_default(n, *value);
     if (auto const shape = v.find("shape")) n.shape = shape_of(*shape);
     if (auto const symbols = v.find("symbols")) n.symbols = symbols_of(*symbols);
     if (auto const after = v.find("after")) n.after = calls_of(*after);
     if (auto const from = v.find("from")) n.from = from->integer<std::uint32_t>();
     for (auto const* key : {"cost", "bytes"})
-      if (auto const number = v.find(key)) n.metadata.push_back({key, read_argument(*number, node_of)});
-    if (auto const meta = v.find("meta")) read_metadata(n, *meta);
+      if (auto const number = v.find(key)) n.metadata.push_back({key, read_argument(*number, no_node)});
+    if (auto const meta = v.find("meta")) read_metadata(n, *meta, no_node);
     if (n.kind == node_kind::output && g_.output()) v.fail("a second output");
+    if (n.kind == node_kind::placeholder || n.kind == node_kind::get_attr)
+      for (auto const* key : {"args", "operands", "kwargs", "after"})
+        if (auto const list = v.find(key); list && list->size() > 0)
+          list->fail("only calls and the output have " + std::string(key));
     auto const at = g_.add(std::move(n));
     auto const known = names_.size();
     if (names_.insert(g_[at].name) < known)
@@ -82,6 +87,12 @@ class node_json_reader {
     if (repeated_.find(name) != none<position>)
       label.fail("two nodes are called " + quoted(name) + "; say which by its number");
     return places_[at];
+  }
+
+  static module_argument read_default(module_node const& n, json_value const& value) {
+    if (n.kind != node_kind::placeholder) value.fail("only a placeholder has a default");
+    return read_argument(value,
+                         [](json_value const& label) -> position { label.fail("a default names no nodes"); });
   }
 
   /// `operands` is short for arguments that are nodes; of an output, for a tuple of them.
@@ -121,13 +132,13 @@ class node_json_reader {
     return symbols;
   }
 
-  void read_metadata(module_node& n, json_value const& meta) const {
-    auto const node_of = [&](json_value const& label) { return find_node(label); };
+  template <class NoNode>
+  static void read_metadata(module_node& n, json_value const& meta, NoNode no_node) {
     meta.each_member([&](std::string const& key, json_value const& value) {
       if (std::ranges::find(n.metadata, key, &keyword_argument::key) != n.metadata.end())
         value.fail(quoted(key) + " stands beside the metadata already");
     });
-    for (auto& k : read_arguments(meta, node_of)) n.metadata.push_back(std::move(k));
+    for (auto& k : read_arguments(meta, no_node)) n.metadata.push_back(std::move(k));
   }
 
   module_graph& g_;
@@ -163,7 +174,7 @@ inline module_graph read_graph_json(std::string text) {
 
   std::vector<module_graph> made(levels.size());
   auto const no_node = [](json_value const& label) -> module_graph::position {
-    label.fail("metadata of a graph or an attribute names no nodes");
+    label.fail("metadata names no nodes");
   };
   for (std::size_t i = levels.size(); i-- > 0;) {
     auto const level = levels[i].at;
