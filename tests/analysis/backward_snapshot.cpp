@@ -84,7 +84,7 @@ TEST_CASE("backward_snapshot: asks no more than backward_pass, and what it lacks
   CHECK(s.bytes.empty());
   CHECK(s.cost.empty());
   CHECK(s.label(0) == "#0");
-  CHECK(weight_cut_of<std::uint32_t>(s).groups.size() == 1);
+  CHECK(weight_cut_of(s).groups.size() == 1);
 }
 
 TEST_CASE("backward_snapshot: numbers go breadth first from the outputs; sizes, costs and names are kept") {

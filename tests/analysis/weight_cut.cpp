@@ -228,6 +228,32 @@ TEST_CASE("weight_cut: joint are the groups that lead into each other, perhaps t
   CHECK(joint > 5);
 }
 
+TEST_CASE("weight_cut: whole nodes run once, if each set of joint groups runs all between its ends") {
+  rng r(13);
+  std::size_t met = 0;
+  for (int i = 0; i < 2000; ++i) {
+    auto const g = random_backward(r, 2 + r.below(24));
+    auto const cut = weight_cut_of(g);
+    auto const reached = all_reached(g);
+    std::vector<std::size_t> run_by(g.nodes(), cut.groups.size());
+    for (std::size_t a = 0; a < cut.groups.size(); ++a)
+      for (std::size_t b = 0; b < cut.groups.size(); ++b) {
+        if (cut.joint[a] != cut.joint[b]) continue;
+        for (std::uint32_t n = 0; n < g.nodes(); ++n) {
+          bool const begins = std::ranges::any_of(cut.groups[a].intermediates,
+                                                  [&](auto s) { return s == n || reached[s].contains(n); });
+          bool const ends =
+              std::ranges::any_of(cut.groups[b].parameters, [&](auto p) { return reached[n].contains(p); });
+          if (!begins || !ends) continue;
+          REQUIRE((run_by[n] == cut.groups.size() || run_by[n] == cut.joint[a]));
+          run_by[n] = cut.joint[a];
+          ++met;
+        }
+      }
+  }
+  CHECK(met > 1000);
+}
+
 TEST_CASE("weight_cut: a chain of a million nodes on a small stack") {
   std::uint32_t const layers = 333'333;
   on_small_stack([layers] {

@@ -146,7 +146,7 @@ class microbatch {
 
   json groups() const {
     json list = json::array();
-    for (auto const& group : weight_cut_of<std::uint32_t>(snapshot_).groups) {
+    for (auto const& group : weight_cut_of(snapshot_).groups) {
       json names = json::array();
       for (auto const p : group.parameters) names.push_back(parameter_name(p));
       list.push_back(
@@ -163,7 +163,7 @@ class microbatch {
 
   /// Both phases; adds to the gradients of `parameters`.
   json run_phases(gradients& parameters) const {
-    auto const phases = backward_phases_of<std::uint32_t>(snapshot_);
+    auto const phases = backward_phases_of(snapshot_);
     phase_runner runner(tape_, snapshot_);
     for (auto const& [node, g] : seeds()) runner.seed(snapshot_.node.find(node), g);
     runner.run_input_phase(phases);

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// How long it takes to cut a backward pass between the gradients of inputs and of weights, to lay out both
+// phases, and to find what to keep between them; and what that saves.
+//   bench_weight_cut
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+#include "cleave/analysis/backward_phases.hpp"
+#include "cleave/analysis/recompute_hints.hpp"
+#include "cleave/analysis/smallest_stash.hpp"
+#include "cleave/analysis/weight_cut.hpp"
+#include "measure.hpp"
+
+namespace {
+
+using namespace cleave;
+
+constexpr std::size_t mib = 1 << 20;
+
+/// The backward pass of a row of layers `x + product(relu(product(x, w1) + b1), w2)`: ten nodes each. Every
+/// `shared`-th layer has its first weight from the layer before; 0 = none. What arrives at a product has 32
+/// MiB, a weight 8 MiB; a product costs 8, all else 1.
+dense_backward layers(std::uint32_t count, std::uint32_t shared) {
+  dense_backward g;
+  std::uint32_t weight = 0;
+  auto const edge = [&](std::uint32_t to, double cost) {
+    g.next.add({to});
+    g.cost.push_back(cost);
+  };
+  auto const node = [&](std::size_t bytes) {
+    g.next.close();
+    g.bytes.push_back(bytes);
+  };
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::uint32_t const at = 10 * i, after = at + 10;
+    edge(after, 1), edge(at + 1, 1), node(8 * mib);    // 0: sum of the layer before and 1
+    edge(at + 3, 8), edge(at + 2, 8), node(8 * mib);   // 1: product of 3 and 2
+    edge(at + 8, 1), node(8 * mib);                    // 2: second weight, transposed
+    edge(at + 4, 1), node(32 * mib);                   // 3: relu
+    edge(at + 5, 1), edge(at + 9, 1), node(32 * mib);  // 4: sum of 5 and the bias
+    edge(after, 8), edge(at + 6, 8), node(32 * mib);   // 5: product of the layer before and 6
+    if (shared == 0 || i % shared != 0 || i == 0) weight = at + 7;
+    edge(weight, 1), node(8 * mib);  // 6: first weight, transposed
+    node(8 * mib);                   // 7, 8: weights
+    node(8 * mib);
+    node(1024);  // 9: bias
+    g.parameters.insert(g.parameters.end(), {at + 7, at + 8, at + 9});
+  }
+  node(8 * mib);
+  g.outputs = {0};
+  g.inputs = {10 * count};
+  return g;
+}
+
+template <class F>
+double milliseconds(F f) {
+  return bench::repeat(5, [&] { return bench::seconds(f); }).median * 1e3;
+}
+
+void growth() {
+  std::printf(
+      "| nodes | tied | groups | cut, ms | phases, ms | smallest stash, ms | hints, ms | cut, ns/node |\n"
+      "|---|---|---|---|---|---|---|---|\n");
+  for (std::uint32_t const count : {1'000u, 10'000u, 100'000u})
+    for (std::uint32_t const shared : {0u, 4u}) {
+      auto const g = layers(count, shared);
+      auto const rule = edge_phases_of(g);
+      auto const groups = weight_cut_of(g).groups.size();
+      auto const cut = milliseconds([&] { weight_cut_of(g); });
+      auto const phases = milliseconds([&] { backward_phases_of(g); });
+      auto const stash = milliseconds([&] { smallest_stash(g, {.bytes_per_cost = 1.0 * mib}); });
+      auto const hints = milliseconds([&] { recompute_hints(g, rule); });
+      std::printf("| %zu | %s | %zu | %.2f | %.2f | %.2f | %.2f | %.0f |\n", g.nodes(),
+                  shared == 0 ? "none" : "every fourth", groups, cut, phases, stash, hints,
+                  cut * 1e6 / static_cast<double>(g.nodes()));
+    }
+}
+
+/// What is kept between the phases, by the rule and by price.
+void savings() {
+  auto const g = layers(12, 0);
+  std::printf(
+      "\n| kept between the phases | MiB a layer | runs early or again, cost a layer |\n|---|---|---|\n");
+  auto const row = [](char const* what, std::size_t bytes, double cost) {
+    std::printf("| %s | %.1f | %.1f |\n", what, static_cast<double>(bytes) / mib / 12, cost / 12);
+  };
+  row("by the rule", backward_phases_of(g).bytes, 0);
+  for (auto const& [what, o] : std::vector<std::pair<char const*, stash_options>>{
+           {"smallest, at least 4 MiB for a cost of 1", {stash_reach::early, 4.0 * mib}},
+           {"smallest, at any price", {stash_reach::early}},
+           {"the same, or made again, at least 4 MiB", {stash_reach::both, 4.0 * mib}},
+       }) {
+    auto const c = smallest_stash(g, o);
+    row(what, c.bytes, c.cost);
+  }
+  auto const hints = recompute_hints(g, edge_phases_of(g), {.least_worth = 4.0 * mib});
+  auto const phases = recomputed(g, edge_phases_of(g), hints);
+  double cost = 0;
+  for (auto const& h : hints) cost += h.cost;
+  row("by the rule, and hints of at least 4 MiB", backward_phases_of(g, phases).bytes, cost);
+}
+
+}  // namespace
+
+int main() {
+  growth();
+  savings();
+}
