@@ -13,6 +13,7 @@
 #include "cleave/split/check_plan.hpp"
 #include "cleave/split/module_pipe.hpp"
 #include "conformance_runner/outcome.hpp"
+#include "conformance_runner/pipe_split_state.hpp"
 #include "support/integer_interpretation.hpp"
 
 /// Cutting a traced program into a pipe against its recordings: split.json and split_random.json. What state
@@ -158,9 +159,10 @@ class split_case {
     return c_.graph();
   }
 
-  static module_pipe_options options() {
+  module_pipe_options options() const {
     module_pipe_options o;
     o.prefix = "submod_pp_";
+    if (!body_.contains("defect")) o.state.names = second_names::beside_modules;
     return o;
   }
 
@@ -173,6 +175,7 @@ class split_case {
       check_better(g, p);
     else
       check_expected(g, p);
+    for (auto& d : compare_state(body_, g, p)) differences_.push_back(std::move(d));
   }
 
   /// What holds of every pipe: the verifier finds nothing, and it gives what the program gives.

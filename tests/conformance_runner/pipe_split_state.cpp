@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
+#include "cleave/split/check_state.hpp"
 #include "cleave/split/module_state.hpp"
 #include "cleave/split/outline.hpp"
-#include "cleave/split/place_state.hpp"
 #include "conformance_runner/read_graph.hpp"
 
 /// The state of the stages of a pipe. Without a defect it is what torch has: second names beside their
@@ -88,16 +88,15 @@ void list_modules(json const& tree, std::string const& path, names& to) {
 class state_case {
  public:
   state_case(json const& body, module_graph const& g, module_pipe const& p)
-      : body_(body), g_(g), p_(p), m_(model_state_of(p.program)) {}
+      : body_(body), g_(g), p_(p), m_(p.model), placed_(p.state) {}
 
   std::vector<difference> run() {
     json const better = body_.value("better", json());
     bool const right = better.is_object() && better.contains("stages");
+    check_soundness();
     if (body_.contains("defect")) {
-      placed_ = place_state(p_.program.s, p_.plan.plan, m_);
       if (right) check_better(better["stages"]);
     } else if (body_.contains("expect")) {
-      placed_ = place_state(p_.program.s, p_.plan.plan, m_, {.names = second_names::beside_modules});
       check_expected(body_["expect"]);
     }
     return std::move(differences_);
@@ -112,6 +111,14 @@ class state_case {
   static json as_set(json list) {
     std::sort(list.begin(), list.end());
     return list;
+  }
+
+  /// The verifier finds nothing but names that the options leave out, and what nobody uses.
+  void check_soundness() {
+    basic_dense<std::uint32_t> const& flat = p_.program.s;
+    for (auto const& f : state_faults(flat, p_.plan.plan, m_, placed_))
+      if (f.what != state_fault::kind::unused && f.what != state_fault::kind::missing)
+        differences_.push_back({"the verifier", "nothing", describe(f)});
   }
 
   void check_expected(json const& expect) {
@@ -151,19 +158,13 @@ class state_case {
       if (saved) j["state_dict"].push_back(t.name);
       if (!read.contains(storage(t))) j["state_nobody_reads"].push_back(t.name);
     }
-    j["tree"] = write_tree(outlined(stage_with_state(i), {.state = root_state::upstream}));
+    j["tree"] = write_tree(outlined(p_.stage(stage_id{i}), {.state = root_state::upstream}));
     names modules;
     list_modules(j["tree"], "", modules);
     j["modules"] = modules;
     for (auto& [key, list] : j.items())
       if (list.is_array()) list = as_set(list);
     return j;
-  }
-
-  module_graph stage_with_state(std::uint32_t i) const {
-    auto stage = p_.stage(stage_id{i});
-    hold_names(stage, g_, m_, placed_.stages[i]);
-    return stage;
   }
 
   /// What is common to stages. Copies of a parameter are apart; those of what nobody trains are torch's
@@ -265,7 +266,7 @@ class state_case {
 
   /// The tree has the names of the stage, each of them once; none is another in the model.
   void check_saved(std::uint32_t i) {
-    auto const stage = stage_with_state(i);
+    auto const& stage = p_.stage(stage_id{i});
     names held, registered;
     for (auto const& h : placed_.stages[i]) {
       held.insert(tensor(h).name);
@@ -281,8 +282,8 @@ class state_case {
   json const& body_;
   module_graph const& g_;
   module_pipe const& p_;
-  basic_model_state<std::uint32_t> m_;
-  state_placement placed_;
+  basic_model_state<std::uint32_t> const& m_;
+  state_placement const& placed_;
   std::vector<difference> differences_;
 };
 

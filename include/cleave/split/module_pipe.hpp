@@ -23,8 +23,13 @@
 #include "cleave/split/module_builder.hpp"
 #include "cleave/split/module_call_graph.hpp"
 #include "cleave/split/module_program.hpp"
+#include "cleave/split/module_state.hpp"
 #include "cleave/split/outer_builder.hpp"
+#include "cleave/split/part_order.hpp"
 #include "cleave/split/pipe_plan.hpp"
+#include "cleave/split/place_state.hpp"
+#include "cleave/split/send_state.hpp"
+#include "cleave/split/state_placement.hpp"
 
 namespace cleave {
 
@@ -44,17 +49,23 @@ struct module_pipe_options {
   std::vector<module_cut> cuts = {};  ///< at modules, besides markers
   cut_sources sources = cut_sources::any;
   module_program_options program = {};
+  state_options state = {};
+  write_rule writes = write_rule::by_underscore;
+  order run = order::program;     ///< in which stages run that do not need each other
   std::string prefix = "stage_";  ///< of the path of a stage in the outer graph, before its number
   module_builder_options stages = {.nodes = node_naming::original, .modules = module_paths::original};
 };
 
 /// A module_graph cut into a pipe: its plan, and its stages written out as module_graphs that an outer one
-/// calls. Positions of `plan` are those of `program.s`, whose handles are positions in the original.
+/// calls; each registers the state that it holds, under all the names that it holds it by. Positions of
+/// `plan` are those of `program.s`, whose handles are positions in the original.
 struct module_pipe {
   module_program program;
   pipe_plan plan;
   module_graph outer;              ///< the stages are its attributes, as bodies
   std::vector<std::string> paths;  ///< of a stage, in the outer graph
+  basic_model_state<std::uint32_t> model;
+  state_placement state;  ///< of the model, in the stages
 
   module_graph const& stage(stage_id i) const {
     expects(index(i) < paths.size(), "a stage of this pipe");
@@ -89,13 +100,22 @@ inline module_graph write_stage(module_program const& p, basic_stage<std::uint32
   return std::move(b).finish();
 }
 
-/// `g` with what it returns named by what stands for it.
-inline module_graph with_merged_outputs(module_graph const& g, module_call_graph const& calls) {
+/// The node that stands for `v` in a program: of state that is read several times the first read, under its
+/// own path, or under that of a tied one where reads were joined.
+inline module_graph::position stand_in(module_program const& p, module_graph::position v) {
+  auto const first = p.graph.first_read_of(v);
+  if (p.whole()[v].kind != node_kind::get_attr) return first;
+  auto const slot = p.s.find_slot(first);
+  return slot == none<std::uint32_t> ? first : p.s.value[p.s.latest[slot]];
+}
+
+/// The whole with what it returns named by what stands for it.
+inline module_graph with_merged_outputs(module_program const& p) {
+  module_graph const& g = p.whole();
   module_graph merged;
   for (auto n : g.list()) {
     for (auto& a : n.args)
-      if (n.kind == node_kind::output)
-        a = with_nodes(std::move(a), [&](auto v) { return calls.first_read_of(v); });
+      if (n.kind == node_kind::output) a = with_nodes(std::move(a), [&](auto v) { return stand_in(p, v); });
     merged.add(std::move(n));
   }
   for (auto const& a : g.attributes()) merged.add_attribute(a);
@@ -122,10 +142,18 @@ inline std::vector<std::vector<std::uint32_t>> needed_stages(module_program cons
   return needs;
 }
 
-/// Writes the stages of `cut` and the graph that calls them. O(V + E).
+/// Places the state of the model, writes the stages of `cut` and the graph that calls them. Expected O(V + E
+/// + names log names).
+/// \throws state_error
 inline module_pipe write_pipe(module_program program, pipe_plan cut,
                               module_pipe_options const& options = {}) {
   auto const& s = program.s;
+  auto model = model_state_of(program, options.writes);
+  auto state = place_state(s, cut.plan, model, options.state);
+  if (!state.sent.empty()) {
+    cut.plan = send_state(s, std::move(cut.plan), model, state);
+    cut.edges = pipe_edges_of<std::uint32_t>(s, cut.plan);
+  }
   module_graph const& g = program.whole();
   auto const handles = [&](auto const& list, auto const& of) {
     std::vector<module_graph::position> at;
@@ -147,18 +175,19 @@ inline module_pipe write_pipe(module_program program, pipe_plan cut,
     piece.dependencies = needs[pieces.size()];
     paths.push_back(piece.path);
     order.push_back(static_cast<std::uint32_t>(pieces.size()));
-    pieces.push_back(std::move(piece));
     graphs.push_back(write_stage(program, stage, options.stages));
+    hold_names(graphs.back(), g, model, state.stages[pieces.size()]);
+    pieces.push_back(std::move(piece));
   }
   auto const outputs = g.outputs();
-  bool const repeats =
-      std::ranges::any_of(outputs, [&](auto v) { return program.graph.first_read_of(v) != v; });
+  bool const repeats = std::ranges::any_of(outputs, [&](auto v) { return stand_in(program, v) != v; });
   auto const build = [&](module_graph const& whole) {
     return outer_builder(whole, attribute_place::first_use, {.results = options.stages.results})
         .build(pieces, std::move(graphs), order);
   };
-  auto outer = repeats ? build(with_merged_outputs(g, program.graph)) : build(g);
-  return {std::move(program), std::move(cut), std::move(outer), std::move(paths)};
+  auto outer = repeats ? build(with_merged_outputs(program)) : build(g);
+  return {std::move(program), std::move(cut),   std::move(outer),
+          std::move(paths),   std::move(model), std::move(state)};
 }
 
 /// Asks for no cut.
@@ -171,7 +200,7 @@ struct no_policy {
 /// between the other cuts: `[](auto const& s) { return balance(s, 4); }`. Nothing is written into `g`, which
 /// must outlive the pipe. Expected O(V + E + parts log parts).
 /// \throws what program_of, cuts_at_markers, cuts_at_modules and make_pipe_plan throw; no_output_error where
-/// `g` has no output node.
+/// `g` has no output node; state_error.
 template <class Policy = no_policy>
 module_pipe make_module_pipe(module_graph const& g, module_pipe_options const& options = {},
                              Policy policy = {}) {
@@ -179,6 +208,8 @@ module_pipe make_module_pipe(module_graph const& g, module_pipe_options const& o
   if (options.sources == cut_sources::one && !options.cuts.empty() && !std::same_as<Policy, no_policy>)
     throw cut_source_error();
   auto program = program_of(g, options.program);
+  if (options.state.shared == shared_state::transmit || !options.state.by_name.empty())
+    program.s = join_sent_reads(std::move(program.s), model_state_of(program, options.writes), options.state);
   auto cuts = joined(cuts_at_markers(program), cuts_at_modules(program, options.cuts));
   auto const& s = program.s;
   using answer = std::remove_cvref_t<decltype(policy(s))>;
@@ -187,7 +218,8 @@ module_pipe make_module_pipe(module_graph const& g, module_pipe_options const& o
     parts = cut_at(s, joined(std::move(cuts), policy(s)));
   else
     parts = refined(cut_at(s, std::move(cuts)), policy(s));
-  auto made = make_plan(s, parts, program.scopes, {.outputs = output_order::first_use});
+  auto made =
+      make_plan(s, parts, program.scopes, {.stages = options.run, .outputs = output_order::first_use});
   auto cut = pipe_planner<std::uint32_t>(s, parts, std::move(made)).plan();
   return write_pipe(std::move(program), std::move(cut), options);
 }
