@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstddef>
-#include <unordered_set>
 #include <vector>
 
 #include "cleave/graph/concepts.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/numbering.hpp"
 
 namespace cleave {
 
@@ -17,7 +18,7 @@ std::vector<value_t<Graph>> captures(Graph const& g, node_t<Graph> n) {
   std::vector<value_t<Graph>> used;
   if (regions.empty()) return used;
 
-  std::unordered_set<value_t<Graph>> defined;
+  numbering<value_t<Graph>, std::size_t> defined;
   for (std::size_t i = 0; i < regions.size(); ++i) {  // grows while bodies hold bodies
     for (auto v : g.arguments(regions[i])) defined.insert(v);
     for (auto m : g.nodes(regions[i])) {
@@ -27,8 +28,11 @@ std::vector<value_t<Graph>> captures(Graph const& g, node_t<Graph> n) {
     }
     for (auto v : g.yields(regions[i])) used.push_back(v);
   }
-  std::unordered_set<value_t<Graph>> seen;
-  std::erase_if(used, [&](auto const& v) { return defined.contains(v) || !seen.insert(v).second; });
+  numbering<value_t<Graph>, std::size_t> seen;
+  std::erase_if(used, [&](auto const& v) {
+    auto const known = seen.size();
+    return defined.find(v) != none<std::size_t> || seen.insert(v) < known;
+  });
   return used;
 }
 

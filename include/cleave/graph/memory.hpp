@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <type_traits>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -73,7 +72,8 @@ class memory {
     auto const number = this->number(v);
     auto& c = cells_[number];
     c.known = true;
-    if (made.find(v) == none<std::size_t> && outside_.insert(v).second) {
+    auto const known = outside_.size();
+    if (made.find(v) == none<std::size_t> && outside_.insert(v) == known) {
       c.outside.push_back(v);
       c.viewed |= c.outside.size() > 1;
     }
@@ -83,7 +83,7 @@ class memory {
   Graph const* graph_;
   numbering<storage, std::size_t> storages_;
   std::vector<memory_cell<value>> cells_;
-  std::unordered_set<value> outside_;
+  numbering<value, std::size_t> outside_;
 };
 
 }  // namespace cleave
