@@ -114,6 +114,12 @@ class nested_aligner {
     return found;
   }
 
+  struct key_in {
+    explicit key_in(nested_shape const& s) : shape(&s) {}
+    std::string const& operator()(std::size_t e) const { return (*shape)[e].key; }
+    nested_shape const* shape;
+  };
+
   void pair_by_order(std::size_t at) {
     for (std::size_t n = 0, h = at + 1, t = partner_[at] + 1; n < here_[at].size; ++n) {
       partner_[h] = t;
@@ -125,19 +131,27 @@ class nested_aligner {
   std::optional<nested_mismatch> pair_by_key(std::size_t at) {
     using enum nested_mismatch::kind;
     auto ours = elements_of(here_, here_ends_, at), theirs = elements_of(there_, there_ends_, partner_[at]);
-    auto const our_key = [&](std::size_t e) -> std::string const& { return here_[e].key; };
-    auto const their_key = [&](std::size_t e) -> std::string const& { return there_[e].key; };
-    auto const by_key = [](nested_shape const& shape) {
-      return [&shape](std::size_t e) { return std::pair(std::string_view(shape[e].key), e); };
+    auto const our_key = key_in(here_), their_key = key_in(there_);
+    auto const then_place = [](key_in key) {
+      return [key](std::size_t e) { return std::pair(std::string_view(key(e)), e); };
     };
-    std::ranges::sort(ours, {}, by_key(here_));
-    std::ranges::sort(theirs, {}, by_key(there_));
+    std::ranges::sort(ours, {}, then_place(our_key));
+    std::ranges::sort(theirs, {}, then_place(their_key));
     if (auto const e = std::ranges::adjacent_find(ours, {}, our_key); e != ours.end())
       return nested_mismatch{key_twice, place_here(*e)};
     if (auto const e = std::ranges::adjacent_find(theirs, {}, their_key); e != theirs.end())
       return nested_mismatch{key_twice, place_there(*e)};
 
-    // The first, in the order in which they were written, that the other side lacks.
+    if (!std::ranges::equal(ours, theirs, {}, our_key, their_key)) return lone_key(ours, theirs);
+    for (std::size_t i = 0; i < ours.size(); ++i) partner_[ours[i]] = theirs[i];
+    return std::nullopt;
+  }
+
+  /// The first key, in the order in which they were written, that one side lacks. Precondition: there is one;
+  /// both lists are sorted by their keys.
+  nested_mismatch lone_key(elements const& ours, elements const& theirs) const {
+    using enum nested_mismatch::kind;
+    auto const our_key = key_in(here_), their_key = key_in(there_);
     auto const lacking = [](elements const& list, auto key, elements const& other, auto other_key) {
       std::optional<std::size_t> first;
       for (std::size_t const e : list)
@@ -150,13 +164,9 @@ class nested_aligner {
       return all;
     };
     if (auto const e = lacking(theirs, their_key, ours, our_key))
-      return nested_mismatch{
-          missing_here, place_there(*e), {}, {}, nearest_names(their_key(*e), keys(ours, our_key))};
-    if (auto const e = lacking(ours, our_key, theirs, their_key))
-      return nested_mismatch{
-          missing_there, place_here(*e), {}, {}, nearest_names(our_key(*e), keys(theirs, their_key))};
-    for (std::size_t i = 0; i < ours.size(); ++i) partner_[ours[i]] = theirs[i];
-    return std::nullopt;
+      return {missing_here, place_there(*e), {}, {}, nearest_names(their_key(*e), keys(ours, our_key))};
+    auto const e = *lacking(ours, our_key, theirs, their_key);
+    return {missing_there, place_here(e), {}, {}, nearest_names(our_key(e), keys(theirs, their_key))};
   }
 
   nested_shape const &here_, &there_;

@@ -32,6 +32,37 @@ std::optional<nested_mismatch> find_batch_mismatch(batch_values<Leaf> const& a, 
   return std::nullopt;
 }
 
+/// What `split_batch` would tell of microbatches that somebody else has made, all but the values; or why they
+/// cannot be run as `expected` ones.
+template <class Leaf, class Access>
+std::variant<microbatch_list<Leaf>, microbatch_fault> microbatches_as_given(
+    Access const& a, std::vector<batch_values<Leaf>> const& microbatches, std::int64_t expected,
+    batch_rules<Leaf> const& rules) {
+  using enum microbatch_fault::kind;
+  if (expected < 1 || expected > most_microbatches)
+    return microbatch_fault{.what = bad_count, .count = expected};
+  auto const count = static_cast<std::int64_t>(microbatches.size());
+  if (count != expected) return microbatch_fault{.what = other_count, .rows = expected, .count = count};
+  microbatch_list<Leaf> list;
+  for (std::size_t i = 0; i < microbatches.size(); ++i) {
+    auto mismatch = i > 0 ? find_batch_mismatch(microbatches[0], microbatches[i]) : std::nullopt;
+    if (mismatch)
+      return microbatch_fault{.what = microbatches_differ,
+                              .where = mismatch->where,
+                              .second = i,
+                              .mismatch = std::move(mismatch)};
+    batch_divider<Leaf, Access> d(a, microbatches[i], rules);
+    if (auto fault = d.find_fault()) {
+      fault->first = i;
+      return *std::move(fault);
+    }
+    if (i == 0) list.rules = d.rules();
+    if (auto const rows = d.common_rows()) list.rows.push_back(*rows);
+  }
+  if (list.rows.size() != microbatches.size()) list.rows.clear();
+  return list;
+}
+
 /// Why microbatches that somebody else has made cannot be run as `expected` ones, or nothing: their number,
 /// that all nest alike, and that each has what `rules` say of it.
 template <class Leaf, sliceable_leaves<Leaf> Access>
@@ -39,20 +70,8 @@ std::optional<microbatch_fault> find_microbatch_fault(Access const& a,
                                                       std::vector<batch_values<Leaf>> const& microbatches,
                                                       std::int64_t expected,
                                                       batch_rules<Leaf> const& rules = {}) {
-  using enum microbatch_fault::kind;
-  if (expected < 1 || expected > most_microbatches)
-    return microbatch_fault{.what = bad_count, .count = expected};
-  auto const count = static_cast<std::int64_t>(microbatches.size());
-  if (count != expected) return microbatch_fault{.what = other_count, .rows = expected, .count = count};
-  for (std::size_t i = 0; i < microbatches.size(); ++i) {
-    if (auto m = find_batch_mismatch(microbatches[0], microbatches[i]))
-      return microbatch_fault{
-          .what = microbatches_differ, .where = m->where, .second = i, .mismatch = std::move(*m)};
-    if (auto fault = batch_divider<Leaf, Access>(a, microbatches[i], rules).find_fault()) {
-      fault->first = i;
-      return fault;
-    }
-  }
+  auto list = microbatches_as_given(a, microbatches, expected, rules);
+  if (auto* fault = std::get_if<microbatch_fault>(&list)) return std::move(*fault);
   return std::nullopt;
 }
 
@@ -62,18 +81,12 @@ std::optional<microbatch_fault> find_microbatch_fault(Access const& a,
 template <class Leaf, sliceable_leaves<Leaf> Access>
 microbatch_list<Leaf> take_microbatches(Access const& a, std::vector<batch_values<Leaf>> microbatches,
                                         std::int64_t expected, batch_rules<Leaf> const& rules = {}) {
-  if (auto fault = find_microbatch_fault(a, microbatches, expected, rules))
-    throw microbatch_error("take_microbatches", *std::move(fault));
-  microbatch_list<Leaf> list;
-  for (auto& values : microbatches) {
-    batch_divider<Leaf, Access> d(a, values, rules);
-    d.find_fault();  // finds none, but how each value would be divided
-    if (list.values.empty()) list.rules = d.rules();
-    if (auto const rows = d.common_rows()) list.rows.push_back(*rows);
-    list.values.push_back(std::move(values));
-  }
-  if (list.rows.size() != list.values.size()) list.rows.clear();
-  return list;
+  auto list = microbatches_as_given(a, microbatches, expected, rules);
+  if (auto* fault = std::get_if<microbatch_fault>(&list))
+    throw microbatch_error("take_microbatches", std::move(*fault));
+  auto taken = std::get<0>(std::move(list));
+  taken.values = std::move(microbatches);
+  return taken;
 }
 
 }  // namespace cleave
