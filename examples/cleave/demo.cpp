@@ -33,14 +33,16 @@ fs::path find_model(std::vector<std::string> const& operands) {
 }  // namespace
 
 int demo(std::span<std::string const> words) {
+  if (!words.empty() && words.front() == "train") return train(words.subspan(1));
   cut_options options;
   cleave::onnx_type_options types;
   std::string out;
   std::uint32_t microbatches = 8;
   command c{
       "demo",
-      "[MODEL.onnx | googlenet | gpt2 | densenet121]",
-      "Cuts a model into stages, runs them as a pipeline, compares them with the whole and writes a report.",
+      "[MODEL.onnx | googlenet | gpt2 | densenet121 | train]",
+      "Cuts a model into stages, runs them as a pipeline, compares them with the whole and writes a report.\n"
+      "`demo train` trains a small one instead; see `demo train --help`.",
       {}};
   add_cut_options(c, options);
   c.options.push_back({"-m", "--microbatches", "N", "a whole number from 1 to 10000", "how many to run (8)",

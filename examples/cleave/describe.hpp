@@ -16,11 +16,6 @@
 
 namespace tool {
 
-/// `1 node`, `7 nodes`; `1 microbatch`, `8 microbatches`.
-inline std::string plural(std::size_t n, std::string const& what) {
-  return cleave::count_text(n) + " " + what + (n == 1 ? "" : what.ends_with("ch") ? "es" : "s");
-}
-
 /// `a, b, c and 4 more`: the first `most` of `items`, each as `show` says.
 template <class Items, class Show>
 std::string first_of(Items const& items, std::size_t most, Show show) {

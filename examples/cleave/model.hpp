@@ -7,7 +7,6 @@
 #include <cleave/io/units.hpp>
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,12 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "files.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
 
 namespace tool {
-
-namespace fs = std::filesystem;
 
 /// A model as the subcommands use it: read, checked, its shapes inferred, its graph priced.
 struct model {
@@ -114,20 +112,6 @@ inline model read_model(fs::path const& path, cleave::onnx_type_options const& o
   } catch (cleave::error const& e) {
     throw cleave::error(cleave::printable(path.string()) + ": " + e.what());
   }
-}
-
-/// As one would type it from here.
-inline std::string shown(fs::path const& path) {
-  auto const near = fs::proximate(path).string();
-  return cleave::printable(near.starts_with("..") ? fs::absolute(path).lexically_normal().string() : near,
-                           200);
-}
-
-/// \throws cleave::error where the file cannot be written.
-inline void write_file(fs::path const& path, std::string const& text) {
-  std::ofstream out(path, std::ios::binary);
-  if (!(out << text) || !out.flush())
-    throw cleave::error(cleave::printable(path.string()) + ": cannot be written");
 }
 
 /// What the nodes, bodies and functions of a model amount to.

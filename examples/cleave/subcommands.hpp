@@ -10,5 +10,6 @@ namespace tool {
 int inspect(std::span<std::string const> words);
 int split(std::span<std::string const> words);
 int demo(std::span<std::string const> words);
+int train(std::span<std::string const> words);  ///< `cleave demo train`
 
 }  // namespace tool

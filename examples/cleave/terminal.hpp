@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cleave/core/printable.hpp>
+#include <cleave/io/units.hpp>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -45,6 +46,11 @@ class progress {
   }
   bool shown_;
 };
+
+/// `1 node`, `7 nodes`; `1 microbatch`, `8 microbatches`.
+inline std::string plural(std::size_t n, std::string const& what) {
+  return cleave::count_text(n) + " " + what + (n == 1 ? "" : what.ends_with("ch") ? "es" : "s");
+}
 
 /// How many columns a text takes: its characters, all of width 1.
 inline std::size_t columns(std::string_view text) {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cleave/core/error.hpp>
+#include <cleave/core/printable.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace tool {
+
+namespace fs = std::filesystem;
+
+/// As one would type it from here.
+inline std::string shown(fs::path const& path) {
+  auto const near = fs::proximate(path).string();
+  return cleave::printable(near.starts_with("..") ? fs::absolute(path).lexically_normal().string() : near,
+                           200);
+}
+
+/// \throws cleave::error where the file cannot be written.
+inline void write_file(fs::path const& path, std::string const& text) {
+  std::ofstream out(path, std::ios::binary);
+  if (!(out << text) || !out.flush())
+    throw cleave::error(cleave::printable(path.string()) + ": cannot be written");
+}
+
+}  // namespace tool

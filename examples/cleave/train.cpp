@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// cleave demo train: trains a small transformer whole and in stages, and compares losses and gradients.
+#include <algorithm>
+#include <cleave/core/error.hpp>
+#include <cleave/core/printable.hpp>
+#include <cleave/io/units.hpp>
+#include <cleave/partition/balance.hpp>
+#include <cleave/split/module_pipe.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "files.hpp"
+#include "options.hpp"
+#include "subcommands.hpp"
+#include "terminal.hpp"
+#include "training.hpp"
+#include "training_report.hpp"
+
+namespace tool {
+
+namespace {
+
+constexpr char text[] =
+    "a stage sends on what it has made and waits for what it needs; what it sends is all that it owes. ";
+constexpr double most_difference = 1e-12;
+
+void headline(char const* number, std::string const& what) {
+  print("\n" + bold(std::string(number) + "  " + what) + "\n");
+}
+
+std::string table_of(cleave::quotient const& cut) {
+  std::vector<std::vector<std::string>> rows{{"stage", "nodes", "work", "parameters", "in", "out"}};
+  for (auto const& s : cut.stages)
+    rows.push_back({std::to_string(rows.size() - 1), std::to_string(s.nodes),
+                    cleave::amount_text(s.cost, "MAC"), bytes_text(s.state), bytes_text(s.in),
+                    bytes_text(s.out)});
+  return table_text(rows);
+}
+
+/// What no training in stages may have: the loss or a gradient is another than that of the whole.
+void demand_equal(gpt const& model, std::vector<staged_training> const& staged,
+                  std::vector<training_difference> const& differences) {
+  for (std::size_t i = 0; i < staged.size(); ++i) {
+    auto const& d = differences[i];
+    if (d.within(most_difference)) continue;
+    auto const worst =
+        std::ranges::max_element(d.by_parameter, {}, [](auto const& entry) { return entry.second; });
+    throw cleave::infeasible_error("the stages cut " + staged[i].how +
+                                   " do not train as the whole does: the loss is " + difference_text(d.loss) +
+                                   " off, the gradient of " + parameter_names(model).at(worst->first) + " " +
+                                   difference_text(worst->second));
+  }
+}
+
+}  // namespace
+
+int train(std::span<std::string const> words) {
+  training t;
+  std::uint32_t stages = 4;
+  std::optional<std::size_t> lost;
+  std::string out;
+  command c{
+      "demo train",
+      "",
+      "Trains a small transformer with tied weights and a skip, whole and in stages, cut by markers and by\n"
+      "balance, and compares losses and all gradients.",
+      {}};
+  c.options.push_back({"-k", "--stages", "N", "a whole number from 1 to 16",
+                       "how many stages balance cuts (4)",
+                       [&](auto word) { return read_number(word, stages, 1u, 16u); }});
+  c.options.push_back({"-n", "--steps", "N", "a whole number from 1 to 1000",
+                       "steps of gradient descent (20)",
+                       [&](auto word) { return read_number(word, t.steps, 1u, 1000u); }});
+  c.options.push_back({"-m", "--microbatches", "N", "a whole number from 1 to 8", "of each step (4)",
+                       [&](auto word) { return read_number(word, t.microbatches, 1u, 8u); }});
+  c.options.push_back(
+      {"", "--lose", "N", "a whole number", "lose the N-th gradient between stages, to see it noticed",
+       [&](auto word) { return read_number(word, lost.emplace(), std::size_t{0}, std::size_t{999999}); }});
+  c.options.push_back({"-o", "--out", "DIR", "a folder", "where the report goes (build/demo/train)",
+                       [&](auto word) { return !(out = word).empty(); }});
+  if (auto const operands = read_options(c, words); !operands.empty())
+    throw usage_error("demo train takes no model, not " + cleave::printable(operands.front()));
+
+  lesson const read(text);
+  gpt_size const size{read.vocabulary()};
+  auto const model = make_gpt(size, false), marked = make_gpt(size, true);
+  t.batch = read.batch(size);
+  std::size_t elements = 0;
+  for (auto const& [holder, name] : parameter_names(model))
+    elements += model.state.at(name.substr(0, name.find(' '))).data.size();
+  print(bold("1  a transformer of " + plural(size.blocks, "block")) + "\n  " +
+        plural(model.graph.nodes().size(), "node") + ", " + plural(elements, "parameter") + " in " +
+        plural(parameter_names(model).size(), "tensor") + "; embedding and last layer are one of them\n");
+
+  training_report report{{{"Blocks", std::to_string(size.blocks)},
+                          {"Parameters", cleave::count_text(elements)},
+                          {"Rows of the batch", std::to_string(size.batch)},
+                          {"Microbatches", std::to_string(t.microbatches)},
+                          {"Steps", std::to_string(t.steps)},
+                          {"Learning rate", cleave::short_text(t.rate)}},
+                         &model,
+                         train_whole(model, t),
+                         {},
+                         {}};
+  auto const by_markers = cleave::make_module_pipe(marked.graph);
+  report.staged.push_back(train_pipe("by markers", marked, by_markers, t, lost));
+  auto const by_balance = cleave::make_module_pipe(
+      model.graph, {}, [&](auto const& s) { return balance(s, stages, {.cost_per_byte = 1}); });
+  report.staged.push_back(train_pipe("by balance", model, by_balance, t, lost));
+
+  char const* numbers[] = {"2", "3"};
+  for (std::size_t i = 0; i < report.staged.size(); ++i) {
+    auto const& s = report.staged[i];
+    headline(numbers[i], "cut " + s.how + " into " + plural(s.cut.stages.size(), "stage"));
+    print(table_of(s.cut) + "  " + plural(s.gradients_sent, "gradient") +
+          " between stages for each microbatch\n");
+    report.differences.push_back(difference_of(report.whole, s.made));
+  }
+  headline("4", "trained for " + plural(t.steps, "step") + " of " + plural(t.microbatches, "microbatch"));
+  std::vector<std::vector<std::string>> rows{
+      {"", "first loss", "last loss", "loss off by", "gradients off by"}};
+  auto const row = [&](std::string const& name, history const& h, std::string const& loss,
+                       std::string const& g) {
+    rows.push_back(
+        {name, cleave::fixed_text(h.losses.front(), 6), cleave::fixed_text(h.losses.back(), 6), loss, g});
+  };
+  row("whole", report.whole, "", "");
+  for (std::size_t i = 0; i < report.staged.size(); ++i)
+    row(report.staged[i].how, report.staged[i].made, difference_text(report.differences[i].loss),
+        difference_text(report.differences[i].gradient));
+  print(table_text(rows));
+
+  headline("5", "report");
+  fs::path const folder = out.empty() ? fs::path(CLEAVE_SOURCE_DIR) / "build/demo/train" : fs::path(out);
+  fs::create_directories(folder);
+  write_file(folder / "report.html", write_training_report(report));
+  print("  " + shown(folder / "report.html") + "\n");
+  demand_equal(model, report.staged, report.differences);
+  return 0;
+}
+
+}  // namespace tool

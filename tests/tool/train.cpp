@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+
+#include "support/markup.hpp"
+#include "support/tool.hpp"
+
+using namespace cleave::testing;
+
+TEST_CASE("tool: demo train trains stages as the whole, and draws both losses") {
+  for (std::string const microbatches : {"1", "3", "8"}) {
+    CAPTURE(microbatches);
+    scratch_folder const out;
+    auto const r = run_tool({"demo", "train", "-m", microbatches, "-k", "5", "--out", out / "train"});
+    CAPTURE(r.said);
+    CHECK(r.exit == 0);
+    CHECK(r.to_stderr.empty());
+    CHECK(r.said.find("cut by markers into 3 stages") != std::string::npos);
+    CHECK(r.said.find("cut by balance into 5 stages") != std::string::npos);
+    CHECK(r.said.find("trained for 20 steps") != std::string::npos);
+    auto const report = text_of_file(out / "train/report.html");
+    std::size_t dots = 0;
+    for (auto const& e : read_markup(report)) dots += e.is("dot1") || e.is("dot2");
+    CHECK(dots == 2 * 20 + 2);  // and in the legend
+    CHECK(report.find("embedding.weight = head.weight") != std::string::npos);
+  }
+}
+
+TEST_CASE("tool: demo train notices a gradient that is lost between stages") {
+  for (std::string const edge : {"0", "1", "2"}) {
+    CAPTURE(edge);
+    scratch_folder const out;
+    auto const r = run_tool({"demo", "train", "-n", "2", "--lose", edge, "--out", out / "train"});
+    CHECK(r.exit == 1);
+    CHECK(r.to_stderr.find("the stages cut by markers do not train as the whole does") != std::string::npos);
+    CHECK(r.to_stderr.find("the gradient of ") != std::string::npos);
+  }
+}
+
+TEST_CASE("tool: demo train takes no model") {
+  auto const r = run_tool({"demo", "train", "gpt2"});
+  CHECK(r.exit == 2);
+  CHECK(r.to_stderr.find("demo train takes no model, not gpt2") != std::string::npos);
+}
