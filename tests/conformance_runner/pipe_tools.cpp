@@ -8,18 +8,21 @@
 /// The recordings of what stands around a pipe, one runner a category.
 namespace cleave::conformance {
 
+outcome run_tools_bind(test_case const& c, json const& body);
 outcome run_tools_device(test_case const& c, json const& body);
+outcome run_tools_info(test_case const& c, json const& body);
+outcome run_tools_number(test_case const& c, json const& body);
 outcome run_pipe_serialise(test_case const& c, json const& body);
 
 namespace {
 
 /// Runners by category; null where it is not built yet.
 constexpr std::array<std::pair<std::string_view, area_runner>, 7> categories{{
-    {"bind", nullptr},
+    {"bind", run_tools_bind},
     {"detach", nullptr},
     {"device", run_tools_device},
-    {"info", nullptr},
-    {"number", nullptr},
+    {"info", run_tools_info},
+    {"number", run_tools_number},
     {"serialise", run_pipe_serialise},
     {"traced_stage", nullptr},
 }};
