@@ -35,6 +35,11 @@ struct weight_unit {
   std::size_t ready = 0;          ///< how many steps of the input phase it must wait for
   std::size_t bytes = 0;          ///< of the stash; 0 if unknown
 
+  /// The smallest number that its lists have.
+  Index first_node() const {
+    if (stash.empty() || parameters.empty()) return stash.empty() ? parameters.front() : stash.front();
+    return std::min(stash.front(), parameters.front());
+  }
   bool operator==(weight_unit const&) const = default;
 };
 
@@ -65,7 +70,7 @@ class backward_phase_maker {
       each_edge(n, [&](Index operand, Index, edge_phase p) {
         if (p == edge_phase::weight || p == edge_phase::both) unit(n).steps.push_back({n, operand});
       });
-    std::ranges::stable_sort(result_.weight, {}, &weight_unit<Index>::ready);
+    std::ranges::sort(result_.weight, {}, [](auto const& u) { return std::pair(u.ready, u.first_node()); });
     return std::move(result_);
   }
 

@@ -62,7 +62,7 @@ class recompute_finder {
       if (arrivals_.stashed(n) && can_repeat(n))
         if (auto h = trace(static_cast<Index>(n)); h.bytes > 0 && h.worth >= options_.least_worth)
           found.push_back(std::move(h));
-    std::ranges::stable_sort(found, std::ranges::greater(), &hint::worth);
+    std::ranges::sort(found, {}, [](hint const& h) { return std::pair(-h.worth, h.node); });
     return together(std::move(found));
   }
 
