@@ -95,7 +95,9 @@ int main() {
   try {
     cleave::make_module_pipe(model, {.state = {.shared = refuse}});
   } catch (cleave::state_error const& e) {
-    std::cout << e.what() << '\n';
+    auto const& f = e.witness;
+    std::cout << code_of(f.what) << ": " << f.name << " in " << stage_text(f.stage) << ", " << f.other_name
+              << " in " << stage_text(f.other) << '\n';
   }
 }
 
@@ -115,4 +117,4 @@ int main() {
 //     tie: stage 0: scale; stage 2: scale;
 //     stage 0 sends embed.weight to stage 2
 //     nobody reads spare.weight
-//   state: 'embed.weight' is read in stage 0 and in stage 2 (as 'head.weight'); let it be replicated or transmitted, or cut elsewhere
+//   state-shared: embed.weight in stage 0, head.weight in stage 2
