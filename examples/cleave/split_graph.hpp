@@ -23,7 +23,7 @@ namespace tool {
 inline cleave::costed_module_graph read_graph(fs::path const& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
-  if (!in || !(text << in.rdbuf()))
+  if (!in || (text << in.rdbuf()).bad())
     throw cleave::error(cleave::printable(path.string()) + ": cannot be read");
   try {
     return cleave::costed_module_graph(cleave::read_graph_json(std::move(text).str()));
