@@ -8,6 +8,7 @@
 /// The recordings of Pipe, one runner a file of them.
 namespace cleave::conformance {
 
+outcome run_pipe_split(test_case const& c, json const& body);
 outcome run_pipe_loss(test_case const& c, json const& body);
 outcome run_pipe_microbatch(test_case const& c, json const& body);
 outcome run_pipe_weight_cut(test_case const& c, json const& body);
@@ -18,8 +19,8 @@ namespace {
 
 /// Runners by file; null where it is not built yet.
 constexpr std::array<std::pair<std::string_view, area_runner>, 8> runners{{
-    {"/split.json", nullptr},
-    {"/split_random.json", nullptr},
+    {"/split.json", run_pipe_split},
+    {"/split_random.json", run_pipe_split},
     {"/loss.json", run_pipe_loss},
     {"/traced_loss.json", nullptr},
     {"/microbatch.json", run_pipe_microbatch},

@@ -54,9 +54,8 @@ struct cut_list {
 inline cut_list joined(cut_list a, cut_list const& b) {
   a.points.insert(a.points.end(), b.points.begin(), b.points.end());
   a.idle.insert(a.idle.end(), b.idle.begin(), b.idle.end());
-  auto const middle = static_cast<std::ptrdiff_t>(a.markers.size());
   a.markers.insert(a.markers.end(), b.markers.begin(), b.markers.end());
-  std::inplace_merge(a.markers.begin(), a.markers.begin() + middle, a.markers.end());
+  std::ranges::sort(a.markers);
   auto const repeated = std::ranges::unique(a.markers);
   a.markers.erase(repeated.begin(), repeated.end());
   return a;
@@ -85,7 +84,12 @@ template <std::unsigned_integral Index>
 class program_cutter {
  public:
   program_cutter(basic_dense<Index> const& s, cut_list list) : s_(s), list_(std::move(list)) {
-    std::ranges::stable_sort(list_.points, {}, &cut_point::before);
+    std::vector<std::pair<std::size_t, std::size_t>> order;  // of cuts at one place the first listed
+    for (auto const& c : list_.points) order.emplace_back(c.before, order.size());
+    std::ranges::sort(order);
+    std::vector<cut_point> sorted;
+    for (auto const& [before, at] : order) sorted.push_back(list_.points[at]);
+    list_.points = std::move(sorted);
   }
 
   cut_partition cut() {
