@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Bytes as those of a stage: they are refused, or it comes back when written. The checksum is made right
-// first, which no accident does.
+// Bytes as those of a stage and of a pipe: they are refused, or it comes back when written. The checksum is
+// made right first, which no accident does.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
 #include "cleave/io/envelope.hpp"
+#include "cleave/io/pipe_buffer.hpp"
 #include "cleave/io/stage_buffer.hpp"
 #include "support/check_stage_bytes.hpp"
 
@@ -15,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   cleave::find_stage_bytes_fault(bytes, cleave::testing::any_operators());
   bool const sealed =
       size >= cleave::envelope_header_bytes && std::memcmp(data, cleave::envelope_magic, 4) == 0;
-  cleave::testing::taken_for_stage(sealed ? bytes.subspan(cleave::envelope_header_bytes) : bytes);
+  auto const payload = sealed ? bytes.subspan(cleave::envelope_header_bytes) : bytes;
+  if (!cleave::testing::taken_for_stage(payload)) cleave::testing::taken_for_pipe(payload);
   return 0;
 }

@@ -1,39 +1,64 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstddef>
-#include <cstring>
-#include <optional>
+#include <cstdint>
 #include <span>
-#include <vector>
 
 #include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
 #include "cleave/io/envelope.hpp"
+#include "cleave/io/pipe_buffer.hpp"
 #include "cleave/io/stage_buffer.hpp"
 #include "support/rich_module_graph.hpp"
 #include "support/same_graph.hpp"
 
 namespace cleave::testing {
 
+/// Limits that keep a fuzzer quick.
+inline constexpr stage_bytes_limits small_limits{.bytes = 1 << 20,
+                                                 .graphs = 1000,
+                                                 .nodes = 10'000,
+                                                 .attributes = 10'000,
+                                                 .tokens = 100'000,
+                                                 .positions = 100'000,
+                                                 .texts = 100'000,
+                                                 .longest_text = 10'000,
+                                                 .text_bytes = 1 << 20};
+
 /// Whether `payload`, in an envelope that is right, is taken for a stage: then it comes back from its own
 /// bytes, and these are always the same; else the question and the deed refuse it alike.
 inline bool taken_for_stage(std::span<std::byte const> payload) {
-  stage_bytes_limits const limits{.bytes = 1 << 20,
-                                  .graphs = 1000,
-                                  .nodes = 10'000,
-                                  .attributes = 10'000,
-                                  .tokens = 100'000,
-                                  .texts = 100'000,
-                                  .longest_text = 10'000,
-                                  .text_bytes = 1 << 20};
   auto const bytes = seal_envelope(payload);
-  auto const fault = find_stage_bytes_fault(bytes, any_operators(), limits);
+  auto const fault = find_stage_bytes_fault(bytes, any_operators(), small_limits);
   try {
-    auto const stage = read_stage_bytes(bytes, any_operators(), limits);
+    auto const stage = read_stage_bytes(bytes, any_operators(), small_limits);
     expects(!fault, "no fault in what can be read");
     auto const written = write_stage_bytes(stage);
     auto const again = read_stage_bytes(written, operators_of(stage));
     expects(same_graph(stage, again), "a stage that comes back");
     expects(write_stage_bytes(again) == written, "the same bytes again");
+  } catch (stage_bytes_error const& e) {
+    expects(fault && *fault == e.witness, "the fault that was found");
+    return false;
+  }
+  return true;
+}
+
+/// The same for a pipe.
+inline bool taken_for_pipe(std::span<std::byte const> payload) {
+  auto const bytes = seal_envelope(payload);
+  auto const fault = find_pipe_bytes_fault(bytes, any_operators(), small_limits);
+  try {
+    auto const pipe = read_pipe_bytes(bytes, any_operators(), small_limits);
+    expects(!fault, "no fault in what can be read");
+    auto const written = write_pipe_bytes(pipe);
+    auto const again = read_pipe_bytes(written, operators_of(pipe.outer));
+    expects(same_graph(pipe.outer, again.outer) && pipe.plan == again.plan && pipe.paths == again.paths,
+            "a pipe that comes back");
+    expects(write_pipe_bytes(again) == written, "the same bytes again");
+    for (std::uint32_t i = 0; i < pipe.paths.size(); ++i)
+      expects(pipe.stage(stage_id{i}).inputs().size() == pipe.plan.plan.stages[i].inputs.size(),
+              "a stage that takes what its plan says");
   } catch (stage_bytes_error const& e) {
     expects(fault && *fault == e.witness, "the fault that was found");
     return false;

@@ -66,7 +66,7 @@ class stage_checker {
 
   void check_structure() {
     auto const* data = reinterpret_cast<std::uint8_t const*>(here_.payload.data());
-    auto const tables = static_cast<std::uint32_t>(std::min<std::size_t>(limits_.graphs, 1u << 30) + 2);
+    auto const tables = static_cast<std::uint32_t>(2 * std::min<std::size_t>(limits_.graphs, 1u << 30) + 3);
     bool const has_size = here_.payload.size() >= 8 && here_.payload.size() < std::size_t{1} << 31;
     flatbuffers::Verifier verifier(data, here_.payload.size(), 8, tables);
     if (!has_size || !stage_format::VerifyContentBuffer(verifier))

@@ -17,6 +17,8 @@ struct stage_bytes_limits {
   std::size_t nodes = std::size_t{1} << 20;
   std::size_t attributes = std::size_t{1} << 20;
   std::size_t tokens = std::size_t{1} << 22;  ///< of arguments; each takes 72 bytes in memory
+  std::size_t positions = std::size_t{1}
+                          << 22;  ///< in the plan of a pipe: nodes, values, who sends what to whom
   std::size_t texts = std::size_t{1} << 21;
   std::size_t longest_text = 64_KiB;
   std::size_t text_bytes = 128_MiB;  ///< as read: a text counts wherever it is used

@@ -27,6 +27,16 @@ struct Attribute;
 struct Graph;
 struct GraphBuilder;
 
+struct Transfer;
+
+struct IdleCut;
+
+struct StagePlan;
+struct StagePlanBuilder;
+
+struct Pipe;
+struct PipeBuilder;
+
 struct Content;
 struct ContentBuilder;
 
@@ -336,6 +346,73 @@ FLATBUFFERS_MANUALLY_ALIGNED_STRUCT(4) Attribute FLATBUFFERS_FINAL_CLASS {
 };
 FLATBUFFERS_STRUCT_END(Attribute, 20);
 
+FLATBUFFERS_MANUALLY_ALIGNED_STRUCT(4) Transfer FLATBUFFERS_FINAL_CLASS {
+ private:
+  uint32_t value_;
+  uint32_t from_;
+  uint32_t to_;
+
+ public:
+  Transfer()
+      : value_(0),
+        from_(0),
+        to_(0) {
+  }
+  Transfer(uint32_t _value, uint32_t _from, uint32_t _to)
+      : value_(flatbuffers::EndianScalar(_value)),
+        from_(flatbuffers::EndianScalar(_from)),
+        to_(flatbuffers::EndianScalar(_to)) {
+  }
+  uint32_t value() const {
+    return flatbuffers::EndianScalar(value_);
+  }
+  uint32_t from() const {
+    return flatbuffers::EndianScalar(from_);
+  }
+  uint32_t to() const {
+    return flatbuffers::EndianScalar(to_);
+  }
+};
+FLATBUFFERS_STRUCT_END(Transfer, 12);
+
+FLATBUFFERS_MANUALLY_ALIGNED_STRUCT(8) IdleCut FLATBUFFERS_FINAL_CLASS {
+ private:
+  uint64_t asked_by_;
+  uint8_t what_;
+  uint8_t why_;
+  int16_t padding0__;  int32_t padding1__;
+
+ public:
+  IdleCut()
+      : asked_by_(0),
+        what_(0),
+        why_(0),
+        padding0__(0),
+        padding1__(0) {
+    (void)padding0__;
+    (void)padding1__;
+  }
+  IdleCut(uint64_t _asked_by, uint8_t _what, uint8_t _why)
+      : asked_by_(flatbuffers::EndianScalar(_asked_by)),
+        what_(flatbuffers::EndianScalar(_what)),
+        why_(flatbuffers::EndianScalar(_why)),
+        padding0__(0),
+        padding1__(0) {
+    (void)padding0__;
+    (void)padding1__;
+  }
+  uint64_t asked_by() const {
+    return flatbuffers::EndianScalar(asked_by_);
+  }
+  uint8_t what() const {
+    return flatbuffers::EndianScalar(what_);
+  }
+  uint8_t why() const {
+    return flatbuffers::EndianScalar(why_);
+  }
+};
+FLATBUFFERS_STRUCT_END(IdleCut, 16);
+
 struct Graph FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
   typedef GraphBuilder Builder;
   enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
@@ -418,17 +495,270 @@ inline flatbuffers::Offset<Graph> CreateGraphDirect(
       tokens__);
 }
 
+struct StagePlan FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
+  typedef StagePlanBuilder Builder;
+  enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
+    VT_PATH = 4,
+    VT_NUMBER = 6,
+    VT_NODES = 8,
+    VT_INPUTS = 10,
+    VT_STATE = 12,
+    VT_OUTPUTS = 14
+  };
+  uint32_t path() const {
+    return GetField<uint32_t>(VT_PATH, 0);
+  }
+  uint32_t number() const {
+    return GetField<uint32_t>(VT_NUMBER, 0);
+  }
+  const flatbuffers::Vector<uint32_t> *nodes() const {
+    return GetPointer<const flatbuffers::Vector<uint32_t> *>(VT_NODES);
+  }
+  const flatbuffers::Vector<uint32_t> *inputs() const {
+    return GetPointer<const flatbuffers::Vector<uint32_t> *>(VT_INPUTS);
+  }
+  const flatbuffers::Vector<uint32_t> *state() const {
+    return GetPointer<const flatbuffers::Vector<uint32_t> *>(VT_STATE);
+  }
+  const flatbuffers::Vector<uint32_t> *outputs() const {
+    return GetPointer<const flatbuffers::Vector<uint32_t> *>(VT_OUTPUTS);
+  }
+  bool Verify(flatbuffers::Verifier &verifier) const {
+    return VerifyTableStart(verifier) &&
+           VerifyField<uint32_t>(verifier, VT_PATH, 4) &&
+           VerifyField<uint32_t>(verifier, VT_NUMBER, 4) &&
+           VerifyOffsetRequired(verifier, VT_NODES) &&
+           verifier.VerifyVector(nodes()) &&
+           VerifyOffsetRequired(verifier, VT_INPUTS) &&
+           verifier.VerifyVector(inputs()) &&
+           VerifyOffsetRequired(verifier, VT_STATE) &&
+           verifier.VerifyVector(state()) &&
+           VerifyOffsetRequired(verifier, VT_OUTPUTS) &&
+           verifier.VerifyVector(outputs()) &&
+           verifier.EndTable();
+  }
+};
+
+struct StagePlanBuilder {
+  typedef StagePlan Table;
+  flatbuffers::FlatBufferBuilder &fbb_;
+  flatbuffers::uoffset_t start_;
+  void add_path(uint32_t path) {
+    fbb_.AddElement<uint32_t>(StagePlan::VT_PATH, path, 0);
+  }
+  void add_number(uint32_t number) {
+    fbb_.AddElement<uint32_t>(StagePlan::VT_NUMBER, number, 0);
+  }
+  void add_nodes(flatbuffers::Offset<flatbuffers::Vector<uint32_t>> nodes) {
+    fbb_.AddOffset(StagePlan::VT_NODES, nodes);
+  }
+  void add_inputs(flatbuffers::Offset<flatbuffers::Vector<uint32_t>> inputs) {
+    fbb_.AddOffset(StagePlan::VT_INPUTS, inputs);
+  }
+  void add_state(flatbuffers::Offset<flatbuffers::Vector<uint32_t>> state) {
+    fbb_.AddOffset(StagePlan::VT_STATE, state);
+  }
+  void add_outputs(flatbuffers::Offset<flatbuffers::Vector<uint32_t>> outputs) {
+    fbb_.AddOffset(StagePlan::VT_OUTPUTS, outputs);
+  }
+  explicit StagePlanBuilder(flatbuffers::FlatBufferBuilder &_fbb)
+        : fbb_(_fbb) {
+    start_ = fbb_.StartTable();
+  }
+  flatbuffers::Offset<StagePlan> Finish() {
+    const auto end = fbb_.EndTable(start_);
+    auto o = flatbuffers::Offset<StagePlan>(end);
+    fbb_.Required(o, StagePlan::VT_NODES);
+    fbb_.Required(o, StagePlan::VT_INPUTS);
+    fbb_.Required(o, StagePlan::VT_STATE);
+    fbb_.Required(o, StagePlan::VT_OUTPUTS);
+    return o;
+  }
+};
+
+inline flatbuffers::Offset<StagePlan> CreateStagePlan(
+    flatbuffers::FlatBufferBuilder &_fbb,
+    uint32_t path = 0,
+    uint32_t number = 0,
+    flatbuffers::Offset<flatbuffers::Vector<uint32_t>> nodes = 0,
+    flatbuffers::Offset<flatbuffers::Vector<uint32_t>> inputs = 0,
+    flatbuffers::Offset<flatbuffers::Vector<uint32_t>> state = 0,
+    flatbuffers::Offset<flatbuffers::Vector<uint32_t>> outputs = 0) {
+  StagePlanBuilder builder_(_fbb);
+  builder_.add_outputs(outputs);
+  builder_.add_state(state);
+  builder_.add_inputs(inputs);
+  builder_.add_nodes(nodes);
+  builder_.add_number(number);
+  builder_.add_path(path);
+  return builder_.Finish();
+}
+
+inline flatbuffers::Offset<StagePlan> CreateStagePlanDirect(
+    flatbuffers::FlatBufferBuilder &_fbb,
+    uint32_t path = 0,
+    uint32_t number = 0,
+    const std::vector<uint32_t> *nodes = nullptr,
+    const std::vector<uint32_t> *inputs = nullptr,
+    const std::vector<uint32_t> *state = nullptr,
+    const std::vector<uint32_t> *outputs = nullptr) {
+  auto nodes__ = nodes ? _fbb.CreateVector<uint32_t>(*nodes) : 0;
+  auto inputs__ = inputs ? _fbb.CreateVector<uint32_t>(*inputs) : 0;
+  auto state__ = state ? _fbb.CreateVector<uint32_t>(*state) : 0;
+  auto outputs__ = outputs ? _fbb.CreateVector<uint32_t>(*outputs) : 0;
+  return cleave::stage_format::CreateStagePlan(
+      _fbb,
+      path,
+      number,
+      nodes__,
+      inputs__,
+      state__,
+      outputs__);
+}
+
+struct Pipe FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
+  typedef PipeBuilder Builder;
+  enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
+    VT_STAGES = 4,
+    VT_ORDER = 6,
+    VT_TRANSFERS = 8,
+    VT_UPDATES = 10,
+    VT_EDGES = 12,
+    VT_IDLE = 14
+  };
+  const flatbuffers::Vector<flatbuffers::Offset<cleave::stage_format::StagePlan>> *stages() const {
+    return GetPointer<const flatbuffers::Vector<flatbuffers::Offset<cleave::stage_format::StagePlan>> *>(VT_STAGES);
+  }
+  const flatbuffers::Vector<uint32_t> *order() const {
+    return GetPointer<const flatbuffers::Vector<uint32_t> *>(VT_ORDER);
+  }
+  const flatbuffers::Vector<const cleave::stage_format::Transfer *> *transfers() const {
+    return GetPointer<const flatbuffers::Vector<const cleave::stage_format::Transfer *> *>(VT_TRANSFERS);
+  }
+  const flatbuffers::Vector<const cleave::stage_format::Transfer *> *updates() const {
+    return GetPointer<const flatbuffers::Vector<const cleave::stage_format::Transfer *> *>(VT_UPDATES);
+  }
+  const flatbuffers::Vector<const cleave::stage_format::Transfer *> *edges() const {
+    return GetPointer<const flatbuffers::Vector<const cleave::stage_format::Transfer *> *>(VT_EDGES);
+  }
+  const flatbuffers::Vector<const cleave::stage_format::IdleCut *> *idle() const {
+    return GetPointer<const flatbuffers::Vector<const cleave::stage_format::IdleCut *> *>(VT_IDLE);
+  }
+  bool Verify(flatbuffers::Verifier &verifier) const {
+    return VerifyTableStart(verifier) &&
+           VerifyOffsetRequired(verifier, VT_STAGES) &&
+           verifier.VerifyVector(stages()) &&
+           verifier.VerifyVectorOfTables(stages()) &&
+           VerifyOffsetRequired(verifier, VT_ORDER) &&
+           verifier.VerifyVector(order()) &&
+           VerifyOffsetRequired(verifier, VT_TRANSFERS) &&
+           verifier.VerifyVector(transfers()) &&
+           VerifyOffsetRequired(verifier, VT_UPDATES) &&
+           verifier.VerifyVector(updates()) &&
+           VerifyOffsetRequired(verifier, VT_EDGES) &&
+           verifier.VerifyVector(edges()) &&
+           VerifyOffsetRequired(verifier, VT_IDLE) &&
+           verifier.VerifyVector(idle()) &&
+           verifier.EndTable();
+  }
+};
+
+struct PipeBuilder {
+  typedef Pipe Table;
+  flatbuffers::FlatBufferBuilder &fbb_;
+  flatbuffers::uoffset_t start_;
+  void add_stages(flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<cleave::stage_format::StagePlan>>> stages) {
+    fbb_.AddOffset(Pipe::VT_STAGES, stages);
+  }
+  void add_order(flatbuffers::Offset<flatbuffers::Vector<uint32_t>> order) {
+    fbb_.AddOffset(Pipe::VT_ORDER, order);
+  }
+  void add_transfers(flatbuffers::Offset<flatbuffers::Vector<const cleave::stage_format::Transfer *>> transfers) {
+    fbb_.AddOffset(Pipe::VT_TRANSFERS, transfers);
+  }
+  void add_updates(flatbuffers::Offset<flatbuffers::Vector<const cleave::stage_format::Transfer *>> updates) {
+    fbb_.AddOffset(Pipe::VT_UPDATES, updates);
+  }
+  void add_edges(flatbuffers::Offset<flatbuffers::Vector<const cleave::stage_format::Transfer *>> edges) {
+    fbb_.AddOffset(Pipe::VT_EDGES, edges);
+  }
+  void add_idle(flatbuffers::Offset<flatbuffers::Vector<const cleave::stage_format::IdleCut *>> idle) {
+    fbb_.AddOffset(Pipe::VT_IDLE, idle);
+  }
+  explicit PipeBuilder(flatbuffers::FlatBufferBuilder &_fbb)
+        : fbb_(_fbb) {
+    start_ = fbb_.StartTable();
+  }
+  flatbuffers::Offset<Pipe> Finish() {
+    const auto end = fbb_.EndTable(start_);
+    auto o = flatbuffers::Offset<Pipe>(end);
+    fbb_.Required(o, Pipe::VT_STAGES);
+    fbb_.Required(o, Pipe::VT_ORDER);
+    fbb_.Required(o, Pipe::VT_TRANSFERS);
+    fbb_.Required(o, Pipe::VT_UPDATES);
+    fbb_.Required(o, Pipe::VT_EDGES);
+    fbb_.Required(o, Pipe::VT_IDLE);
+    return o;
+  }
+};
+
+inline flatbuffers::Offset<Pipe> CreatePipe(
+    flatbuffers::FlatBufferBuilder &_fbb,
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<cleave::stage_format::StagePlan>>> stages = 0,
+    flatbuffers::Offset<flatbuffers::Vector<uint32_t>> order = 0,
+    flatbuffers::Offset<flatbuffers::Vector<const cleave::stage_format::Transfer *>> transfers = 0,
+    flatbuffers::Offset<flatbuffers::Vector<const cleave::stage_format::Transfer *>> updates = 0,
+    flatbuffers::Offset<flatbuffers::Vector<const cleave::stage_format::Transfer *>> edges = 0,
+    flatbuffers::Offset<flatbuffers::Vector<const cleave::stage_format::IdleCut *>> idle = 0) {
+  PipeBuilder builder_(_fbb);
+  builder_.add_idle(idle);
+  builder_.add_edges(edges);
+  builder_.add_updates(updates);
+  builder_.add_transfers(transfers);
+  builder_.add_order(order);
+  builder_.add_stages(stages);
+  return builder_.Finish();
+}
+
+inline flatbuffers::Offset<Pipe> CreatePipeDirect(
+    flatbuffers::FlatBufferBuilder &_fbb,
+    const std::vector<flatbuffers::Offset<cleave::stage_format::StagePlan>> *stages = nullptr,
+    const std::vector<uint32_t> *order = nullptr,
+    const std::vector<cleave::stage_format::Transfer> *transfers = nullptr,
+    const std::vector<cleave::stage_format::Transfer> *updates = nullptr,
+    const std::vector<cleave::stage_format::Transfer> *edges = nullptr,
+    const std::vector<cleave::stage_format::IdleCut> *idle = nullptr) {
+  auto stages__ = stages ? _fbb.CreateVector<flatbuffers::Offset<cleave::stage_format::StagePlan>>(*stages) : 0;
+  auto order__ = order ? _fbb.CreateVector<uint32_t>(*order) : 0;
+  auto transfers__ = transfers ? _fbb.CreateVectorOfStructs<cleave::stage_format::Transfer>(*transfers) : 0;
+  auto updates__ = updates ? _fbb.CreateVectorOfStructs<cleave::stage_format::Transfer>(*updates) : 0;
+  auto edges__ = edges ? _fbb.CreateVectorOfStructs<cleave::stage_format::Transfer>(*edges) : 0;
+  auto idle__ = idle ? _fbb.CreateVectorOfStructs<cleave::stage_format::IdleCut>(*idle) : 0;
+  return cleave::stage_format::CreatePipe(
+      _fbb,
+      stages__,
+      order__,
+      transfers__,
+      updates__,
+      edges__,
+      idle__);
+}
+
 struct Content FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
   typedef ContentBuilder Builder;
   enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
     VT_TEXTS = 4,
-    VT_GRAPHS = 6
+    VT_GRAPHS = 6,
+    VT_PIPE = 8
   };
   const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>> *texts() const {
     return GetPointer<const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>> *>(VT_TEXTS);
   }
   const flatbuffers::Vector<flatbuffers::Offset<cleave::stage_format::Graph>> *graphs() const {
     return GetPointer<const flatbuffers::Vector<flatbuffers::Offset<cleave::stage_format::Graph>> *>(VT_GRAPHS);
+  }
+  const cleave::stage_format::Pipe *pipe() const {
+    return GetPointer<const cleave::stage_format::Pipe *>(VT_PIPE);
   }
   bool Verify(flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
@@ -438,6 +768,8 @@ struct Content FLATBUFFERS_FINAL_CLASS : private flatbuffers::Table {
            VerifyOffsetRequired(verifier, VT_GRAPHS) &&
            verifier.VerifyVector(graphs()) &&
            verifier.VerifyVectorOfTables(graphs()) &&
+           VerifyOffset(verifier, VT_PIPE) &&
+           verifier.VerifyTable(pipe()) &&
            verifier.EndTable();
   }
 };
@@ -451,6 +783,9 @@ struct ContentBuilder {
   }
   void add_graphs(flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<cleave::stage_format::Graph>>> graphs) {
     fbb_.AddOffset(Content::VT_GRAPHS, graphs);
+  }
+  void add_pipe(flatbuffers::Offset<cleave::stage_format::Pipe> pipe) {
+    fbb_.AddOffset(Content::VT_PIPE, pipe);
   }
   explicit ContentBuilder(flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
@@ -468,8 +803,10 @@ struct ContentBuilder {
 inline flatbuffers::Offset<Content> CreateContent(
     flatbuffers::FlatBufferBuilder &_fbb,
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>> texts = 0,
-    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<cleave::stage_format::Graph>>> graphs = 0) {
+    flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<cleave::stage_format::Graph>>> graphs = 0,
+    flatbuffers::Offset<cleave::stage_format::Pipe> pipe = 0) {
   ContentBuilder builder_(_fbb);
+  builder_.add_pipe(pipe);
   builder_.add_graphs(graphs);
   builder_.add_texts(texts);
   return builder_.Finish();
@@ -478,13 +815,15 @@ inline flatbuffers::Offset<Content> CreateContent(
 inline flatbuffers::Offset<Content> CreateContentDirect(
     flatbuffers::FlatBufferBuilder &_fbb,
     const std::vector<flatbuffers::Offset<flatbuffers::String>> *texts = nullptr,
-    const std::vector<flatbuffers::Offset<cleave::stage_format::Graph>> *graphs = nullptr) {
+    const std::vector<flatbuffers::Offset<cleave::stage_format::Graph>> *graphs = nullptr,
+    flatbuffers::Offset<cleave::stage_format::Pipe> pipe = 0) {
   auto texts__ = texts ? _fbb.CreateVector<flatbuffers::Offset<flatbuffers::String>>(*texts) : 0;
   auto graphs__ = graphs ? _fbb.CreateVector<flatbuffers::Offset<cleave::stage_format::Graph>>(*graphs) : 0;
   return cleave::stage_format::CreateContent(
       _fbb,
       texts__,
-      graphs__);
+      graphs__,
+      pipe);
 }
 
 inline const cleave::stage_format::Content *GetContent(const void *buf) {

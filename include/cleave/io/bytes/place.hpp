@@ -29,13 +29,13 @@ inline std::size_t elements_of(stage_format::Token const& t) {
 
 /// Where in the bytes of a stage something is looked at, so that what is wrong there can be told.
 struct stage_place {
-  enum class inside : std::uint8_t { payload, graph, node, attribute };
+  enum class inside : std::uint8_t { payload, graph, node, attribute, pipe, stage };
 
   std::span<std::byte const> payload;
   stage_format::Content const* content = nullptr;  ///< once its structure is known to be right
   inside in = inside::payload;
   std::uint32_t graph = 0;
-  std::uint32_t number = 0;  ///< of the node or attribute
+  std::uint32_t number = 0;  ///< of the node, attribute or stage
 
   std::size_t offset_of(void const* at) const {
     return envelope_header_bytes +
@@ -45,6 +45,8 @@ struct stage_place {
   /// `node 3 'relu' of graph 0`.
   std::string name() const {
     if (in == inside::payload) return "the payload";
+    if (in == inside::pipe) return "the plan of the pipe";
+    if (in == inside::stage) return "stage " + std::to_string(number) + " of the pipe";
     auto whole = "graph " + std::to_string(graph);
     if (in == inside::graph) return whole;
     auto const& g = *content->graphs()->Get(graph);

@@ -17,8 +17,8 @@
 
 namespace cleave {
 
-/// Converts content that `stage_checker` found sound, and so asks nothing; `read_stage_bytes` is its one use.
-/// Bodies in bodies are read without recursion: what is inside is made before what it is in.
+/// Converts content that `stage_checker` found sound, and so asks nothing. Bodies in bodies are read without
+/// recursion: what is inside is made before what it is in.
 class stage_reader {
  public:
   explicit stage_reader(stage_format::Content const& checked) : content_(checked) {}

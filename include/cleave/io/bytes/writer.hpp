@@ -18,9 +18,9 @@
 
 namespace cleave {
 
-/// Writes graphs as columns of records; `write_stage_bytes` is its one use. The same graph gives the same
-/// bytes: texts are numbered in the order of first use, graphs level by level. Bodies in bodies are written
-/// without recursion.
+/// Writes graphs as columns of records, for `write_stage_bytes` and `write_pipe_bytes`. The same graph gives
+/// the same bytes: texts are numbered in the order of first use, graphs level by level. Bodies in bodies are
+/// written without recursion.
 class stage_writer {
  public:
   /// `top` and all that is inside it outlive the writer. Expected O(size).
@@ -41,7 +41,7 @@ class stage_writer {
   }
 
   /// The payload, finished; it must have less than 2 GiB, which is all that FlatBuffers can.
-  void finish(flatbuffers::FlatBufferBuilder& to) const {
+  void finish(flatbuffers::FlatBufferBuilder& to, flatbuffers::Offset<stage_format::Pipe> pipe = {}) const {
     std::vector<flatbuffers::Offset<flatbuffers::String>> texts;
     texts.reserve(texts_.size());
     for (auto const text : texts_.handles()) texts.push_back(to.CreateString(text));
@@ -49,8 +49,11 @@ class stage_writer {
     graphs.reserve(columns_.size());
     for (auto const& c : columns_)
       graphs.push_back(stage_format::CreateGraphDirect(to, &c.nodes, &c.attributes, &c.tokens));
-    stage_format::FinishContentBuffer(to, stage_format::CreateContentDirect(to, &texts, &graphs));
+    stage_format::FinishContentBuffer(to, stage_format::CreateContentDirect(to, &texts, &graphs, pipe));
   }
+
+  /// The number of a text, which is the next free one if it is new.
+  std::uint32_t number_of(std::string_view text) { return texts_.insert(text); }
 
  private:
   using token_kind = stage_format::TokenKind;
@@ -154,8 +157,6 @@ class stage_writer {
   void add_bits(token_kind kind, std::uint64_t bits) {
     add(kind, static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32));
   }
-
-  std::uint32_t number_of(std::string_view text) { return texts_.insert(text); }
 
   std::vector<module_graph const*> graphs_;
   std::vector<columns> columns_;  // of each graph
