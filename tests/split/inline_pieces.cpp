@@ -103,6 +103,19 @@ TEST_CASE(
   CHECK(inline_pieces(caller(true, item), {"p"}).nodes().size() == 2);
 }
 
+TEST_CASE("inline_pieces: each of thirty thousand results finds its way") {
+  module_graph g;
+  auto const x = g.add(node(node_kind::placeholder, "x"));
+  std::vector<position> made;
+  for (int i = 0; i < 30'000; ++i)
+    made.push_back(g.add(node(node_kind::call_function, "f" + std::to_string(i), {node_argument(x)})));
+  g.add(node(node_kind::output, "output", {tuple_argument(made)}));
+  auto const cut = split_module(g, [](module_node const&) { return 0; });
+  auto const whole = inline_pieces(cut.outer, {"submod_0"});
+  CHECK(whole.nodes().size() == g.nodes().size());
+  CHECK(value_of(whole) == value_of(g));
+}
+
 TEST_CASE("inline_pieces: a piece that is called twice is written twice, under different names") {
   auto g = caller(false, node(node_kind::call_module, "p"));
   auto const whole = inline_pieces(g, {"p"});

@@ -90,6 +90,29 @@ TEST_CASE("module_builder: a path that would become another one is registered be
 }
 
 TEST_CASE(
+    "module_builder: of sixteen thousand paths that would all become one each has its own, and keeps it") {
+  module_graph g;
+  std::size_t const bits = 14;
+  strings originals;
+  for (std::size_t i = 0; i < std::size_t{1} << bits; ++i) {
+    std::string path = "m";
+    for (std::size_t b = 0; b < bits; ++b) path += i >> b & 1 ? "_m" : ".m";
+    originals.push_back(path);
+    g.add_attribute({path, module_attribute::kind::module, {}, {}, {}, {}});
+  }
+  for (int time = 0; time < 2; ++time)
+    for (auto const& path : originals) add(g, node_kind::call_module, "call", path);
+  module_builder b(g, {});
+  for (position v = 0; v < g.list().size(); ++v) b.clone(v, [](position n) { return n; });
+  auto const piece = std::move(b).finish();
+  REQUIRE(piece.attributes().size() == originals.size());
+  std::size_t as_they_were = 0;
+  for (position v = 0; v < g.list().size(); ++v)
+    as_they_were += piece.find_attribute(piece[v].target)->original == g[v].target;
+  CHECK(as_they_were == g.list().size());
+}
+
+TEST_CASE(
     "module_builder: nodes know where they are from, read the copies, and follow what is in the same piece") {
   auto const g = whole();
   auto const piece = piece_of(g, {});

@@ -59,13 +59,10 @@ class piece_inliner {
   /// The value of a node, which is written unless it only takes an element out of what a piece returned.
   module_argument write_node(module_graph const& from, position at,
                              std::vector<module_argument> const& value) {
+    if (auto found = find_item(from[at], value); !found.empty()) return found;
     module_node n = from[at];
     for (auto& a : n.args) a = with_values(a, value);
     for (auto& k : n.kwargs) k.value = with_values(k.value, value);
-    bool const item = n.kind == node_kind::call_function && n.target == "getitem" && n.args.size() == 2;
-    if (item && std::holds_alternative<node_ref>(from[at].args[0].front()))
-      if (auto const* element = std::get_if<std::int64_t>(&n.args[1].front()))
-        if (auto found = find_element(n.args[0], *element); !found.empty()) return found;
     std::vector<position> follows;
     for (auto const m : n.after) each_node(value[m], [&](position there) { follows.push_back(there); });
     n.after = std::move(follows);
@@ -87,13 +84,22 @@ class piece_inliner {
     return made;
   }
 
+  /// What `n` takes out of a list or tuple that is written out; empty if it does nothing of the kind.
+  static module_argument find_item(module_node const& n, std::vector<module_argument> const& value) {
+    if (n.kind != node_kind::call_function || n.target != "getitem" || n.args.size() != 2) return {};
+    auto const* of = std::get_if<node_ref>(&n.args[0].front());
+    auto const* element = std::get_if<std::int64_t>(&n.args[1].front());
+    return of && element ? find_element(value[of->node], *element) : module_argument{};
+  }
+
   /// Element `i` of a list or tuple that is written out; empty if it is neither.
   static module_argument find_element(module_argument const& a, std::int64_t i) {
-    auto const* c = std::get_if<container>(&a.front());
+    auto const* c = a.empty() ? nullptr : std::get_if<container>(&a.front());
     bool const listed = c && (c->what == container::kind::tuple || c->what == container::kind::list);
     if (!listed || i < 0 || i >= static_cast<std::int64_t>(c->size)) return {};
-    std::size_t begin = 1;
-    while (i-- > 0) begin = subtree_end(a, begin);
+    bool const flat = a.size() == c->size + std::size_t{1};
+    auto begin = flat ? 1 + static_cast<std::size_t>(i) : std::size_t{1};
+    while (!flat && i-- > 0) begin = subtree_end(a, begin);
     auto const at = [&](std::size_t k) { return a.begin() + static_cast<std::ptrdiff_t>(k); };
     return {at(begin), at(subtree_end(a, begin))};
   }

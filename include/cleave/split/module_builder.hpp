@@ -157,17 +157,27 @@ class module_builder {
   std::string attribute(std::string const& path, std::string const& wanted) {
     auto const* registered = whole_->find_attribute(path);
     auto const& original = registered && !registered->original.empty() ? registered->original : path;
-    std::string at = wanted;
-    for (std::size_t i = 1;; at = wanted + "_" + std::to_string(i++)) {
-      auto const* there = piece_.find_attribute(at);
-      if (there && there->original == original) return at;
-      if (!there) break;
-    }
+    auto const* there = piece_.find_attribute(wanted);
+    if (there && there->original == original) return wanted;
+    auto const at = there ? place_beside(wanted, original) : wanted;
+    if (there && piece_.find_attribute(at)) return at;
     module_attribute a = registered ? *registered : module_attribute{};
     a.original = original;
     a.path = at;
     piece_.add_attribute(std::move(a));
     return at;
+  }
+
+  /// The path beside `wanted` that `original` has, or a new one. Expected amortised O(length).
+  std::string const& place_beside(std::string const& wanted, std::string const& original) {
+    auto const known = beside_.insert(wanted + '\n' + original);
+    if (known < places_.size()) return places_[known];
+    auto const stem = stems_.insert(wanted);
+    if (stem == numbers_.size()) numbers_.push_back(0);
+    std::string at;
+    do at = wanted + "_" + std::to_string(++numbers_[stem]);
+    while (piece_.find_attribute(at));
+    return places_.emplace_back(std::move(at));
   }
 
   module_graph const* whole_;
@@ -178,8 +188,12 @@ class module_builder {
   numbering<position, position> positions_;  // … and where they are, as far as anybody asked
   std::vector<position> results_;
   numbering<position, position> by_target_;
-  numbering<position, position> given_names_;  // inputs, in step with …
-  std::vector<std::string> called_;            // … what they are called
+  numbering<position, position> given_names_;   // inputs, in step with …
+  std::vector<std::string> called_;             // … what they are called
+  numbering<std::string, std::size_t> beside_;  // paths that another one was in the way of, and originals …
+  std::vector<std::string> places_;             // … and where they are
+  numbering<std::string, std::size_t> stems_;   // these paths alone …
+  std::vector<std::size_t> numbers_;            // … and the last number after them
   std::size_t inputs_ = 0;
 };
 
