@@ -37,7 +37,7 @@ struct recorded_pass {
 // [adapter]
 
 using snapshot = cleave::backward_snapshot<recorded_pass>;
-using steps = std::vector<cleave::gradient_step<std::uint32_t>>;
+using steps = std::vector<cleave::edge_step<std::uint32_t>>;
 
 void run(snapshot const& s, steps const& list, std::vector<double>& arrived) {
   for (auto const& [node, operand] : list)

@@ -20,7 +20,7 @@ using namespace cleave::testing;
 namespace {
 
 using node_list = std::vector<std::uint32_t>;
-using steps = std::vector<gradient_step<std::uint32_t>>;
+using steps = std::vector<edge_step<std::uint32_t>>;
 
 /// 0: product of 2 and weight 1; 2: product of input 3 and weight 4.
 dense_backward two_layers() {

@@ -66,7 +66,7 @@ class linear_pass {
 
   gradients const& seeds() const { return seeds_; }
 
-  void run(gradient_step<std::uint32_t> const& step, gradients& arrived) const {
+  void run(edge_step<std::uint32_t> const& step, gradients& arrived) const {
     auto const& e = g_->next[step.node][step.operand];
     rng r((std::uint64_t{step.node} << 32) + step.operand);
     auto const a = r.next(), b = r.next();

@@ -70,7 +70,7 @@ class phase_runner {
     to[node] = to[node] ? *to[node] + g : g;
   }
 
-  void run(std::vector<gradient_step<std::uint32_t>> const& steps, arrived_gradients& arrived) const {
+  void run(std::vector<edge_step<std::uint32_t>> const& steps, arrived_gradients& arrived) const {
     for (auto const& [n, operand] : steps) {
       if (!arrived[n]) continue;  // the caller gave no gradient for an output
       auto const& node = tape_->nodes()[snapshot_->node[n]];

@@ -18,16 +18,16 @@ namespace cleave {
 /// Makes the gradient of one operand from what has arrived at the node, and adds it to what has arrived where
 /// its edge leads.
 template <std::unsigned_integral Index>
-struct gradient_step {
+struct edge_step {
   Index node, operand;
 
-  bool operator==(gradient_step const&) const = default;
+  bool operator==(edge_step const&) const = default;
 };
 
 /// Steps of the weight phase that share nothing with others: it can run at any time after `ready`.
 template <std::unsigned_integral Index>
 struct weight_unit {
-  std::vector<gradient_step<Index>> steps;
+  std::vector<edge_step<Index>> steps;
   /// Nodes, ascending: what has arrived there when the input phase ends, the caller's gradients included, is
   /// what has arrived there when the unit begins.
   std::vector<Index> stash;
@@ -47,7 +47,7 @@ struct weight_unit {
 /// inputs after it is theirs.
 template <std::unsigned_integral Index>
 struct basic_backward_phases {
-  std::vector<gradient_step<Index>> input;
+  std::vector<edge_step<Index>> input;
   std::vector<weight_unit<Index>> weight;  ///< the first that are ready come first
   std::vector<Index> unused;               ///< parameters that no output leads to: they have no gradient
   std::size_t bytes = 0;                   ///< of all stashes
