@@ -143,7 +143,7 @@ inline std::vector<std::vector<std::uint32_t>> needed_stages(module_program cons
 }
 
 /// Places the state of the model, writes the stages of `cut` and the graph that calls them. Expected O(V + E
-/// + names log names).
+/// + names), and what place_state says of ties.
 /// \throws state_error
 inline module_pipe write_pipe(module_program program, pipe_plan cut,
                               module_pipe_options const& options = {}) {

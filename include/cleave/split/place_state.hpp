@@ -76,8 +76,7 @@ class state_placer {
         if (i != giver() || !returned[v]) read(v, i);
     for (Index const v : s_.outputs)
       if (s_.producer[v] == none<Index>) read(v, the_caller);
-    std::ranges::stable_sort(reads_, {}, &use::of);
-    first_read_ = firsts(reads_);
+    first_read_ = group(reads_);
   }
 
   /// Of a value: the graph returns it, and no node of the last stage reads it, which has it all the same in
@@ -101,17 +100,20 @@ class state_placer {
           if (Index const t = tensor_of_slot[s_.slot[v]]; t != none<Index>) write(t, i);
         for (Index const t : m_.writes[n]) write(t, i);
       }
-    std::ranges::stable_sort(writes_, {}, &use::of);
-    first_write_ = firsts(writes_);
+    first_write_ = group(writes_);
   }
 
   void write(Index t, stage_id i) { writes_.push_back({class_[t], i, static_cast<std::uint32_t>(t)}); }
 
-  /// Where the uses of each class begin; one more entry than there are classes.
-  std::vector<std::size_t> firsts(std::vector<use> const& list) const {
+  /// Puts the uses of each class together, in their order; where those of each begin, and one entry more.
+  std::vector<std::size_t> group(std::vector<use>& list) const {
     std::vector<std::size_t> first(class_.size() + 1);
     for (auto const& u : list) ++first[u.of + std::size_t{1}];
     for (std::size_t c = 0; c < class_.size(); ++c) first[c + 1] += first[c];
+    auto next = first;
+    std::vector<use> grouped(list.size());
+    for (auto const& u : list) grouped[next[u.of]++] = u;
+    list = std::move(grouped);
     return first;
   }
   uses reads(std::size_t c) const {
@@ -240,7 +242,7 @@ class state_placer {
 
 /// The first thing that keeps the state of a cut from being placed, or nothing: an option for a tensor that
 /// the model lacks, a tensor that two stages write, that one writes and another reads for itself, or that
-/// several read where `options` refuse it. Expected O(size of the plan + names log names).
+/// several read where `options` refuse it. Expected O(V + size of the plan + names).
 template <std::unsigned_integral Index>
 std::optional<state_fault> find_state_fault(basic_dense<Index> const& s, basic_plan<Index> const& p,
                                             basic_model_state<Index> const& m,
@@ -251,8 +253,8 @@ std::optional<state_fault> find_state_fault(basic_dense<Index> const& s, basic_p
 
 /// Puts each tensor of a model into the stages of `p`, a plan of `s`, that read it, under its own names and
 /// once in each. The first stage that reads what is sent owns it. What the graph returns as it is, the last
-/// stage holds and gives. Expected O(size of the plan + names log names), and for each tensor the number of
-/// its names times the stages that have it.
+/// stage holds and gives. Expected O(V + size of the plan + names), and for each tensor the number of its names
+/// times the stages that have it.
 /// \throws state_error as `find_state_fault` says.
 template <std::unsigned_integral Index>
 state_placement place_state(basic_dense<Index> const& s, basic_plan<Index> const& p,
