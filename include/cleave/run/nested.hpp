@@ -39,7 +39,7 @@ class nested {
   template <class X>
     requires(std::convertible_to<X, Leaf> && !std::same_as<std::remove_cvref_t<X>, nested>)
   nested(X&& x) : shape_(1) {  // NOLINT(google-explicit-constructor)
-    leaves_.push_back(std::forward<X>(x));
+    leaves_.emplace_back(std::forward<X>(x));
   }
 
   static nested list(std::vector<nested> elements) { return {nesting::list, std::move(elements)}; }
