@@ -18,6 +18,7 @@ namespace cleave::conformance {
 outcome run_ddp(test_case const& c, json const& body);
 outcome run_slapo(test_case const& c, json const& body);
 outcome run_pipe(test_case const& c, json const& body);
+outcome run_schedules(test_case const& c, json const& body);
 outcome run_capability(test_case const& c, json const& body);
 outcome run_split_by_tags(test_case const& c, json const& body);
 outcome run_split_module(test_case const& c, json const& body);
@@ -27,6 +28,7 @@ area_runner find_runner(std::string const& area) {
       {"ddp", run_ddp},
       {"pipe", run_pipe},
       {"slapo", run_slapo},
+      {"schedules", run_schedules},
       {"capability", run_capability},
       {"split_by_tags", run_split_by_tags},
       {"split_module", run_split_module},

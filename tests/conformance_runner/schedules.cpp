@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "conformance_runner/outcome.hpp"
+
+/// The recordings of schedules, one runner a file or a family of files.
+namespace cleave::conformance {
+
+namespace {
+
+/// Runners by how the name of a file begins, longer beginnings first; null where it is not built yet.
+constexpr std::array<std::pair<std::string_view, area_runner>, 16> runners{{
+    {"/orders_", nullptr},
+    {"/lower_digest_", nullptr},
+    {"/lower_options.", nullptr},
+    {"/lower_", nullptr},
+    {"/passes.", nullptr},
+    {"/validate.", nullptr},
+    {"/simulate.", nullptr},
+    {"/mutations.", nullptr},
+    {"/text.", nullptr},
+    {"/csv.", nullptr},
+    {"/p2p.", nullptr},
+    {"/runtime_trace.", nullptr},
+    {"/liveness.", nullptr},
+    {"/timeline_uneven.", nullptr},
+    {"/timeline.", nullptr},
+    {"/visual.", nullptr},
+}};
+
+}  // namespace
+
+outcome run_schedules(test_case const& c, json const& body) {
+  std::string_view const file = std::string_view(c.file).substr(c.file.rfind('/'));
+  for (auto const& [beginning, runner] : runners)
+    if (file.starts_with(beginning)) return runner ? runner(c, body) : outcome{{}, c.file};
+  return {{}, c.file};
+}
+
+}  // namespace cleave::conformance
