@@ -195,21 +195,29 @@ struct no_policy {
   cut_list operator()(auto const&) const { return {}; }
 };
 
+/// Leaves a partition as it is.
+struct no_change {
+  cut_partition operator()(module_program const&, cut_partition p) const { return p; }
+};
+
 /// Cuts `g` into a pipe: at markers, at the modules of the options, and as `policy` says, all together.
 /// `policy(s)` is given the snapshot and returns a cut_list, or a partition that cuts once more what lies
-/// between the other cuts: `[](auto const& s) { return balance(s, 4); }`. Nothing is written into `g`, which
+/// between the other cuts: `[](auto const& s) { return balance(s, 4); }`. `change(program, parts)` has the
+/// last word, for example `sink_without_gradient{}`. Nothing is written into `g`, which
 /// must outlive the pipe. Expected O(V + E + parts log parts).
 /// \throws what program_of, cuts_at_markers, cuts_at_modules and make_pipe_plan throw; no_output_error where
 /// `g` has no output node; state_error.
-template <class Policy = no_policy>
+template <class Policy = no_policy, class Change = no_change>
 module_pipe make_module_pipe(module_graph const& g, module_pipe_options const& options = {},
-                             Policy policy = {}) {
+                             Policy policy = {}, Change change = {}) {
   if (!g.output()) throw no_output_error();
   if (options.sources == cut_sources::one && !options.cuts.empty() && !std::same_as<Policy, no_policy>)
     throw cut_source_error();
   auto program = program_of(g, options.program);
-  if (options.state.shared == shared_state::transmit || !options.state.by_name.empty())
-    program.s = join_sent_reads(std::move(program.s), model_state_of(program, options.writes), options.state);
+  if (options.state.shared == shared_state::transmit || !options.state.by_name.empty()) {
+    auto const model = model_state_of(program, options.writes);
+    program.s = join_sent_reads(std::move(program.s), model, options.state);
+  }
   auto cuts = joined(cuts_at_markers(program), cuts_at_modules(program, options.cuts));
   auto const& s = program.s;
   using answer = std::remove_cvref_t<decltype(policy(s))>;
@@ -218,6 +226,7 @@ module_pipe make_module_pipe(module_graph const& g, module_pipe_options const& o
     parts = cut_at(s, joined(std::move(cuts), policy(s)));
   else
     parts = refined(cut_at(s, std::move(cuts)), policy(s));
+  parts = change(program, std::move(parts));
   auto made =
       make_plan(s, parts, program.scopes, {.stages = options.run, .outputs = output_order::first_use});
   auto cut = pipe_planner<std::uint32_t>(s, parts, std::move(made)).plan();

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/graph/gradient_need.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "support/random_graph.hpp"
+#include "support/rng.hpp"
+
+using namespace cleave;
+
+TEST_CASE(
+    "gradient_need: a value needs one if a path of nodes that pass it leads there from one that starts") {
+  testing::rng r(61);
+  for (int round = 0; round < 500; ++round) {
+    auto const s = testing::random_graph(r, {.nodes = 1 + r.below(10), .states = 2});
+    std::vector<char> starts(s.values()), passes(s.nodes());
+    for (auto& x : starts) x = r.one_in(3);
+    for (auto& x : passes) x = !r.one_in(3);
+    auto const need = gradient_need(
+        s, [&](std::size_t v) { return starts[v] != 0; }, [&](std::size_t n) { return passes[n] != 0; });
+    std::vector<char> twin(s.values());  // to a fixed point, one value at a time
+    for (bool more = true; more;) {
+      more = false;
+      for (std::size_t v = 0; v < s.values(); ++v) {
+        auto const m = s.producer[v];
+        bool any = m == none<std::uint32_t> && starts[v];
+        if (m != none<std::uint32_t> && passes[m])
+          for (auto const u : s.operands[m]) any |= twin[u] != 0;
+        more |= any && !twin[v];
+        twin[v] |= any;
+      }
+    }
+    CHECK(need == twin);
+  }
+}
