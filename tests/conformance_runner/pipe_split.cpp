@@ -437,7 +437,7 @@ class split_case {
       o.cuts = read_cuts(c_.input().value("split_spec", json::array()));
       policy_too ? make_module_pipe(g, o, [](auto const&) { return cut_list(); }) : make_module_pipe(g, o);
       got = "a result";
-    } catch (module_cut_error const& e) {
+    } catch (unknown_module_error const& e) {
       got = "AttributeError";
       said = e.what();
       auto const& path = c_.input()["split_spec"][e.witness][0].get<std::string>();
@@ -469,7 +469,7 @@ class split_case {
       if (before == 1 && after == 1) got["cuts"] = "before and after the call";
       if (first.paths.size() == 2 && first.plan.plan.stages[0].nodes.size() == 1)
         got["same_as"] = "spec of one cut before child 1 of " + std::to_string(first.program.s.nodes());
-    } catch (module_cut_error const& e) {
+    } catch (unknown_module_error const& e) {
       expect(!body_.contains("better") || body_["better"].is_null(), "the list of cuts", "a pipe", e.what());
       return;
     }

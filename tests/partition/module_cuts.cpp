@@ -15,9 +15,9 @@ namespace {
 
 using cleave::cut_kind;
 using cleave::module_cut;
-using cleave::module_cut_error;
 using cleave::module_of_call;
 using cleave::module_side;
+using cleave::unknown_module_error;
 
 using calls = std::vector<std::vector<std::string>>;
 
@@ -77,12 +77,12 @@ TEST_CASE("module_cuts: a module that no node is inside is reported and cuts not
 TEST_CASE("module_cuts: a path that there is not is refused, with the nearest ones") {
   CHECK_THROWS_WITH_AS(cuts_in(net, {{"head"}, {"layers.2"}}),
                        "cut #1: there is no module 'layers.2'; nearest: 'layers.0', 'layers.1', 'layers'",
-                       module_cut_error);
-  CHECK_THROWS_AS(cuts_in(net, {{""}}), module_cut_error);
-  CHECK_THROWS_AS(cuts_in({}, {{"a"}}), module_cut_error);
+                       unknown_module_error);
+  CHECK_THROWS_AS(cuts_in(net, {{""}}), unknown_module_error);
+  CHECK_THROWS_AS(cuts_in({}, {{"a"}}), unknown_module_error);
   try {
     cuts_in(net, {{"head"}, {"x"}});
-  } catch (module_cut_error const& e) {
+  } catch (unknown_module_error const& e) {
     CHECK(e.witness == 1);
   }
   CHECK(cleave::find_unknown_module({{"a"}, {"b"}}, {"a"}) == 1);
@@ -110,7 +110,7 @@ TEST_CASE("module_cuts: nodes with paths are inside all modules on their way") {
   auto const s = cleave::snapshot_of(g);
   CHECK(places(cuts_at_modules(g, s, {{"body.0", module_side::end}, {"body"}})) ==
         std::vector<std::size_t>{4, 2});
-  CHECK_THROWS_AS(cuts_at_modules(g, s, {{"norm"}}), module_cut_error);
+  CHECK_THROWS_AS(cuts_at_modules(g, s, {{"norm"}}), unknown_module_error);
 }
 
 TEST_CASE("module_cuts: on random calls the places are those of a scan") {

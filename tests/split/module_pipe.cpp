@@ -227,7 +227,7 @@ TEST_CASE("module_pipe: a module in a body cannot be cut at, one that is called 
   auto const two = g.add(make(node_kind::call_module, "blk_1", "blk", {one}));
   g.add(make(node_kind::output, "output", "output", {two}));
   CHECK_THROWS_AS(make_module_pipe(g, {.cuts = {{"blk.up"}}}), body_cut_error);
-  CHECK_THROWS_AS(make_module_pipe(g, {.cuts = {{"bulk"}}}), module_cut_error);
+  CHECK_THROWS_AS(make_module_pipe(g, {.cuts = {{"bulk"}}}), unknown_module_error);
   auto const p = make_module_pipe(g, {.cuts = {{"blk"}, {"spare"}}});
   CHECK(p.paths.size() == 2);
   CHECK(p.plan.idle.size() == 2);  // before the first call there is nothing; the other is never called
@@ -253,7 +253,7 @@ TEST_CASE("module_pipe: a program without output, and two sources where one is a
   auto const nothing = [](auto const&) { return cut_list(); };
   module_pipe_options const one{.cuts = {{"nowhere"}}, .sources = cut_sources::one};
   CHECK_THROWS_AS(make_module_pipe(c, one, nothing), cut_source_error);
-  CHECK_THROWS_AS(make_module_pipe(c, one), module_cut_error);
+  CHECK_THROWS_AS(make_module_pipe(c, one), unknown_module_error);
 }
 
 TEST_CASE("module_pipe: a program without operations has no stage") {

@@ -40,7 +40,7 @@ inline module_side module_side_of(std::string_view text) {
 }
 
 /// A cut at a module that the program does not have. The witness: its place in the list of cuts.
-class module_cut_error : public witness_error<std::size_t> {
+class unknown_module_error : public witness_error<std::size_t> {
  public:
   using witness_error::witness_error;
 };
@@ -100,7 +100,7 @@ inline std::optional<std::size_t> find_unknown_module(std::vector<module_cut> co
 /// text: the calls that node n is inside, each a module's path and, from its second call on, `@1`, `@2`, ….
 /// `modules` are the paths that there are, none: those of the calls. A module that no node is inside gives an
 /// idle cut. O(V depth + cuts).
-/// \throws module_cut_error where there is no such module, with the nearest paths; nothing is cut then.
+/// \throws unknown_module_error where there is no such module, with the nearest paths; nothing is cut then.
 template <std::unsigned_integral Index, class F>
 cut_list cuts_at_modules(basic_dense<Index> const& s, std::vector<module_cut> const& cuts, F calls_of,
                          std::vector<std::string> modules = {}) {
@@ -109,9 +109,9 @@ cut_list cuts_at_modules(basic_dense<Index> const& s, std::vector<module_cut> co
   if (modules.empty())
     for (auto const& c : spans) modules.emplace_back(module_of_call(c.call));
   if (auto const i = find_unknown_module(cuts, modules))
-    throw module_cut_error("cut #" + std::to_string(*i) + ": there is no module " + quoted(cuts[*i].path) +
-                               suggestion(nearest_names(cuts[*i].path, modules)),
-                           *i);
+    throw unknown_module_error("cut #" + std::to_string(*i) + ": there is no module " +
+                                   quoted(cuts[*i].path) + suggestion(nearest_names(cuts[*i].path, modules)),
+                               *i);
   numbering<std::string_view, std::uint32_t> paths;
   std::vector<std::vector<std::size_t>> calls_of_path;  // in step with `paths`
   for (std::size_t c = 0; c < spans.size(); ++c) {
@@ -135,7 +135,7 @@ cut_list cuts_at_modules(basic_dense<Index> const& s, std::vector<module_cut> co
 }
 
 /// The same for a graph whose nodes have paths, which tell no call of a module from another.
-/// \throws module_cut_error
+/// \throws unknown_module_error
 template <hierarchical_graph Graph, std::unsigned_integral Index>
 cut_list cuts_at_modules(Graph const& g, snapshot<Graph, Index> const& s,
                          std::vector<module_cut> const& cuts) {

@@ -137,7 +137,7 @@ inline std::string called_path(module_graph const& g, std::string const& path,
 }
 
 /// Cuts before or after each call of a module that the graph registers, or that a node is inside.
-/// \throws module_cut_error where there is no such module, body_cut_error where it is in a body.
+/// \throws unknown_module_error where there is no such module, body_cut_error where it is in a body.
 inline cut_list cuts_at_modules(module_program const& p, std::vector<module_cut> cuts) {
   module_graph const& g = p.whole();
   std::vector<std::vector<std::string>> calls;
