@@ -31,10 +31,12 @@ module_graph program(testing::rng& random) {
   return testing::random_module_graph(random, 1 + random.below(20), random.below(3) * random.below(2));
 }
 
-/// Cut at random places.
+/// Cut at random places; what several stages read is replicated, or transmitted.
 module_pipe pipe_of(testing::rng& random, module_graph const& g) {
-  return make_module_pipe(
-      g, {}, [&](auto const& s) { return cuts_by_policy(s, [&](std::size_t) { return random.one_in(4); }); });
+  auto const shared = random.one_in(2) ? shared_state::replicate : shared_state::transmit;
+  return make_module_pipe(g, {.state = {.shared = shared}}, [&](auto const& s) {
+    return cuts_by_policy(s, [&](std::size_t) { return random.one_in(4); });
+  });
 }
 
 /// x -> f -> | -> g -> | -> h, which reads f too.

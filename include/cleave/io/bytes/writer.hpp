@@ -26,6 +26,7 @@ class stage_writer {
   /// `top` and all that is inside it outlive the writer. Expected O(size).
   explicit stage_writer(module_graph const& top) {
     graphs_.push_back(&top);
+    texts_.reserve(top.list().size());
     for (std::size_t i = 0; i < graphs_.size(); ++i) write(*graphs_[i]);
   }
 
