@@ -7,23 +7,21 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/graph/module_graph.hpp"
 #include "conformance_runner/read_graph.hpp"
 
 namespace cleave::conformance {
 
 /// The nodes of a root with its backward pass, in the common format, but with numbers for the names of what
-/// the backward pass adds, which are free.
+/// the backward pass adds, which are free: of all nodes from the first `stage_backward` on but the output.
 class backward_graph_json {
  public:
-  backward_graph_json(module_graph const& before, json const& list) : nodes_(normal_nodes(list)) {
-    std::set<std::string> known;
-    for (auto const& n : before.list()) known.insert(n.name);
+  explicit backward_graph_json(json const& list) : nodes_(normal_nodes(list)) {
     for (auto& j : nodes_) {
-      auto const name = j["name"].get<std::string>();
-      if (known.contains(name) || j["op"] == "output") continue;
+      bool const adds = !added_.empty() || j.value("target", "") == "stage_backward";
+      if (!adds || j["op"] == "output") continue;
       auto const number = "added " + std::to_string(added_.size());
-      if (number_.emplace(name, number).second) added_.push_back(number);
+      added_.push_back(number);
+      number_.emplace(j["name"].get<std::string>(), number);
       j["name"] = number;
     }
     std::set<std::string> read;

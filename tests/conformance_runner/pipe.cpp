@@ -11,6 +11,7 @@ namespace cleave::conformance {
 outcome run_pipe_split(test_case const& c, json const& body);
 outcome run_pipe_loss(test_case const& c, json const& body);
 outcome run_pipe_microbatch(test_case const& c, json const& body);
+outcome run_pipe_traced_loss(test_case const& c, json const& body);
 outcome run_pipe_weight_cut(test_case const& c, json const& body);
 outcome run_pipe_parity(test_case const& c, json const& body);
 outcome run_pipe_tools(test_case const& c, json const& body);
@@ -22,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, area_runner>, 8> runners{{
     {"/split.json", run_pipe_split},
     {"/split_random.json", run_pipe_split},
     {"/loss.json", run_pipe_loss},
-    {"/traced_loss.json", nullptr},
+    {"/traced_loss.json", run_pipe_traced_loss},
     {"/microbatch.json", run_pipe_microbatch},
     {"/weight_cut.json", run_pipe_weight_cut},
     {"/parity.json", run_pipe_parity},

@@ -20,8 +20,9 @@ namespace cleave::conformance {
 struct test_case {
   std::string area, file, name, category;
   json body;  ///< all of it, as the file has it
-  std::map<std::string, module_graph>
-      graphs;  ///< by their place in `input`: "graph", "modules", "stages[0]", …
+  /// By their place in `input`: "graph", "modules", "stages[0]", …
+  std::map<std::string, module_graph> graphs;
+  std::filesystem::path source{};  ///< the file that it is read from
 
   bool has(char const* key) const { return body.contains(key); }
   json const& operator[](char const* key) const { return body.at(key); }
@@ -238,7 +239,10 @@ inline std::vector<test_case> read_area(std::filesystem::path const& folder, std
     for (auto const& [name, g] : shared.items())
       if (auto fault = s.find_fault(g, area + "_graph"))
         throw layout_error(where + ", graph '" + name + "'" + *fault);
-    for (auto& c : top["cases"]) cases.push_back(read_case(s, area, where, std::move(c), shared));
+    for (auto& c : top["cases"]) {
+      cases.push_back(read_case(s, area, where, std::move(c), shared));
+      cases.back().source = file;
+    }
   }
   return cases;
 }
