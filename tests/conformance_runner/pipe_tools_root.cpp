@@ -112,7 +112,7 @@ outcome run_tools_number(test_case const&, json const& body) {
     auto const stages = stage_calls_of(root, prefix);
     json numbers = json::array();
     for (auto const n : calls) {
-      auto const at = std::ranges::find(stages, n, &stage_call::node);
+      auto const at = std::ranges::find(stages, n, &numbered_stage::node);
       numbers.push_back(at == stages.end() ? json() : json(at->number));
     }
     compare(body.value("expect", json()), {{"num_stages", stages.size()}, {"stage_idx", numbers}}, "expect",

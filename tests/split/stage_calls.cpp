@@ -25,9 +25,9 @@ module_graph calling(std::vector<std::string> const& paths) {
 
 TEST_CASE("stage_calls: a stage counts once for each call, other modules do not") {
   auto const g = calling({"prep", "stage_1", "stage_0", "stage_1", "loss"});
-  CHECK(stage_calls_of(g) == std::vector<stage_call>{{1, 1}, {2, 0}, {3, 1}});
+  CHECK(stage_calls_of(g) == std::vector<numbered_stage>{{1, 1}, {2, 0}, {3, 1}});
   CHECK(stage_calls_of(g, "submod_").empty());
-  CHECK(stage_calls_of(calling({"s7"}), "s") == std::vector<stage_call>{{0, 7}});
+  CHECK(stage_calls_of(calling({"s7"}), "s") == std::vector<numbered_stage>{{0, 7}});
 }
 
 TEST_CASE("stage_calls: what follows the prefix is a number, or the call is named") {

@@ -18,11 +18,11 @@
 namespace cleave {
 
 /// A call of a stage, and the number that its path ends with.
-struct stage_call {
+struct numbered_stage {
   module_graph::position node;
   std::uint32_t number;
 
-  bool operator==(stage_call const&) const = default;
+  bool operator==(numbered_stage const&) const = default;
 };
 
 /// A call whose path begins like a stage's and ends with no number. The witness: the node.
@@ -46,8 +46,9 @@ inline std::optional<std::uint32_t> find_stage_number(std::string_view path, std
 
 /// The calls of stages in `root`, in order, a stage once for each call; other modules are none. O(V).
 /// \throws stage_number_error
-inline std::vector<stage_call> stage_calls_of(module_graph const& root, std::string_view prefix = "stage_") {
-  std::vector<stage_call> calls;
+inline std::vector<numbered_stage> stage_calls_of(module_graph const& root,
+                                                  std::string_view prefix = "stage_") {
+  std::vector<numbered_stage> calls;
   for (auto const n : root.nodes()) {
     if (root[n].kind != node_kind::call_module || !root[n].target.starts_with(prefix)) continue;
     auto const number = find_stage_number(root[n].target, prefix);
