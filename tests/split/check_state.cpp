@@ -56,7 +56,7 @@ TEST_CASE("check_state: each alteration of a placement is found") {
   rng random(3302);
   std::set<kind> seen;
   for (int round = 0; round < 300; ++round) {
-    auto const model = random_state_model(random);
+    auto const model = random_state_model(random, called_modules::some);
     auto const placed = place_state(model.s, model.p, model.m);
     auto const stage = random.below(placed.stages.size());
     auto altered = placed;

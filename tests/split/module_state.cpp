@@ -62,7 +62,6 @@ module_graph random_model(rng& random) {
   };
   for (auto const& a : plain.attributes()) add(a);
   add({"other.w", attribute::parameter, {}, {}, {}, {}});
-  add({"layer.0.w", attribute::parameter, {}, {}, {}, {}});
   return g;
 }
 
@@ -78,10 +77,12 @@ module_pipe random_pipe(rng& random, module_graph const& g, state_options const&
 TEST_CASE("module_state: stages together have the state of the model, whole and split give the same") {
   rng random(5150);
   for (int round = 0; round < 300; ++round) {
-    auto const g = random_model(random);
+    auto g = random_model(random);
     state_options state;
     if (random.one_in(2)) state.shared = shared_state::transmit;
     if (random.one_in(3)) state.by_name = {{"w", shared_state::transmit}};
+    if (state.shared == shared_state::replicate)  // read by the calls of its module, and never sent
+      g.add_attribute({"layer.0.w", attribute::parameter, {}, {}, {}, {}});
     auto const p = random_pipe(random, g, state);
     CAPTURE(round);
     CHECK(value_of(p.outer) == value_of(g));
@@ -143,6 +144,28 @@ TEST_CASE("module_state: a function that writes in place writes what it reads fi
   auto n = g[y];
   n.target = "__init__";
   CHECK_FALSE(writes_in_place(n));
+}
+
+TEST_CASE("module_state: a called module brings its state with it") {
+  module_graph g;
+  auto const add = [&](node_kind kind, std::string target, std::vector<position> reads = {}) {
+    module_node n;
+    n.kind = kind;
+    n.target = n.name = std::move(target);
+    for (auto const v : reads) n.args.push_back(node_argument(v));
+    return g.add(std::move(n));
+  };
+  for (auto const* path : {"a", "a.inner", "ab"}) g.add_attribute({path, attribute::module, {}, {}, {}, {}});
+  for (auto const* path : {"a.w", "ab.w", "a.inner.b"})
+    g.add_attribute({path, attribute::parameter, {}, {}, {}, {}});
+  auto const x = add(node_kind::placeholder, "x"), y = add(node_kind::call_module, "a", {x});
+  add(node_kind::call_function, "pipe_split");
+  auto const z = add(node_kind::call_module, "ab", {y});
+  add(node_kind::output, "output", {z});
+  auto const p = make_module_pipe(g);
+  CHECK(p.state.stages == std::vector<std::vector<held_state>>{{{0, true}, {2, true}}, {{1, true}}});
+  CHECK(p.stage(stage_id{0}).find_attribute("a.inner.b"));
+  CHECK_FALSE(p.stage(stage_id{1}).find_attribute("a.w"));
 }
 
 TEST_CASE("module_state: state of the program is what it registers, by kind") {

@@ -131,6 +131,19 @@ TEST_CASE("place_state: writes that the graph itself tells count too") {
   CHECK(fault_of(model, {}).what == state_fault::kind::written_elsewhere);
 }
 
+TEST_CASE("place_state: what a called module has inside is where it is called, and is not sent") {
+  tied_model model;
+  model.m.tensors.push_back({"norm.scale", ""});
+  model.m.reads = {{0, 1, 2}, {4, 4}};
+  auto const placed = place_state(model.s, model.p, model.m);
+  CHECK(held(placed, model.m, 0) == names{"emb.weight", "emb.bias", "norm.scale", "old.weight"});
+  CHECK(held(placed, model.m, 1) == names{"out.weight", "norm.scale"});
+  CHECK(placed.replicas.size() == 2);
+  auto const f = fault_of(model, {.by_name = {{"norm.scale", shared_state::transmit}}});
+  CHECK(f.what == state_fault::kind::unsendable);
+  CHECK(describe(f).find("'norm.scale' is to be transmitted") == 0);
+}
+
 TEST_CASE("place_state: what nobody reads is told, constants are no state") {
   tied_model model;
   model.m.tensors.push_back({"rest.scale", "", state_kind::buffer});
@@ -157,7 +170,7 @@ TEST_CASE("place_state: what the graph returns as it is, the last stage holds to
 TEST_CASE("place_state: the state dictionaries of all stages are the original's, on random programs") {
   rng random(20261);
   for (int round = 0; round < 300; ++round) {
-    auto const model = random_state_model(random);
+    auto const model = random_state_model(random, called_modules::some);
     auto const placed = place_state(model.s, model.p, model.m);
     std::set<std::string> original, together;
     for (auto const& t : model.m.tensors)
@@ -176,7 +189,7 @@ TEST_CASE("place_state: the state dictionaries of all stages are the original's,
 TEST_CASE("place_state: a stage holds what its nodes read, once, and second names only beside their owner") {
   rng random(20262);
   for (int round = 0; round < 300; ++round) {
-    auto const model = random_state_model(random);
+    auto const model = random_state_model(random, called_modules::some);
     auto const by_owner = place_state(model.s, model.p, model.m, {.names = second_names::beside_modules});
     for (std::size_t i = 0; i < model.p.stages.size(); ++i) {
       auto const expected = model.names_by_hand(i);
@@ -194,7 +207,7 @@ TEST_CASE("place_state: a stage holds what its nodes read, once, and second name
 TEST_CASE("place_state: two stages that hold one tensor are told as a tie, and nothing else is") {
   rng random(20263);
   for (int round = 0; round < 300; ++round) {
-    auto const model = random_state_model(random);
+    auto const model = random_state_model(random, called_modules::some);
     std::map<std::string, std::set<std::uint32_t>> holders, told;
     auto const placed = place_state(model.s, model.p, model.m);
     for (std::uint32_t i = 0; i < placed.stages.size(); ++i)

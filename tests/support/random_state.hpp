@@ -40,6 +40,9 @@ struct state_model {
       for (auto const v : s.operands[n])
         if (index(parts.of[n]) == stage && m.tensor[v] != none<std::uint32_t>)
           read.insert(m.tensors[m.tensor[v]].name);
+    for (std::size_t n = 0; n < s.nodes(); ++n)
+      for (auto const t : m.reads[n])
+        if (index(parts.of[n]) == stage) read.insert(m.tensors[t].name);
     return read;
   }
 
@@ -74,7 +77,10 @@ struct state_model {
   }
 };
 
-inline state_model random_state_model(rng& random) {
+/// Whether nodes read tensors inside of modules that they call.
+enum class called_modules : std::uint8_t { some, none };
+
+inline state_model random_state_model(rng& random, called_modules calls = called_modules::none) {
   state_model model;
   auto& m = model.m;
   m.modules = {"a", "a.b", "a.b.c", "d", "e"};
@@ -103,6 +109,9 @@ inline state_model random_state_model(rng& random) {
     for (std::uint32_t i = 0; i < m.modules.size(); ++i)
       if (random.one_in(8)) m.inside.add(i);
     m.inside.close();
+    if (calls == called_modules::some && random.one_in(4))
+      m.reads.add(static_cast<std::uint32_t>(random.below(tensors)));
+    m.reads.close();
   }
   b.output(values.back());
   model.s = b.build();

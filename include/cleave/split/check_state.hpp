@@ -94,15 +94,18 @@ class placement_checker {
   }
 
   void check_reads(stage_id i) {
-    auto const read = [&](Index v) {
-      Index const t = m_.tensor[v];
-      if (s_.producer[v] != none<Index> || t == none<Index>) return;
+    auto const read_tensor = [&](Index t) {
       auto const c = class_[t];
       if (std::exchange(read_[c], i) == i || held_[c] == i || is_sent(c, i)) return;
       fault(kind::absent, static_cast<std::uint32_t>(t), i);
     };
-    for (Index const n : p_.stages[index(i)].nodes)
+    auto const read = [&](Index v) {
+      if (s_.producer[v] == none<Index> && m_.tensor[v] != none<Index>) read_tensor(m_.tensor[v]);
+    };
+    for (Index const n : p_.stages[index(i)].nodes) {
       for (Index const v : s_.operands[n]) read(v);
+      for (Index const t : m_.reads[n]) read_tensor(t);
+    }
     if (i != p_.order.back()) return;
     for (Index const v : s_.outputs)
       if (Index const t = m_.tensor[v]; s_.producer[v] == none<Index> && t != none<Index> &&

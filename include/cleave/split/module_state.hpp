@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -37,8 +38,32 @@ inline bool writes_in_place(module_node const& n) {
   return named && n.target.size() > 1 && n.target.ends_with('_') && !n.target.ends_with("__");
 }
 
+/// The names below each of some modules, in the order of registration.
+class tensors_below {
+ public:
+  explicit tensors_below(std::vector<model_tensor> const& tensors) {
+    for (std::uint32_t t = 0; t < tensors.size(); ++t) sorted_.emplace_back(tensors[t].name, t);
+    std::ranges::sort(sorted_);
+  }
+
+  /// O(log names + what is found).
+  std::vector<std::uint32_t> operator()(std::string const& module) const {
+    auto const prefix = module + ".";
+    std::vector<std::uint32_t> found;
+    for (auto at = std::ranges::lower_bound(sorted_, std::pair(std::string_view(prefix), std::uint32_t{0}));
+         at != sorted_.end() && at->first.starts_with(prefix); ++at)
+      found.push_back(at->second);
+    std::ranges::sort(found);
+    return found;
+  }
+
+ private:
+  std::vector<std::pair<std::string_view, std::uint32_t>> sorted_;
+};
+
 /// The state of a program, as `place_state` asks for it: every attribute that is no module, and the modules
-/// that nodes are inside. Expected O(size of the program).
+/// that nodes are inside. A node that calls a module reads what is registered below its path. Expected O(size
+/// of the program + names log names), and the state of a module for each of its calls.
 inline basic_model_state<std::uint32_t> model_state_of(module_program const& p,
                                                        write_rule writes = write_rule::by_underscore) {
   module_graph const& g = p.whole();
@@ -53,10 +78,14 @@ inline basic_model_state<std::uint32_t> model_state_of(module_program const& p,
   for (auto const v : p.s.value)
     m.tensor.push_back(g[v].kind == node_kind::get_attr ? paths.find(g[v].target) : none<std::uint32_t>);
 
+  tensors_below const below(m.tensors);
   module_calls calls_of(p);
   for (std::uint32_t n = 0; n < p.s.nodes(); ++n) {
     for (auto const& call : calls_of(n)) m.inside.add(modules.insert(std::string(module_of_call(call))));
     m.inside.close();
+    if (auto const& node = g[p.s.node[n]]; node.kind == node_kind::call_module)
+      for (auto const t : below(node.target)) m.reads.add(t);
+    m.reads.close();
     auto const read = p.s.operands[n];
     if (writes == write_rule::by_underscore && !read.empty() && writes_in_place(g[p.s.node[n]]))
       if (auto const t = m.tensor[read.front()]; t != none<std::uint32_t>) m.writes.add(t);

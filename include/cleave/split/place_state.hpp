@@ -36,6 +36,7 @@ class state_placer {
       return;
     }
     choice_ = class_.choices(m.tensors, options);
+    inside_.resize(class_.size());
     list_reads();
     list_writes();
     for (std::size_t c = 0; c < class_.size(); ++c)
@@ -65,17 +66,19 @@ class state_placer {
   /// By class, and of a class by stage in the plan's order.
   void list_reads() {
     std::vector<stage_id> seen(class_.size(), no_stage);
-    auto const read = [&](Index v, stage_id i) {
-      Index const t = m_.tensor[v];
+    auto const read = [&](Index t, stage_id i) {
       if (t != none<Index> && std::exchange(seen[class_[t]], i) != i)
         reads_.push_back({class_[t], i, static_cast<std::uint32_t>(t)});
     };
     auto const returned = returned_only();
-    for (stage_id const i : p_.order)
+    for (stage_id const i : p_.order) {
       for (Index const v : p_.stages[index(i)].state)
-        if (i != giver() || !returned[v]) read(v, i);
+        if (i != giver() || !returned[v]) read(m_.tensor[v], i);
+      for (Index const n : p_.stages[index(i)].nodes)
+        for (Index const t : m_.reads[n]) read(t, i), inside_[class_[t]] = 1;
+    }
     for (Index const v : s_.outputs)
-      if (s_.producer[v] == none<Index>) read(v, the_caller);
+      if (s_.producer[v] == none<Index>) read(m_.tensor[v], the_caller);
     first_read_ = group(reads_);
   }
 
@@ -137,6 +140,8 @@ class state_placer {
     if (choice_[c] == shared_state::refuse && !class_.is_constant(c) && readers.size() > 1 &&
         readers[1].stage != the_caller)
       return between(shared, readers[0], readers[1]);
+    if (choice_[c] == shared_state::transmit && !class_.is_constant(c) && readers.size() > 1 && inside_[c])
+      return between(unsendable, readers[0], readers[1]);
     return std::nullopt;
   }
 
@@ -180,13 +185,14 @@ class state_placer {
 
   void hold_reads() {
     std::vector<stage_id> seen(m_.tensors.size(), no_stage);
-    auto const hold = [&](Index v, stage_id i) {
-      Index const t = m_.tensor[v];
+    auto const hold = [&](Index t, stage_id i) {
       if (t == none<Index> || !holds(class_[t], i) || std::exchange(seen[t], i) == i) return;
       placed_.stages[index(i)].push_back({static_cast<std::uint32_t>(t), true});
     };
     for (stage_id const i : p_.order) {
-      for (Index const v : p_.stages[index(i)].state) hold(v, i);
+      for (Index const v : p_.stages[index(i)].state) hold(m_.tensor[v], i);
+      for (Index const n : p_.stages[index(i)].nodes)
+        for (Index const t : m_.reads[n]) hold(t, i);
       if (i == giver())
         for (Index const v : s_.outputs)
           if (s_.producer[v] == none<Index>) hold_returned(v, hold);
@@ -199,7 +205,7 @@ class state_placer {
     Index const t = m_.tensor[v];
     if (t == none<Index>) return;
     auto const first = reads(class_[t]).front().stage;
-    if (first == the_caller || holds(class_[t], the_caller)) hold(v, giver());
+    if (first == the_caller || holds(class_[t], the_caller)) hold(t, giver());
   }
 
   void add_second_names() {
@@ -233,6 +239,7 @@ class state_placer {
   basic_model_state<Index> const& m_;
   state_options const& options_;
   tensor_classes class_;
+  std::vector<char> inside_;                           // of a class: a module that is called reads it
   std::vector<shared_state> choice_;                   // of a class
   std::vector<use> reads_, writes_;                    // by class …
   std::vector<std::size_t> first_read_, first_write_;  // … and where those of each class begin
@@ -253,8 +260,8 @@ std::optional<state_fault> find_state_fault(basic_dense<Index> const& s, basic_p
 
 /// Puts each tensor of a model into the stages of `p`, a plan of `s`, that read it, under its own names and
 /// once in each. The first stage that reads what is sent owns it. What the graph returns as it is, the last
-/// stage holds and gives. Expected O(V + size of the plan + names), and for each tensor the number of its names
-/// times the stages that have it.
+/// stage holds and gives. Expected O(V + size of the plan + names), and for each tensor the number of its
+/// names times the stages that have it.
 /// \throws state_error as `find_state_fault` says.
 template <std::unsigned_integral Index>
 state_placement place_state(basic_dense<Index> const& s, basic_plan<Index> const& p,

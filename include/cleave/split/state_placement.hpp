@@ -39,6 +39,7 @@ struct basic_model_state {
   std::vector<Index> tensor;          ///< of a value: under which name it is read; none: no tensor is
   std::vector<std::string> modules;   ///< paths
   csr<Index> inside;                  ///< of a node: modules that it is inside, outermost first; may be empty
+  csr<Index> reads;   ///< of a node: tensors that it reads inside, of a module that it calls; may be empty
   csr<Index> writes;  ///< of a node: tensors that it writes, where the graph does not tell; may be empty
 };
 
@@ -95,6 +96,7 @@ struct state_fault {
     unread,             ///< `stage` holds it for nothing
     repeated,           ///< `stage` holds it twice under one name
     missing,            ///< a name of what stages hold that no stage has
+    unsendable,         ///< it is to be sent, and a module that `stage` or `other` calls has it inside
     unused,             ///< no stage reads it, and the graph does not return it
   };
   kind what;
@@ -111,7 +113,7 @@ constexpr std::string_view code_of(state_fault::kind what) {
       "state-shared",       "state-written-twice", "state-written-elsewhere",
       "state-unknown-name", "state-two-choices",   "state-untied",
       "state-absent",       "state-unread",        "state-repeated",
-      "state-missing",      "state-unused"};
+      "state-missing",      "state-unsendable",    "state-unused"};
   return codes[static_cast<std::size_t>(what)];
 }
 
@@ -147,6 +149,9 @@ inline std::string describe(state_fault const& f) {
       return stage_text(f.stage) + " holds " + quoted(f.name) + " twice";
     case missing:
       return quoted(f.name) + " is a name of what stages hold, and no stage has it";
+    case unsendable:
+      return quoted(f.name) + " is to be transmitted, and a module that is called in " + stage_text(f.stage) +
+             " or in " + stage_text(f.other) + called + " reads it inside; let it be replicated";
     case unused:
       return quoted(f.name) + " is in no stage, because none reads it";
   }
