@@ -357,6 +357,25 @@ TEST_CASE("capability: wide indices give the same") {
         std::vector<nodes>{{0, 1, 2}});
 }
 
+TEST_CASE("capability: a node with a hundred thousand readers, half of them supported, or as many operands") {
+  std::uint32_t const many = 100'000;
+  testing::dense_builder star, sink;
+  auto const made = star.node(1, {star.input()});
+  std::vector<std::uint32_t> read;
+  for (std::uint32_t i = 0; i < many; ++i) {
+    star.node(1, {made});
+    read.push_back(sink.node(1, {sink.input()}));
+  }
+  sink.node(1, read);
+  std::vector<char> supported(many + 1);
+  for (std::uint32_t n = 0; n <= many; n += 2) supported[n] = 1;
+  for (auto const& s : {star.build(), sink.build()}) {
+    auto const found = capability_groups(s, supported, {.along = fusion::connected});
+    CHECK(found.size() == 1);
+    CHECK(found[0].nodes.size() == many / 2 + 1);
+  }
+}
+
 TEST_CASE("capability: nothing, nothing supported and everything supported") {
   CHECK(capability_groups(testing::dense_builder().build(), {}).empty());
   auto const s = parted_chain();

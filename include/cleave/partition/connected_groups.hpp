@@ -49,9 +49,10 @@ class group_contraction {
   };
 
   void link(Index n) {
+    ++stamp_;
     for (Index const user : u_.needed_by[n]) {
       Index const to = sets_[user];
-      if (std::ranges::find(below_[n], to) != below_[n].end()) continue;
+      if (std::exchange(seen_[to], stamp_) == stamp_) continue;
       below_[n].push_back(to);
       above_[to].push_back(n);
       height_[n] = std::max(height_[n], height_[to] + 1);
@@ -110,12 +111,15 @@ class group_contraction {
     return true;
   }
 
-  /// One group of `upper` and `lower`, with the height that is needed.
+  /// One group of `upper` and `lower`, with the height that is needed: no more than that of `upper`, so only
+  /// who is above `lower` may have to be lifted.
   Index merge(Index upper, Index lower) {
-    std::size_t height = height_[lower];
-    for (Index const x : below_[upper])
-      if (Index const root = sets_[x]; root != lower && root != upper)
-        height = std::max(height, height_[root] + 1);
+    auto const height = std::max(height_[lower], height_beside(upper, lower));
+    lifted_.clear();
+    if (height > height_[lower]) {
+      height_[lower] = height;
+      lift_above(lower, upper);
+    }
     sets_.join(upper, lower);
     Index const whole = sets_[upper], part = whole == upper ? lower : upper;
     for (auto* table : {&below_, &above_}) {
@@ -125,21 +129,34 @@ class group_contraction {
       from = {};
     }
     height_[whole] = height;
-    lift_above(whole);
-    return whole;
-  }
-
-  void lift_above(Index g) {
-    lifted_.assign(1, g);
     while (!lifted_.empty()) {
       Index const x = lifted_.back();
       lifted_.pop_back();
-      for (Index const y : tidy(above_, x))
-        if (height_[y] <= height_[x]) {
-          height_[y] = height_[x] + 1;
-          lifted_.push_back(y);
-        }
+      lift_above(x, whole);
     }
+    return whole;
+  }
+
+  /// The height that `upper` needs for what is below it, `lower` apart. What is not merged yet stands at the
+  /// end, where one as high as there can be is soon found.
+  std::size_t height_beside(Index upper, Index lower) {
+    auto& list = below_[upper];
+    std::size_t height = 0;
+    for (std::size_t i = list.size(); i-- > 0 && height < height_[upper];) {
+      Index const root = sets_[list[i]];
+      if (root == upper && i + 1 == list.size()) list.pop_back();
+      if (root != upper && root != lower) height = std::max(height, height_[root] + 1);
+    }
+    return height;
+  }
+
+  /// Lifts the groups directly above `g` that are no higher than it, and notes them; not `other`.
+  void lift_above(Index g, Index other) {
+    for (Index const y : tidy(above_, g))
+      if (y != other && height_[y] <= height_[g]) {
+        height_[y] = height_[g] + 1;
+        lifted_.push_back(y);
+      }
   }
 
   capability_units<Index> const& u_;
