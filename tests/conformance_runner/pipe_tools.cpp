@@ -9,9 +9,11 @@
 namespace cleave::conformance {
 
 outcome run_tools_bind(test_case const& c, json const& body);
+outcome run_tools_detach(test_case const& c, json const& body);
 outcome run_tools_device(test_case const& c, json const& body);
 outcome run_tools_info(test_case const& c, json const& body);
 outcome run_tools_number(test_case const& c, json const& body);
+outcome run_tools_traced_stage(test_case const& c, json const& body);
 outcome run_pipe_serialise(test_case const& c, json const& body);
 
 namespace {
@@ -19,12 +21,12 @@ namespace {
 /// Runners by category; null where it is not built yet.
 constexpr std::array<std::pair<std::string_view, area_runner>, 7> categories{{
     {"bind", run_tools_bind},
-    {"detach", nullptr},
+    {"detach", run_tools_detach},
     {"device", run_tools_device},
     {"info", run_tools_info},
     {"number", run_tools_number},
     {"serialise", run_pipe_serialise},
-    {"traced_stage", nullptr},
+    {"traced_stage", run_tools_traced_stage},
 }};
 
 }  // namespace

@@ -40,8 +40,15 @@ class staged_autograd {
   /// One microbatch; gradients of parameters add up over calls.
   tape_value run(tape_values inputs) {
     detached_.clear();
+    given_.clear();
     return evaluate(calls_, std::move(inputs), *this);
   }
+
+  /// What the stages were called with in the last run, in order, each with its path.
+  std::vector<std::pair<std::string, tape_values>> const& given() const { return given_; }
+
+  /// How many values were detached for them.
+  std::size_t detached_values() const { return detached_.size(); }
 
   /// Of each stage, by its path, what its own copies received.
   std::map<std::string, parameter_gradients> gradients() const {
@@ -67,6 +74,7 @@ class staged_autograd {
     if (node.kind == node_kind::call_module) {
       tape_values given;
       for (auto const& a : args) given.push_back(detached(a));
+      given_.emplace_back(node.target, given);
       return evaluate(body_of(node), std::move(given), copy_of(node.target));
     }
     if (node.target == "null_coalesce_accumulate") return null_coalesce_accumulate(hooks, args[0], args[1]);
@@ -102,14 +110,14 @@ class staged_autograd {
     return stages_.emplace(stage, toy_autograd(*tape_, *state)).first->second;
   }
 
-  /// A leaf of the same value, one for all stages that are given it.
+  /// A leaf of the same value, one for all stages that are given it; what needs no gradient as it is.
   tape_value detached(tape_value const& v) {
-    if (v.what == tape_value::kind::tensor) {
+    if (v.what == tape_value::kind::tensor && v.node) {
       auto& known = detached_[v.of];
       if (!known) known = tape_->leaf("argument", v.get());
       return *known;
     }
-    if (v.what == tape_value::kind::constant) return v;
+    if (v.what != tape_value::kind::composite) return v;
     tape_values items;
     for (auto const& i : *v.items) items.push_back(detached(i));
     auto made = composite_of(v.shape.what, std::move(items));
@@ -124,6 +132,7 @@ class staged_autograd {
   std::map<std::string, state_values> const* states_;
   std::map<std::string, toy_autograd> stages_;
   std::map<std::shared_ptr<tensor const>, std::optional<tape_value>> detached_;
+  std::vector<std::pair<std::string, tape_values>> given_;
 };
 
 /// Over all stages, of each parameter what all of its copies received together.
