@@ -37,6 +37,10 @@ module_node call(std::string name, std::vector<position> reads) {
 
 module_node marker() { return make(node_kind::call_function, "marker", "pipe_split"); }
 
+template <class Graph>
+concept can_be_cut = requires(Graph&& g) { make_module_pipe(static_cast<Graph&&>(g), {}); };
+static_assert(can_be_cut<module_graph const&> && !can_be_cut<module_graph>);  // it would not outlive the pipe
+
 /// `g` with markers and repeated reads of its attributes at random places.
 module_graph with_markers(testing::rng& r, module_graph const& g) {
   module_graph marked;

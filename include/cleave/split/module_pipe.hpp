@@ -233,4 +233,8 @@ module_pipe make_module_pipe(module_graph const& g, module_pipe_options const& o
   return write_pipe(std::move(program), std::move(cut), options);
 }
 
+/// The graph must outlive the pipe: give it a name.
+template <class... Rest>
+module_pipe make_module_pipe(module_graph&& g, module_pipe_options const& options = {}, Rest&&...) = delete;
+
 }  // namespace cleave

@@ -67,6 +67,9 @@ inline module_program program_of(module_graph const& g, module_program_options o
   return p;
 }
 
+/// The graph must outlive the program: give it a name.
+module_program program_of(module_graph&& g, module_program_options options = {}) = delete;
+
 /// The graphs inside a graph, at any depth, each with the node of the outermost one that holds it.
 /// O(attributes and nodes).
 inline std::vector<std::pair<module_graph::position, module_graph const*>> bodies_of(module_graph const& g) {
