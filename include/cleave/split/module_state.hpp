@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "cleave/graph/argument.hpp"
@@ -68,8 +69,7 @@ inline basic_model_state<std::uint32_t> model_state_of(module_program const& p,
                                                        write_rule writes = write_rule::by_underscore) {
   module_graph const& g = p.whole();
   basic_model_state<std::uint32_t> m;
-  numbering<std::string_view, std::uint32_t> paths;
-  numbering<std::string, std::uint32_t> modules;
+  numbering<std::string_view, std::uint32_t> paths, modules;
   for (auto const& a : g.attributes())
     if (a.what != module_attribute::kind::module) {
       paths.insert(a.path);
@@ -79,19 +79,25 @@ inline basic_model_state<std::uint32_t> model_state_of(module_program const& p,
     m.tensor.push_back(g[v].kind == node_kind::get_attr ? paths.find(g[v].target) : none<std::uint32_t>);
 
   tensors_below const below(m.tensors);
-  module_calls calls_of(p);
   for (std::uint32_t n = 0; n < p.s.nodes(); ++n) {
-    for (auto const& call : calls_of(n)) m.inside.add(modules.insert(std::string(module_of_call(call))));
-    m.inside.close();
-    if (auto const& node = g[p.s.node[n]]; node.kind == node_kind::call_module)
+    auto const& node = g[p.s.node[n]];
+    for (auto const& [key, value] : node.metadata)
+      if (key == p.options.calls)
+        for (auto const& t : value)
+          if (auto const* call = std::get_if<std::string>(&t))
+            m.inside.add(modules.insert(module_of_call(*call)));
+    if (node.kind == node_kind::call_module) {
+      m.inside.add(modules.insert(node.target));
       for (auto const t : below(node.target)) m.reads.add(t);
+    }
+    m.inside.close();
     m.reads.close();
     auto const read = p.s.operands[n];
-    if (writes == write_rule::by_underscore && !read.empty() && writes_in_place(g[p.s.node[n]]))
+    if (writes == write_rule::by_underscore && !read.empty() && writes_in_place(node))
       if (auto const t = m.tensor[read.front()]; t != none<std::uint32_t>) m.writes.add(t);
     m.writes.close();
   }
-  m.modules = modules.handles();
+  for (auto const path : modules.handles()) m.modules.emplace_back(path);
   return m;
 }
 
