@@ -175,3 +175,50 @@ TEST_CASE("check_plan: a plan with one thing changed has a fault, or is the plan
   }
   CHECK(changed > 3000);
 }
+
+TEST_CASE("check_plan: all faults are told, the first of them first") {
+  auto const g = small();
+  auto p = planned(g);
+  p.stages[1].inputs.clear();
+  p.stages[0].outputs.push_back(2);
+  p.transfers.push_back({2, stage_id{1}, stage_id{0}});
+  auto const faults = plan_faults(g, p, [](std::size_t) { return false; });
+  std::vector<kind> kinds;
+  for (auto const& f : faults) kinds.push_back(f.what);
+  CHECK(kinds == std::vector{kind::absent_value, kind::unneeded_transfer, kind::unneeded_transfer,
+                             kind::backward_transfer});
+  CHECK(faults.front() == *find_plan_fault(g, p));
+  CHECK(plan_faults(g, planned(g), [](std::size_t) { return false; }).empty());
+}
+
+TEST_CASE("check_plan: a value that is only passed on is a fault, unless that is allowed") {
+  testing::dense_builder b;
+  auto const a = b.node(1, {b.input()});
+  b.node(1, {});
+  b.output(b.node(1, {a}));
+  auto const g = b.build();
+  plan p{{{{0}, {0}, {}, {a}}, {{1}, {a}, {}, {a}}, {{2}, {a}, {}, {3}}},
+         {stage_id{0}, stage_id{1}, stage_id{2}},
+         {{a, stage_id{0}, stage_id{1}}, {a, stage_id{1}, stage_id{2}}},
+         {}};
+  auto const nobody = [](std::size_t) { return false; };
+  CHECK(find_plan_fault(g, p)->what == kind::unused_value);
+  CHECK(plan_faults(g, p, nobody, passing::allowed).empty());
+  p.transfers[1].from = stage_id{0};  // then stage 1 passes it on to nobody
+  CHECK(plan_faults(g, p, nobody, passing::allowed) ==
+        std::vector{
+            plan_fault{kind::unneeded_output, stage_id{1}, plan_fault::no_stage, none<std::size_t>, a}});
+  p.transfers[0].from = stage_id{2};
+  CHECK_FALSE(plan_faults(g, p, nobody, passing::allowed).empty());
+}
+
+TEST_CASE("check_plan: each kind of fault has a code of its own") {
+  std::vector<std::string> codes;
+  for (auto k = kind::unknown_stage; k <= kind::backward_transfer;
+       k = static_cast<kind>(static_cast<int>(k) + 1))
+    codes.emplace_back(code_of(k));
+  CHECK(codes.front() == "stage-unknown");
+  CHECK(codes.back() == "transfer-backward");
+  std::ranges::sort(codes);
+  CHECK(std::ranges::adjacent_find(codes) == codes.end());
+}

@@ -17,25 +17,30 @@
 
 namespace cleave {
 
-/// Looks for what is wrong with a plan, without the code that makes plans; `find_plan_fault` is its one use.
+/// Whether a stage may be given values that it does not read, to pass them on to others (`relayed`).
+enum class passing : std::uint8_t { refused, allowed };
+
+/// Looks for what is wrong with a plan, without the code that makes plans; `plan_faults` is its one use.
 template <std::unsigned_integral Index, class Copied>
 class plan_checker {
  public:
-  plan_checker(basic_dense<Index> const& s, basic_plan<Index> const& p, Copied copied)
-      : s_(s), p_(p), copied_(copied) {}
+  plan_checker(basic_dense<Index> const& s, basic_plan<Index> const& p, Copied copied, passing relays)
+      : s_(s), p_(p), copied_(copied), relays_(relays == passing::allowed) {}
 
-  std::optional<plan_fault> find() {
+  std::vector<plan_fault> find() {
     check_numbers();
-    if (!fault_) check_order();
-    if (!fault_) check_homes();
-    if (!fault_) list_senders();
-    for (std::uint32_t i = 0; i < p_.stages.size() && !fault_; ++i) check_stage(stage_id{i});
-    if (!fault_) check_copies();
-    if (!fault_) check_lists(expected_transfers(), p_.transfers);
-    if (!fault_) check_lists(expected_updates(), p_.updates);
-    if (!fault_) check_direction();
-    if (!fault_) check_outputs();
-    return fault_;
+    if (faults_.empty()) check_order();
+    if (!faults_.empty()) return std::move(faults_);  // the numbers of the rest mean nothing
+    if (relays_) list_passed_on();
+    check_homes();
+    list_senders();
+    for (std::uint32_t i = 0; i < p_.stages.size(); ++i) check_stage(stage_id{i});
+    check_copies();
+    check_lists(expected_transfers(), p_.transfers);
+    check_lists(expected_updates(), p_.updates);
+    check_direction();
+    check_outputs();
+    return std::move(faults_);
   }
 
  private:
@@ -45,7 +50,7 @@ class plan_checker {
 
   void fault(kind what, stage_id stage, std::size_t node = none<std::size_t>,
              std::size_t value = none<std::size_t>, stage_id other = nowhere) {
-    if (!fault_) fault_ = plan_fault{what, stage, other, node, value};
+    faults_.push_back({what, stage, other, node, value});
   }
 
   void check_numbers() {
@@ -71,11 +76,11 @@ class plan_checker {
     place_.assign(p_.stages.size(), p_.stages.size());
     for (std::size_t at = 0; at < p_.order.size(); ++at) {
       auto& place = place_[index(p_.order[at])];
-      if (place != p_.stages.size()) return fault(kind::order, p_.order[at]);
+      if (place != p_.stages.size()) fault(kind::order, p_.order[at]);
       place = at;
     }
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i)
-      if (place_[i] == p_.stages.size()) return fault(kind::order, stage_id{i});
+      if (place_[i] == p_.stages.size()) fault(kind::order, stage_id{i});
   }
 
   bool repeats(std::size_t n) const { return is_replicable(s_, n) || copied_(n); }
@@ -87,29 +92,50 @@ class plan_checker {
       for (Index const n : p_.stages[i].nodes) {
         bool const again = home_[n] == stage_id{i};
         if (home_[n] != nowhere && !copied_(n) && (again || !repeats(n)))
-          return fault(kind::repeated_node, home_[n], n, none<std::size_t>, stage_id{i});
+          fault(kind::repeated_node, home_[n], n, none<std::size_t>, stage_id{i});
         home_[n] = stage_id{i};
         ++copies_[n];
       }
     for (std::size_t n = 0; n < s_.nodes(); ++n) {
-      if (home_[n] == nowhere) return fault(kind::missing_node, nowhere, n);
-      if (!s_.group.empty() && !repeats(n) && home_[n] != home_[s_.group[n]])
-        return fault(kind::split_group, home_[n], n, none<std::size_t>, home_[s_.group[n]]);
+      if (home_[n] == nowhere) {
+        fault(kind::missing_node, nowhere, n);
+        continue;
+      }
+      Index const first = s_.group.empty() ? static_cast<Index>(n) : s_.group[n];
+      if (!repeats(n) && home_[first] != nowhere && home_[n] != home_[first])
+        fault(kind::split_group, home_[n], n, none<std::size_t>, home_[first]);
       for (Index const m : s_.after[n])
-        if (!repeats(n) && !repeats(m) && place_[index(home_[m])] > place_[index(home_[n])])
-          return fault(kind::early_node, home_[n], n);
+        if (!repeats(n) && !repeats(m) && home_[m] != nowhere &&
+            place_[index(home_[m])] > place_[index(home_[n])])
+          fault(kind::early_node, home_[n], n);
     }
   }
 
   bool is_held(Index v) const { return s_.from[v] == source::state || s_.from[v] == source::constant; }
+  static bool has(std::vector<Index> const& list, Index v) {
+    return std::ranges::find(list, v) != list.end();
+  }
+  bool is_passed_on(stage_id i, Index v) const {
+    return std::ranges::binary_search(passed_on_, std::pair(i, v));
+  }
+
+  void list_passed_on() {
+    std::vector<stage_id> given(s_.values(), nowhere);
+    for (std::uint32_t i = 0; i < p_.stages.size(); ++i) {
+      for (Index const v : p_.stages[i].inputs) given[v] = stage_id{i};
+      for (Index const v : p_.stages[i].outputs)
+        if (given[v] == stage_id{i}) passed_on_.emplace_back(stage_id{i}, v);
+    }
+    std::ranges::sort(passed_on_);
+  }
 
   /// Of state that stages send or return: who does.
   void list_senders() {
     sender_.assign(s_.values(), nowhere);
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i)
       for (Index const v : p_.stages[i].outputs)
-        if (is_held(v) && std::exchange(sender_[v], stage_id{i}) != nowhere)
-          return fault(kind::repeated_value, stage_id{i}, none<std::size_t>, v);
+        if (is_held(v) && !is_passed_on(stage_id{i}, v) && std::exchange(sender_[v], stage_id{i}) != nowhere)
+          fault(kind::repeated_value, stage_id{i}, none<std::size_t>, v);
   }
 
   void check_stage(stage_id i) {
@@ -123,27 +149,27 @@ class plan_checker {
         bool const sent = list == &stage.inputs && sender_[v] != nowhere && sender_[v] != i;
         bool const right = is_held(v) ? sent || list == &stage.state : list == &stage.inputs;
         if (!right || (m != none<Index> && (repeats(m) || home_[m] == i)))
-          return fault(kind::misplaced_value, i, none<std::size_t>, v);
-        if (std::exchange(given_[v], i) == i) return fault(kind::repeated_value, i, none<std::size_t>, v);
-        has_[v] = i;
+          fault(kind::misplaced_value, i, none<std::size_t>, v), used_[v] = i;
+        else if (given_[v] == i)
+          fault(kind::repeated_value, i, none<std::size_t>, v);
+        has_[v] = given_[v] = i;
       }
     for (Index const n : stage.nodes) {
       for (Index const v : s_.operands[n]) {
-        if (has_[v] != i) return fault(kind::absent_value, i, n, v);
+        if (std::exchange(has_[v], i) != i) fault(kind::absent_value, i, n, v);
         used_[v] = i;
       }
       for (Index const m : s_.after[n])
-        if (home_[m] == i && !repeats(n) && !repeats(m) && done_[m] != i)
-          return fault(kind::early_node, i, n);
+        if (home_[m] == i && !repeats(n) && !repeats(m) && done_[m] != i) fault(kind::early_node, i, n);
       for (Index const v : s_.results[n]) has_[v] = i;
       done_[n] = i;
     }
     check_companions(i);
     for (Index const v : stage.outputs)
-      if (is_held(v)) used_[v] = i;
+      if (is_held(v) || (relays_ && given_[v] == i)) used_[v] = i;
     for (auto const* list : {&stage.inputs, &stage.state})
       for (Index const v : *list)
-        if (used_[v] != i) return fault(kind::unused_value, i, none<std::size_t>, v);
+        if (std::exchange(used_[v], i) != i) fault(kind::unused_value, i, none<std::size_t>, v);
   }
 
   void check_companions(stage_id i) {
@@ -152,7 +178,7 @@ class plan_checker {
       for (Index const v : s_.operands[n]) {
         if (is_replicable(s_, n) || given_[v] != i) continue;
         for (Index const c : s_.companions[v]) {
-          if (has_[c] != i) return fault(kind::absent_value, i, n, c);
+          if (std::exchange(has_[c], i) != i) fault(kind::absent_value, i, n, c);
           used_[c] = i;
         }
       }
@@ -173,16 +199,30 @@ class plan_checker {
       for (Index const n : stage.nodes)
         if (is_replicable(s_, n) && copies_[n] > 1 &&
             std::ranges::none_of(s_.results[n], [&](Index v) { return read[v] == stage_id{i}; }))
-          return fault(kind::unneeded_copy, stage_id{i}, n);
+          fault(kind::unneeded_copy, stage_id{i}, n);
     }
   }
 
+  /// Who makes `v`, or has and gives it; `nowhere` where that was a fault.
+  stage_id giver(Index v) const { return s_.producer[v] == none<Index> ? sender_[v] : home_[s_.producer[v]]; }
+
+  /// Each input from its giver, or from whom the plan says, if that stage passes it on.
   transfers expected_transfers() const {
-    transfers list;
+    transfers list, relays;
+    auto const key = [](auto const& t) { return std::pair(t.to, t.value); };
+    if (relays_) {
+      for (auto const& t : p_.transfers)
+        if (is_passed_on(t.from, t.value)) relays.push_back(t);
+      std::ranges::sort(relays, {}, key);
+    }
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i)
-      for (Index const v : p_.stages[i].inputs)
-        if (Index const m = s_.producer[v]; m != none<Index> || is_held(v))
-          list.push_back({v, m == none<Index> ? sender_[v] : home_[m], stage_id{i}});
+      for (Index const v : p_.stages[i].inputs) {
+        if (s_.producer[v] == none<Index> && !is_held(v)) continue;
+        basic_transfer<Index> const direct{v, giver(v), stage_id{i}};
+        auto const relay = std::ranges::lower_bound(relays, key(direct), {}, key);
+        bool const passed = relay != relays.end() && key(*relay) == key(direct);
+        list.push_back(passed ? *relay : direct);
+      }
     return list;
   }
 
@@ -190,12 +230,18 @@ class plan_checker {
     transfers list;
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i)
       for (Index const v : p_.stages[i].state)
-        if (Index const last = s_.latest[s_.slot[v]]; last != v && home_[s_.producer[last]] != stage_id{i})
-          list.push_back({last, home_[s_.producer[last]], stage_id{i}});
+        if (Index const last = s_.latest[s_.slot[v]]; last != v && giver(last) != stage_id{i})
+          list.push_back({last, giver(last), stage_id{i}});
     return list;
   }
 
+  /// What nobody makes or gives was a fault before.
   void check_lists(transfers expected, transfers listed) {
+    auto const is_lost = [&](auto const& t) {
+      return s_.producer[t.value] != none<Index> && giver(t.value) == nowhere;
+    };
+    std::erase_if(expected, [&](auto const& t) { return t.from == nowhere || is_lost(t); });
+    std::erase_if(listed, is_lost);
     auto const key = [](auto const& t) { return std::tuple(t.value, t.to, t.from); };
     std::ranges::sort(expected, {}, key);
     std::ranges::sort(listed, {}, key);
@@ -204,42 +250,63 @@ class plan_checker {
       bool const more = !lacks && (e == expected.size() || key(listed[l]) < key(expected[e]));
       if (!lacks && !more) continue;
       auto const& t = lacks ? expected[e] : listed[l];
-      return fault(lacks ? kind::missing_transfer : kind::unneeded_transfer, t.from, none<std::size_t>,
-                   t.value, t.to);
+      fault(lacks ? kind::missing_transfer : kind::unneeded_transfer, t.from, none<std::size_t>, t.value,
+            t.to);
+      lacks ? --l : --e;  // which has its turn again
     }
   }
 
   void check_direction() {
     for (auto const& t : p_.transfers)
       if (place_[index(t.from)] >= place_[index(t.to)])
-        return fault(kind::backward_transfer, t.from, none<std::size_t>, t.value, t.to);
+        fault(kind::backward_transfer, t.from, none<std::size_t>, t.value, t.to);
   }
 
   void check_outputs() {
     std::vector<char> received(s_.values()), gives(s_.values());
+    std::vector<stage_id> listed(s_.values(), nowhere);  // of a value: the last stage that gives it
     for (Index const v : s_.outputs) received[v] = s_.producer[v] != none<Index> || sender_[v] != nowhere;
+    auto const returned = received;
+    std::vector<std::pair<stage_id, Index>> sent;
     for (auto const* list : {&p_.transfers, &p_.updates})
-      for (auto const& t : *list) received[t.value] = 1;
+      for (auto const& t : *list) {
+        received[t.value] = 1;
+        if (relays_) sent.emplace_back(t.from, t.value);
+      }
+    std::ranges::sort(sent);
+    auto const is_received = [&](stage_id i, Index v) {
+      if (!relays_ || returned[v]) return received[v] != 0;
+      return std::ranges::binary_search(sent, std::pair(i, v));
+    };
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i) {
-      auto const &nodes = p_.stages[i].nodes, &state = p_.stages[i].state;
-      for (Index const v : p_.stages[i].outputs) {
+      auto const& stage = p_.stages[i];
+      for (Index const v : stage.outputs) {
         Index const m = s_.producer[v];
-        bool const makes = m == none<Index> ? std::ranges::find(state, v) != state.end()
-                           : repeats(m)     ? std::ranges::find(nodes, m) != nodes.end()
+        bool const makes = m == none<Index> ? has(stage.state, v)
+                           : repeats(m)     ? has(stage.nodes, m)
                                             : home_[m] == stage_id{i};
-        if (!makes) return fault(kind::foreign_output, stage_id{i}, none<std::size_t>, v);
-        if (std::exchange(gives[v], 1)) return fault(kind::repeated_value, stage_id{i}, none<std::size_t>, v);
-        if (!received[v]) return fault(kind::unneeded_output, stage_id{i}, none<std::size_t>, v);
+        bool const passes = !makes && is_passed_on(stage_id{i}, v);
+        bool const again = listed[v] == stage_id{i} || (gives[v] && !relays_);
+        if (!makes && !passes)
+          fault(kind::foreign_output, stage_id{i}, none<std::size_t>, v);
+        else if (again)
+          fault(kind::repeated_value, stage_id{i}, none<std::size_t>, v);
+        else if (!is_received(stage_id{i}, v))
+          fault(kind::unneeded_output, stage_id{i}, none<std::size_t>, v);
+        listed[v] = stage_id{i};
+        gives[v] = 1;
       }
     }
     for (std::size_t v = 0; v < s_.values(); ++v)
-      if (received[v] && !gives[v]) return fault(kind::missing_output, nowhere, none<std::size_t>, v);
+      if (received[v] && !gives[v]) fault(kind::missing_output, nowhere, none<std::size_t>, v);
   }
 
   basic_dense<Index> const& s_;
   basic_plan<Index> const& p_;
   Copied copied_;
-  std::optional<plan_fault> fault_;
+  bool relays_;
+  std::vector<std::pair<stage_id, Index>> passed_on_;  // sorted
+  std::vector<plan_fault> faults_;
   std::vector<std::size_t> place_;            // of a stage: in the order
   std::vector<stage_id> home_;                // of a node: the last stage that has it
   std::vector<std::size_t> copies_;           // of a node: how many stages have it
@@ -248,16 +315,25 @@ class plan_checker {
   std::vector<stage_id> done_;                // of a node: the last stage that has met it
 };
 
-/// The first way in which `p` is no plan of `s`, or nothing. Each node is in one stage, or, where it is
-/// replicable, in each that reads it; a stage reads what it is given or has made before, is given nothing
-/// else, and gives what others receive; transfers and updates say just that, and run forward. State is with
-/// each that reads it, or with one that gives it to the others. The orders of
-/// lists are free, but for what nodes need. Nodes for which `copied(n)` holds may be anywhere: the marks of
-/// scopes. O(V + E + T log T) for T transfers, and O(nodes of a stage) for each output that is replicable.
+/// Every way in which `p` is no plan of `s`; where stages are numbered wrongly, only that. Each node is in
+/// one stage, or, where it is replicable, in each that reads it; a stage reads what it is given or has made
+/// before, is given nothing else, and gives what others receive; transfers and updates say just that, and run
+/// forward. State is with each that reads it, or with one that gives it to the others. The orders of lists
+/// are free, but for what nodes need. Nodes for which `copied(n)` holds may be anywhere: the marks of scopes.
+/// With `passing::allowed` a stage may also be given what it only gives on. O(V + E + T log T) for T
+/// transfers, and O(nodes of a stage) for each output that is replicable.
+template <std::unsigned_integral Index, class Copied>
+std::vector<plan_fault> plan_faults(basic_dense<Index> const& s, basic_plan<Index> const& p, Copied copied,
+                                    passing relays = passing::refused) {
+  return plan_checker<Index, Copied>(s, p, copied, relays).find();
+}
+
+/// The first of `plan_faults`, or nothing.
 template <std::unsigned_integral Index, class Copied>
 std::optional<plan_fault> find_plan_fault(basic_dense<Index> const& s, basic_plan<Index> const& p,
                                           Copied copied) {
-  return plan_checker<Index, Copied>(s, p, copied).find();
+  auto const faults = plan_faults(s, p, copied);
+  return faults.empty() ? std::nullopt : std::optional(faults.front());
 }
 template <std::unsigned_integral Index>
 std::optional<plan_fault> find_plan_fault(basic_dense<Index> const& s, basic_plan<Index> const& p) {

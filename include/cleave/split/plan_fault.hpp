@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
@@ -42,6 +43,16 @@ struct plan_fault {
   static constexpr auto no_stage = stage_id{none<std::uint32_t>};
   bool operator==(plan_fault const&) const = default;
 };
+
+/// A text for programs, which stays as it is from version to version.
+constexpr std::string_view code_of(plan_fault::kind what) {
+  constexpr std::string_view codes[] = {
+      "stage-unknown",   "node-unknown",     "value-unknown",     "stage-order",      "node-missing",
+      "node-repeated",   "copy-unneeded",    "group-split",       "node-early",       "value-absent",
+      "value-repeated",  "value-misplaced",  "value-unused",      "output-foreign",   "output-missing",
+      "output-unneeded", "transfer-missing", "transfer-unneeded", "transfer-backward"};
+  return codes[static_cast<std::size_t>(what)];
+}
 
 /// A plan that is none of its graph. The witness: the first fault.
 class plan_error : public witness_error<plan_fault> {
