@@ -26,7 +26,7 @@ struct placement {
   std::vector<rank_id> rank_of;   ///< of a stage
   std::vector<stage_edge> edges;  ///< ascending, each once
 
-  std::uint32_t stages() const { return static_cast<std::uint32_t>(rank_of.size()); }
+  constexpr std::uint32_t stages() const { return static_cast<std::uint32_t>(rank_of.size()); }
   bool operator==(placement const&) const = default;
 };
 
@@ -41,9 +41,10 @@ inline constexpr std::uint64_t most_actions = std::uint64_t{1} << 30;
 
 /// Refuses counts before anything is allocated for them: each must be 1 at least, and eight actions for each
 /// stage and microbatch must stay below `most_actions`. \throws schedule_count_error
-inline void demand_counts(std::uint64_t ranks, std::uint64_t stages_per_rank, std::uint64_t microbatches) {
-  auto const demand = [](std::uint64_t count, std::string const& what) {
-    if (count == 0) throw schedule_count_error("schedule: the number of " + what + " must be 1 or more", 0);
+constexpr void demand_counts(std::uint64_t ranks, std::uint64_t stages_per_rank, std::uint64_t microbatches) {
+  auto const demand = [](std::uint64_t count, char const* what) {
+    if (count == 0)
+      throw schedule_count_error(std::string("schedule: the number of ") + what + " must be 1 or more", 0);
   };
   demand(ranks, "ranks");
   demand(stages_per_rank, "stages per rank");
@@ -60,8 +61,18 @@ inline void demand_counts(std::uint64_t ranks, std::uint64_t stages_per_rank, st
   }
 }
 
+/// The same for schedules with idle steps, of which each rank has a few for every other rank.
+/// \throws schedule_count_error
+constexpr void demand_counts_with_idle(std::uint64_t ranks, std::uint64_t stages_per_rank,
+                                       std::uint64_t microbatches) {
+  demand_counts(ranks, stages_per_rank, microbatches);
+  if (ranks > most_actions / 8 / ranks)
+    throw schedule_count_error(
+        "schedule: " + std::to_string(ranks) + " ranks are too many for a schedule with idle steps", ranks);
+}
+
 /// Stage s feeds stage s + 1, for s from `first` on.
-inline std::vector<stage_edge> chain_edges(std::uint32_t stages, std::uint32_t first = 0) {
+constexpr std::vector<stage_edge> chain_edges(std::uint32_t stages, std::uint32_t first = 0) {
   std::vector<stage_edge> edges;
   for (std::uint32_t s = 0; s + 1 < stages; ++s)
     edges.push_back({stage_id{first + s}, stage_id{first + s + 1}});
@@ -70,7 +81,7 @@ inline std::vector<stage_edge> chain_edges(std::uint32_t stages, std::uint32_t f
 
 /// A chain that goes round the ranks: stage s is on rank s mod `ranks`. O(stages).
 /// \throws schedule_count_error
-inline placement loop_placement(std::uint32_t ranks, std::uint32_t stages_per_rank = 1) {
+constexpr placement loop_placement(std::uint32_t ranks, std::uint32_t stages_per_rank = 1) {
   demand_counts(ranks, stages_per_rank, 1);
   placement p{ranks, {}, chain_edges(ranks * stages_per_rank)};
   for (std::uint32_t s = 0; s < ranks * stages_per_rank; ++s) p.rank_of.push_back(rank_id{s % ranks});
@@ -79,7 +90,7 @@ inline placement loop_placement(std::uint32_t ranks, std::uint32_t stages_per_ra
 
 /// A chain that goes to and fro: with two stages a rank, stage s is on rank s, then on rank 2 ranks - 1 - s.
 /// O(stages). \throws schedule_count_error
-inline placement wave_placement(std::uint32_t ranks, std::uint32_t stages_per_rank = 2) {
+constexpr placement wave_placement(std::uint32_t ranks, std::uint32_t stages_per_rank = 2) {
   auto p = loop_placement(ranks, stages_per_rank);
   for (std::uint32_t s = 0; s < p.stages(); ++s)
     if ((s / ranks) % 2 == 1) p.rank_of[s] = rank_id{ranks - 1 - s % ranks};
@@ -88,7 +99,7 @@ inline placement wave_placement(std::uint32_t ranks, std::uint32_t stages_per_ra
 
 /// Two chains over the same ranks, in opposite directions: stage s < ranks is on rank s, stage ranks + s on
 /// rank ranks - 1 - s. O(stages). \throws schedule_count_error
-inline placement bidirectional_placement(std::uint32_t ranks) {
+constexpr placement bidirectional_placement(std::uint32_t ranks) {
   auto p = wave_placement(ranks, 2);
   p.edges = chain_edges(ranks);
   for (auto const e : chain_edges(ranks, ranks)) p.edges.push_back(e);
