@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/nearest_names.hpp"
+#include "cleave/core/printable.hpp"
+
+namespace cleave {
+
+/// The kinds of schedules that can be generated from counts.
+enum class schedule_family : std::uint8_t {
+  gpipe,
+  one_f_one_b,
+  eager_1f1b,
+  looped_bfs,
+  depth_first,
+  interleaved_1f1b,
+  megatron_interleaved,
+  zb_h1,
+  zb_h2,
+  interleaved_zero_bubble,
+  zbv,
+  v_half,
+  v_min,
+  dual_pipe,
+  dual_pipe_v,
+  hanayo,
+  chimera,
+  forward_only,
+};
+
+/// By family.
+inline constexpr std::array<std::string_view, 18> schedule_names = {"GPipe",
+                                                                    "1F1B",
+                                                                    "Eager1F1B",
+                                                                    "LoopedBFS",
+                                                                    "DepthFirst",
+                                                                    "Interleaved1F1B",
+                                                                    "MegatronInterleaved",
+                                                                    "ZBH1",
+                                                                    "ZBH2",
+                                                                    "InterleavedZeroBubble",
+                                                                    "ZBVZeroBubble",
+                                                                    "VHalf",
+                                                                    "VMin",
+                                                                    "DualPipe",
+                                                                    "DualPipeV",
+                                                                    "Hanayo",
+                                                                    "Chimera",
+                                                                    "ForwardOnly"};
+
+constexpr std::string_view name_of(schedule_family f) { return schedule_names[static_cast<std::size_t>(f)]; }
+
+/// What PyTorch calls a schedule and its class. The two base classes have no family: they run whatever order
+/// is given to them.
+struct pytorch_schedule {
+  std::string_view name, class_name;
+  std::optional<schedule_family> family;
+};
+
+inline constexpr std::array<pytorch_schedule, 9> pytorch_schedules{{
+    {"1F1B", "Schedule1F1B", schedule_family::one_f_one_b},
+    {"Interleaved1F1B", "ScheduleInterleaved1F1B", schedule_family::interleaved_1f1b},
+    {"GPipe", "ScheduleGPipe", schedule_family::gpipe},
+    {"LoopedBFS", "ScheduleLoopedBFS", schedule_family::looped_bfs},
+    {"InterleavedZeroBubble", "ScheduleInterleavedZeroBubble", schedule_family::interleaved_zero_bubble},
+    {"PipelineScheduleSingle", "PipelineScheduleSingle", std::nullopt},
+    {"PipelineScheduleMulti", "PipelineScheduleMulti", std::nullopt},
+    {"ZBVZeroBubble", "ScheduleZBVZeroBubble", schedule_family::zbv},
+    {"DualPipeV", "ScheduleDualPipeV", schedule_family::dual_pipe_v},
+}};
+
+constexpr char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+/// Whether two names are the same but for the case of the letters A to Z.
+constexpr bool same_letters(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (lower_case(a[i]) != lower_case(b[i])) return false;
+  return true;
+}
+
+/// The family of that name, in any case.
+constexpr std::optional<schedule_family> find_schedule_family(std::string_view name) {
+  for (std::size_t f = 0; f < schedule_names.size(); ++f)
+    if (same_letters(schedule_names[f], name)) return static_cast<schedule_family>(f);
+  return std::nullopt;
+}
+
+/// PyTorch's schedule of that name, in any case.
+constexpr std::optional<pytorch_schedule> find_pytorch_schedule(std::string_view name) {
+  for (auto const& s : pytorch_schedules)
+    if (same_letters(s.name, name)) return s;
+  return std::nullopt;
+}
+
+/// A name that no schedule has. The witness: the nearest names.
+class schedule_name_error : public witness_error<std::vector<std::string>> {
+ public:
+  schedule_name_error(std::string_view name, std::vector<std::string> nearest)
+      : witness_error("no schedule is called " + quoted(name) + suggestion(nearest), nearest) {}
+};
+
+/// \throws schedule_name_error
+inline schedule_family schedule_family_of(std::string_view name) {
+  if (auto const family = find_schedule_family(name)) return *family;
+  auto const lower = [](std::string_view mixed) {
+    std::string text;
+    for (char const c : mixed) text += lower_case(c);
+    return text;
+  };
+  std::vector<std::string> known, nearest;
+  for (auto const s : schedule_names) known.push_back(lower(s));
+  for (auto const& s : nearest_names(lower(name), known))
+    nearest.emplace_back(name_of(*find_schedule_family(s)));
+  throw schedule_name_error(name, nearest);
+}
+
+}  // namespace cleave
