@@ -8,11 +8,14 @@
 /// The recordings of schedules, one runner a file or a family of files.
 namespace cleave::conformance {
 
+outcome run_schedules_orders(test_case const& c, json const& body);
+outcome run_schedules_text(test_case const& c, json const& body);
+
 namespace {
 
 /// Runners by how the name of a file begins, longer beginnings first; null where it is not built yet.
 constexpr std::array<std::pair<std::string_view, area_runner>, 16> runners{{
-    {"/orders_", nullptr},
+    {"/orders_", run_schedules_orders},
     {"/lower_digest_", nullptr},
     {"/lower_options.", nullptr},
     {"/lower_", nullptr},
@@ -20,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, area_runner>, 16> runners{{
     {"/validate.", nullptr},
     {"/simulate.", nullptr},
     {"/mutations.", nullptr},
-    {"/text.", nullptr},
+    {"/text.", run_schedules_text},
     {"/csv.", nullptr},
     {"/p2p.", nullptr},
     {"/runtime_trace.", nullptr},

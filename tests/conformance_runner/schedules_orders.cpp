@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/schedule.hpp"
+#include "conformance_runner/outcome.hpp"
+
+/// Generated orders against their recordings.
+namespace cleave::conformance {
+namespace {
+
+/// The list without idle steps.
+std::vector<action> without_idle(std::vector<action> row) {
+  std::erase_if(row, [](action const& a) { return a.kind == action_kind::idle; });
+  return row;
+}
+
+/// The lists as text. Of GPipe, PyTorch publishes them without their idle steps and with the reductions that
+/// end each.
+json write_order(schedule const& s, schedule_family family) {
+  json rows = json::array();
+  for (std::uint32_t r = 0; r < s.ranks.size(); ++r) {
+    auto row = s.ranks[r];
+    if (family == schedule_family::gpipe) {
+      row = without_idle(std::move(row));
+      for (auto const kind : {action_kind::reduce_gradient, action_kind::wait_reduce_gradient})
+        row.push_back({kind, 0, stage_id{r}, no_microbatch, no_stage});
+    }
+    rows.push_back(row_text(row));
+  }
+  return rows;
+}
+
+}  // namespace
+
+outcome run_schedules_orders(test_case const& c, json const& body) {
+  json const& input = c.input();
+  auto const family = find_pytorch_schedule(input["schedule"].get<std::string>())->family;
+  json got;
+  try {
+    auto const s = make_schedule(*family, {.ranks = input["ranks"],
+                                           .stages_per_rank = input["stages_per_rank"],
+                                           .microbatches = input["microbatches"]});
+    got = *family == schedule_family::one_f_one_b ? json{{"compute_order", write_order(s, *family)}}
+                                                  : json{{"order", write_order(s, *family)}};
+  } catch (cleave::error const&) {
+    got = json{{"type", "ValueError"}};
+  }
+  outcome result;
+  if (body.contains("error"))
+    compare(json{{"type", body["error"]["type"]}}, got, "error", result.differences);
+  else
+    compare(got.contains("compute_order") ? body["better"] : body["expect"], got, "order",
+            result.differences);
+  return result;
+}
+
+}  // namespace cleave::conformance
