@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "cleave/analysis/liveness.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/csr.hpp"
@@ -105,17 +106,14 @@ inline std::optional<root_fault> find_root_fault(stage_root const& root, std::ui
 /// `getitem(value, number)` reads an element. O(V).
 inline std::optional<root_fault> find_root_fault(module_graph const& g) {
   using enum root_fault::kind;
-  auto const is_projection = [&](module_graph::position n) { return g[n].target == "getitem"; };
+  if (auto const n = find_work_between_stages(g))
+    return root_fault{g[*n].target == "getitem" ? malformed_element : work_between_stages, *n};
   for (auto const n : g.nodes()) {
-    auto const& node = g[n];
-    if (node.kind == node_kind::call_module) continue;
-    if (node.kind != node_kind::call_function || !is_projection(n)) return root_fault{work_between_stages, n};
-    bool const one = node.args.size() == 2 && node.kwargs.empty() && node.args[0].size() == 1 &&
-                     std::holds_alternative<node_ref>(node.args[0].front()) && node.args[1].size() == 1;
-    auto const* at = one ? std::get_if<std::int64_t>(&node.args[1].front()) : nullptr;
+    if (g[n].kind == node_kind::call_module) continue;
+    auto const* at = std::get_if<std::int64_t>(&g[n].args[1].front());
     if (!at || *at < 0) return root_fault{malformed_element, n};
-    if (*at >= widest_tuple)
-      return root_fault{wide_element, n, static_cast<std::uint32_t>(std::min<std::int64_t>(*at, 0xffffffff))};
+    auto const shown = std::min<std::int64_t>(*at, none<std::uint32_t>);
+    if (*at >= widest_tuple) return root_fault{wide_element, n, static_cast<std::uint32_t>(shown)};
   }
   return std::nullopt;
 }
