@@ -242,12 +242,44 @@ TEST_CASE("pipe_check: state in two places without a tie, and state that is nowh
 
 TEST_CASE("pipe_check: pipes of module graphs have no findings but unused state") {
   testing::rng r(72);
+  std::size_t stages = 0;
   for (int i = 0; i < 200; ++i) {
-    auto const g = testing::random_module_graph(r, 1 + r.below(20));
+    auto g = testing::random_module_graph(r, 1 + r.below(20));
     auto const p = make_module_pipe(
         g, {}, [&](auto const& s) { return cuts_by_policy(s, [&](std::size_t) { return r.one_in(4); }); });
-    for (auto const& f : findings_in_pipe(p, {})) CHECK_MESSAGE(f.code == "state-unused", f.code, f.message);
+    stages += p.plan.plan.stages.size();
+    for (auto const& f : findings_in_pipe(p)) CHECK_MESSAGE(f.code == "state-unused", f.code, f.message);
   }
+  CHECK(stages > 300);
+}
+
+TEST_CASE("pipe_check: a module pipe knows its markers; damage to plan and loss is told") {
+  module_graph g;
+  module_node n;
+  auto const add = [&](node_kind kind, char const* name, char const* target,
+                       std::vector<module_graph::position> const& reads) {
+    n.kind = kind;
+    n.name = name;
+    n.target = target;
+    n.args.clear();
+    for (auto const v : reads) n.args.push_back(node_argument(v));
+    return g.add(n);
+  };
+  auto const x = add(node_kind::placeholder, "x", "x", {});
+  auto const a = add(node_kind::call_function, "a", "relu", {x});
+  add(node_kind::call_function, "cut", "pipe_split", {});
+  auto const b = add(node_kind::call_function, "b", "relu", {a});
+  add(node_kind::output, "output", "output", {b});
+  auto p = make_module_pipe(g);
+  REQUIRE(p.plan.plan.stages.size() == 2);
+  CHECK(findings_in_pipe(p).empty());
+  auto const value_b = p.plan.plan.stages[1].outputs[0];
+  CHECK(findings_in_pipe(p, value_b).empty());
+  CHECK(codes_of(findings_in_pipe(p, 77)) == codes{"loss-missing"});
+  p.plan.plan.transfers.clear();
+  CHECK(codes_of(findings_in_pipe(p)).contains("transfer-missing"));
+  p.plan.plan.stages[0].nodes = {99};
+  CHECK(codes_of(findings_in_pipe(p, value_b)) == codes{"node-unknown"});
 }
 
 TEST_CASE("pipe_check: random damage is found and breaks nothing") {

@@ -233,10 +233,10 @@ inline std::string pipe_findings_text(pipe_findings const& found) {
 /// `module_pipe` has them, and, where `loss` is a value of its snapshot, the backward pass from there; empty:
 /// nothing is wrong. State that nobody uses is told, too (`state-unused`), which is no mistake of the cut.
 template <class Pipe>
-pipe_findings findings_in_pipe(Pipe const& p, std::vector<std::size_t> const& markers,
-                               std::optional<std::size_t> loss = {}) {
+pipe_findings findings_in_pipe(Pipe const& p, std::optional<std::size_t> loss = {}) {
   basic_dense<std::uint32_t> const& s = p.program.s;
-  auto found = findings_in_plan<std::uint32_t>(s, p.plan, {markers, p.program.scopes});
+  auto found =
+      findings_in_plan<std::uint32_t>(s, p.plan, {cuts_at_markers(p.program).markers, p.program.scopes});
   if (std::ranges::any_of(found, [](pipe_finding const& f) {
         return f.code == "stage-order" || f.code.ends_with("-unknown");
       }))
