@@ -549,7 +549,7 @@ TEST_CASE("balance: the same graph gives the same answer, and a width of 64 bits
 TEST_CASE("balance: the answer to a seed is this one, with any compiler and standard library") {
   std::uint64_t digest = 0xcbf29ce484222325u;  // FNV-1a
   auto const count = [&](std::uint64_t x) { digest = (digest ^ x) * 0x100000001b3u; };
-  cleave::testing::rng r(10);
+  auto r = cleave::testing::rng::recorded(10);
   for (int i = 0; i < 20; ++i) {
     auto const g = random_graph(r, {.nodes = 60, .most_weight = 100, .most_bytes = 200, .states = 3});
     auto const p = balance(g, 5, {.cost_per_byte = 0.3, .speed = {1, 3, 1, 0.7, 1}, .seed = r.next()});
