@@ -93,13 +93,12 @@ class gpt_writer {
     return call(path, "linear", weights, to, inner);
   }
 
-  position input(std::string const& name, shape const& of) {
+  position input(std::string const& name, shape of) {
     return add(cleave::node_kind::placeholder, name, name, {}, of);
   }
 
   /// Filled with small random numbers, or all with `with`.
-  position parameter(std::string const& path, shape const& of, std::string const& storage = "",
-                     double with = -1) {
+  position parameter(std::string const& path, shape of, std::string const& storage = "", double with = -1) {
     auto value = cleave::testing::tensor::filled(of, with);
     if (with < 0)
       for (double& x : value.data) x = 0.4 * (static_cast<double>(random_.next() >> 11) * 0x1p-53 - 0.5);
@@ -109,16 +108,17 @@ class gpt_writer {
     return add(cleave::node_kind::get_attr, named(path), path, {}, of);
   }
 
-  /// `inner` is how many products each element of the result is a sum of.
+  /// `inner` is how many products each element of the result is a sum of. Shapes are taken by value: one of
+  /// `shape_` would move while the operands are made.
   position call(std::string const& path, std::string const& target, std::vector<position> const& operands,
-                shape const& of, std::size_t inner = 1) {
+                shape of, std::size_t inner = 1) {
     std::vector<cleave::module_argument> args;
     for (auto const v : operands) args.push_back(cleave::node_argument(v));
     return add(cleave::node_kind::call_function, named((path.empty() ? "" : path + ".") + target), target,
                std::move(args), of, path, inner);
   }
   position call_with(std::string const& path, std::string const& target,
-                     std::vector<position> const& operands, double factor, shape const& of) {
+                     std::vector<position> const& operands, double factor, shape of) {
     std::vector<cleave::module_argument> args;
     for (auto const v : operands) args.push_back(cleave::node_argument(v));
     args.push_back({factor});
@@ -127,7 +127,7 @@ class gpt_writer {
   }
 
   position add(cleave::node_kind kind, std::string const& name, std::string const& target,
-               std::vector<cleave::module_argument> args, shape const& of, std::string const& path = {},
+               std::vector<cleave::module_argument> args, shape of, std::string const& path = {},
                std::size_t inner = 1) {
     cleave::module_node n;
     n.kind = kind;
