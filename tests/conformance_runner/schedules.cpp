@@ -9,6 +9,7 @@
 namespace cleave::conformance {
 
 outcome run_schedules_orders(test_case const& c, json const& body);
+outcome run_schedules_csv(test_case const& c, json const& body);
 outcome run_schedules_text(test_case const& c, json const& body);
 
 namespace {
@@ -24,7 +25,7 @@ constexpr std::array<std::pair<std::string_view, area_runner>, 16> runners{{
     {"/simulate.", nullptr},
     {"/mutations.", nullptr},
     {"/text.", run_schedules_text},
-    {"/csv.", nullptr},
+    {"/csv.", run_schedules_csv},
     {"/p2p.", nullptr},
     {"/runtime_trace.", nullptr},
     {"/liveness.", nullptr},

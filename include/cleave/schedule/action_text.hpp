@@ -82,7 +82,7 @@ struct cell_fault {
     unknown_kind,   ///< no kind of action is called so
     too_large,      ///< a number that no stage or microbatch has
     more_text,      ///< something follows the action
-    not_closed,     ///< a parenthesis is not closed
+    not_closed,     ///< a parenthesis or a quotation is not closed
     empty_part,     ///< a compound without parts, or with a part that is empty
     too_many_parts  ///< of one compound
   };
@@ -108,7 +108,7 @@ inline std::string describe(cell_fault const& f) {
     case more_text:
       return at + "goes on after the action; write one action a cell";
     case not_closed:
-      return at + "opens a compound and does not close it; write (0F3;3B1)OVERLAP_F_B";
+      return at + "opens a compound or a quotation and does not close it";
     case empty_part:
       return at + "is a compound with nothing in it; write (0F3;3B1)OVERLAP_F_B";
     case too_many_parts:
