@@ -197,7 +197,7 @@ TEST_CASE("make_backward_plan: gradients of inputs are summed where they are ask
   CHECK(make_backward_plan(r, 3).gradients.size() == 3);
   auto const plan = make_backward_plan(r, 3, {.inputs = input_gradients::returned});
   CHECK(plan.gradients.back() == gradient_step{0, no, no, 1, 2});
-  CHECK(plan.inputs == std::vector<input_gradient>{{{0, 3, 0}}, {{}}});
+  CHECK(plan.inputs == std::vector<gradient_tree>{{{0, 3, 0}}, {{}}});
 }
 
 TEST_CASE("make_backward_plan: what has no backward pass is refused with the value at fault") {

@@ -44,12 +44,12 @@ struct backward_call {
 
 /// Of an input of the root: where its gradients are. A tuple that stages also take whole has a gradient too,
 /// to which those of its elements are to be added.
-using input_gradient = std::vector<gradient_place>;
+using gradient_tree = std::vector<gradient_place>;
 
 struct backward_plan {
   std::vector<backward_call> calls;      ///< of the stages that the loss depends on, the last first
   std::vector<gradient_step> gradients;  ///< a sum directly after the later of what it adds
-  std::vector<input_gradient> inputs;    ///< of each input in order, where they are asked for
+  std::vector<gradient_tree> inputs;     ///< of each input in order, where they are asked for
 
   bool operator==(backward_plan const&) const = default;
 };

@@ -119,8 +119,8 @@ class backward_planner {
     }
   }
 
-  input_gradient tree_of(std::uint32_t p) {
-    input_gradient tree;
+  gradient_tree tree_of(std::uint32_t p) {
+    gradient_tree tree;
     append_tree(p, tree, nullptr);
     return tree;
   }

@@ -9,7 +9,7 @@
 
 #include "cleave/analysis/backward_plan.hpp"
 #include "cleave/analysis/make_backward_plan.hpp"
-#include "cleave/analysis/stage_root.hpp"
+#include "cleave/analysis/module_root.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/csr.hpp"
@@ -106,7 +106,7 @@ class backward_writer {
   }
 
   /// From the last place to the first, so that the elements of a tuple are there when it is met.
-  module_argument write(input_gradient const& tree) {
+  module_argument write(gradient_tree const& tree) {
     std::vector<module_argument> done;
     for (auto place = tree.rbegin(); place != tree.rend(); ++place) {
       module_argument a;
