@@ -92,23 +92,28 @@ tape_value random_batch(rng& random, std::size_t rows) {
 
 }  // namespace
 
-TEST_CASE("toy staged: stages with their own copies of what they share give the gradients of the whole") {
+TEST_CASE("toy staged: stages give the gradients of the whole, whether they copy or send what they share") {
   rng random(3);
-  std::size_t skips = 0;
+  std::size_t sums = 0, sent = 0;
   for (int i = 0; i < 60; ++i) {
     state_values state;
     auto const g = random_model(random, 2 + random.below(6), state);
-    auto const pipe = make_module_pipe(g);
-    auto const root = with_backward(pipe.outer, pipe.outer.outputs().front());
-    for (auto const& n : root.list()) skips += n.target == "null_coalesce_accumulate";
+    for (auto const shared : {shared_state::replicate, shared_state::transmit}) {
+      CAPTURE(i);
+      auto const pipe = make_module_pipe(g, {.state = {.shared = shared}});
+      auto const root = with_backward(pipe.outer, pipe.outer.outputs().front());
+      for (auto const& n : root.list()) sums += n.target == "null_coalesce_accumulate";
+      sent += pipe.state.sent.size();
 
-    auto const all = random_batch(random, 4);
-    auto const parts = divided({all.get()}, 3).values;
-    auto const r = run_both(g, root, state, parts, std::vector<double>(3, 1), all);
-    CHECK(r.loss_difference <= 1e-12 * (1 + r.loss));
-    CHECK(difference(r.whole, r.staged) <= 1e-12 * (1 + r.loss));
+      auto const all = random_batch(random, 4);
+      auto const parts = divided({all.get()}, 3).values;
+      auto const r = run_both(g, root, state, parts, std::vector<double>(3, 1), all);
+      CHECK(r.loss_difference <= 1e-12 * (1 + r.loss));
+      CHECK(difference(r.whole, r.staged) <= 1e-12 * (1 + r.loss));
+    }
   }
-  CHECK(skips > 20);
+  CHECK(sums > 20);
+  CHECK(sent > 20);
 }
 
 TEST_CASE("toy staged: a gradient that is lost on its way is noticed") {
