@@ -218,11 +218,12 @@ class hierarchy_splitter {
   /// The attributes of a level below `path` that are no modules, in their order. O(log(attributes) + result).
   std::vector<module_attribute const*> state_below(std::uint32_t level, std::string const& path) {
     auto& sorted = state_[level];
-    if (sorted.empty())
+    auto const name = [](module_attribute const* a) -> std::string const& { return a->path; };
+    if (!std::exchange(is_sorted_[level], 1)) {
       for (auto const& a : cut_.levels[level].graph->attributes())
         if (a.what != module_attribute::kind::module) sorted.push_back(&a);
-    auto const name = [](module_attribute const* a) -> std::string const& { return a->path; };
-    if (!std::exchange(is_sorted_[level], 1)) std::ranges::sort(sorted, {}, name);
+      std::ranges::sort(sorted, {}, name);
+    }
     std::vector<module_attribute const*> below;
     auto const prefix = path + ".";
     for (auto a = std::ranges::lower_bound(sorted, prefix, {}, name);
