@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/analysis/pipe_check.hpp"
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/graph/result_structure.hpp"
-#include "cleave/split/check_plan.hpp"
 #include "cleave/split/module_pipe.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/pipe_split_state.hpp"
@@ -180,10 +180,11 @@ class split_case {
 
   /// What holds of every pipe: the verifier finds nothing, and it gives what the program gives.
   void check_soundness(module_graph const& g, module_pipe const& p) {
-    basic_dense<std::uint32_t> const& flat = p.program.s;
-    for (std::uint32_t i = 0; i < p.plan.plan.stages.size(); ++i)
-      for (auto const& t : p.plan.plan.transfers)
-        expect(t.from < t.to, "transfers", "forward", std::to_string(flat.values()));
+    std::vector<std::size_t> markers;
+    for (std::size_t n = 0; n < p.program.s.nodes(); ++n)
+      if (is_marker(g[p.program.s.node[static_cast<std::uint32_t>(n)]])) markers.push_back(n);
+    for (auto const& f : findings_in_plan<std::uint32_t>(p.program.s, p.plan, {markers, p.program.scopes}))
+      expect(false, f.code, "a sound pipe", f.message);
     std::vector<testing::integer_value> inputs;
     for (std::size_t i = 0; i < g.inputs().size(); ++i)
       inputs.push_back(testing::integer_value::computed(testing::fold(1000, i)));
