@@ -89,8 +89,10 @@ class staged_autograd {
       selected.emplace();
       for (auto const& i : *list.items) selected->push_back(static_cast<std::size_t>(integer_of(i)));
     }
-    return composite_of(container::kind::tuple, stage_backward(hooks, named.at("stage_output"),
-                                                               named.at("output_grads"), inputs, selected));
+    auto const null = is_backward_of_loss(node) ? null_gradient::at_the_loss : null_gradient::nothing;
+    return composite_of(
+        container::kind::tuple,
+        stage_backward(hooks, named.at("stage_output"), named.at("output_grads"), inputs, selected, null));
   }
 
  private:
