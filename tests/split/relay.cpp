@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cleave/analysis/pipe_check.hpp"
 #include "cleave/analysis/transport.hpp"
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/split/module_pipe.hpp"
@@ -124,6 +125,7 @@ TEST_CASE("relay: each sender that a transport names gives that value, and each 
     for (auto const& t : p.plan.transfers) CHECK(index(t.to) == index(t.from) + 1);
     std::size_t between = 0;
     auto const t = transport_of(s, p.plan);
+    CHECK(findings_in_plan(s, p, {}).empty());
     for (auto const& e : t.edges) {
       if (e.from != the_caller) CHECK(p.plan.stages[index(e.from)].outputs[e.output] == e.value);
       if (e.to != the_caller) CHECK(p.plan.stages[index(e.to)].inputs[e.input] == e.value);
