@@ -106,8 +106,11 @@ inline std::pair<pipe_plan, std::vector<std::string>> read_pipe_plan(stage_forma
   auto const& from = *content.pipe();
   std::pair<pipe_plan, std::vector<std::string>> read;
   auto& [cut, paths] = read;
-  auto const numbers = [](auto const* list) {
-    return std::vector<std::uint32_t>(list->begin(), list->end());
+  auto const numbers = [](flatbuffers::Vector<std::uint32_t> const* list) {
+    std::vector<std::uint32_t> copied;
+    copied.reserve(list->size());
+    for (auto const n : *list) copied.push_back(n);
+    return copied;
   };
   for (auto const* s : *from.stages()) {
     cut.plan.stages.push_back(

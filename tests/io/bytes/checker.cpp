@@ -92,6 +92,8 @@ TEST_CASE("checker: tokens that are claimed and not there, and tokens that nobod
         fault::claim, node_1, "its args claim a list of 2, with 2 tokens left");
   check(refused(with_call(0, {nothing_left(), nothing_left()})), fault::claim, "graph 0",
         "1 tokens belong to nothing");
+  CHECK(describe(refused(with_call(0, {nothing_left(), nothing_left()})))
+            .ends_with("; this library writes no such bytes: do not use them, ask whoever sent them"));
 }
 
 TEST_CASE("checker: a number names what is there, and a node those before it") {

@@ -46,7 +46,10 @@ struct stage_bytes_fault {
 
 inline std::string describe(stage_bytes_fault const& f) {
   if (f.what == stage_bytes_fault::kind::envelope) return f.said;
-  return f.place + ": " + f.said + " (byte " + std::to_string(f.at) + ")";
+  bool const foreign =
+      f.what == stage_bytes_fault::kind::structure || f.what == stage_bytes_fault::kind::claim;
+  return f.place + ": " + f.said + " (byte " + std::to_string(f.at) + ")" +
+         (foreign ? "; this library writes no such bytes: do not use them, ask whoever sent them" : "");
 }
 
 class stage_bytes_error : public witness_error<stage_bytes_fault> {

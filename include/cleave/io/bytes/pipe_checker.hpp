@@ -82,7 +82,7 @@ class pipe_checker {
     for (auto const& n : records(graph.nodes()))
       placeholders += n.kind() == stage_format::NodeKind_placeholder ? 1 : 0;
     if (placeholders != s.inputs()->size())
-      here_.fail(fault::claim, &s,
+      here_.fail(fault::value, &s,
                  "it takes " + std::to_string(s.inputs()->size()) + " values, its graph has " +
                      std::to_string(placeholders) + " placeholders");
   }
@@ -115,7 +115,7 @@ class pipe_checker {
   void check_order() const {
     std::vector<std::uint8_t> seen(stages());
     if (pipe_.order()->size() != stages())
-      here_.fail(fault::claim, pipe_.order(),
+      here_.fail(fault::value, pipe_.order(),
                  "its order has " + std::to_string(pipe_.order()->size()) + " stages of " +
                      std::to_string(stages()));
     for (auto const i : *pipe_.order())
