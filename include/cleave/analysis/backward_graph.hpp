@@ -119,8 +119,10 @@ std::optional<backward_graph_fault> find_backward_graph_fault(basic_backward_gra
     for (Index const n : *list)
       if (n >= g.nodes()) return backward_graph_fault{place, n};
   std::size_t total = 0;
-  for (auto const b : g.bytes)
-    if ((total += b) < b) return backward_graph_fault{too_much};
+  for (auto const b : g.bytes) {
+    total += b;
+    if (total < b) return backward_graph_fault{too_much};
+  }
   for (std::size_t n = 0; n < g.nodes(); ++n) {
     for (auto const& e : g.next[n])
       if (e.to != none<Index> && e.to >= g.nodes()) return backward_graph_fault{edge, n};

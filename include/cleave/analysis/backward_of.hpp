@@ -49,7 +49,8 @@ basic_backward_graph<Index> backward_of(basic_dense<Index> const& g,
     std::uint32_t slot = 0;
     for (Index const v : g.results[n]) {
       if (needed) made_by[v] = {static_cast<Index>(n), slot++};
-      if ((arrives += bytes(v)) < bytes(v)) arrives = static_cast<std::size_t>(-1);  // which is too much
+      arrives += bytes(v);
+      if (arrives < bytes(v)) arrives = static_cast<std::size_t>(-1);  // which is too much
     }
     if (!g.bytes.empty()) b.bytes.push_back(arrives);
     if (g.name.rows() == g.nodes()) {

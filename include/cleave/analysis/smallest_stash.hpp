@@ -76,7 +76,7 @@ class stash_search {
         leads_(leading_to(gradient_senders(g), g.parameters)) {}
 
   stash_choice search() && {
-    auto const rule = choice(phases_);
+    auto rule = choice(phases_);
     if (options_.steps == 0 || !set_scale()) return rule;
     local_flow flow(number_places());
     add_arcs(flow);

@@ -67,7 +67,7 @@ std::string plan_fault_text(basic_dense<Index> const& s, plan_fault const& f) {
   auto const stage = [](stage_id i) { return "stage " + std::to_string(index(i)); };
   auto const node = [&] { return "node " + s.label(f.node); };
   auto const value = [&] {
-    auto const number = "value #" + std::to_string(f.value);
+    auto number = "value #" + std::to_string(f.value);
     if (f.value >= s.values() || s.producer[f.value] == none<Index>) return number;
     return number + " of node " + s.label(s.producer[f.value]);
   };
