@@ -163,7 +163,7 @@ class list_scheduler {
     std::ranges::push_heap(heap_, is_later);
   }
 
-  void carry_out(candidate const& c, std::uint32_t rank) {
+  void carry_out(candidate c, std::uint32_t rank) {
     auto& s = stages_[c.stage];
     double const end = c.start + s.cost.of(c.kind);
     bool const is_forward = c.kind == action_kind::forward;
