@@ -125,24 +125,41 @@ inline std::vector<std::vector<border_value>> border_values(pipe_plan const& p,
 
 /// The last step before a program is planned: what needs no gradient and is made of the caller's inputs, of
 /// constants and of state alone goes where it is read, so that nothing is sent for it; what is run for its
-/// effect goes where the values are that it reads. What writes in place stays, and so do modes.
+/// effect on the results of one node goes where that node is. As a rule fewer values are sent then; what is
+/// made of several values that others read too, which might mean more, stays. What writes in place stays, and
+/// so do modes.
 struct sink_without_gradient {
   module_gradient_options options = {};
 
   cut_partition operator()(module_program const& p, cut_partition parts) const {
     auto const need = gradient_need_of(p, options);
     basic_dense<std::uint32_t> const& s = p.s;
-    std::vector<char> free(s.nodes());  // of a node: all that it needs is everywhere
+    std::vector<char> free(s.nodes());  // of a node: it can be run elsewhere
+    std::vector<char> returned(s.values());
+    for (auto const v : s.outputs) returned[v] = 1;
     for (std::size_t n = 0; n < s.nodes(); ++n) {
       auto const& target = p.whole()[p.s.node[static_cast<std::uint32_t>(n)]].target;
       bool const writes = target.ends_with('_') && !target.ends_with("__");
-      bool const unread = std::ranges::all_of(s.results[n], [&](auto v) { return s.users[v].empty(); });
-      auto const is_free = [&](auto v) {
-        return s.producer[v] == none<std::uint32_t> || free[s.producer[v]] != 0;
-      };
-      bool const carries = std::ranges::any_of(s.results[n], [&](auto v) { return need[v] != 0; });
-      free[n] = !p.scopes.is_mark(n) && !writes &&
-                (unread || (!carries && std::ranges::all_of(s.operands[n], is_free)));
+      if (p.scopes.is_mark(n) || writes) continue;
+      auto maker = none<std::uint32_t>;  // of what it reads: the node that stays where it is
+      bool several = false, read = false, carries = false;
+      auto brought = none<std::uint32_t>;  // a value that may have to be sent once this is elsewhere
+      bool shared = false, many = false;
+      for (auto const v : s.operands[n]) {
+        auto const m = s.producer[v];
+        if (m == none<std::uint32_t>) continue;
+        many |= brought != none<std::uint32_t> && brought != v;
+        brought = v;
+        shared |= s.users[v].size() > 1 || returned[v] != 0;
+        if (free[m]) continue;
+        several |= maker != none<std::uint32_t> && maker != m;
+        maker = m;
+      }
+      for (auto const v : s.results[n]) {
+        read |= !s.users[v].empty();
+        carries |= need[v] != 0;
+      }
+      free[n] = !(many && shared) && (read ? !carries && maker == none<std::uint32_t> : !several);
     }
     return sunk(s, std::move(parts), [&](std::size_t n) { return free[n] != 0; });
   }
