@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/printable.hpp"
+
+namespace cleave {
+
+/// What a stage of a transformer has, in Megatron-LM's letters.
+enum class layer_kind : char { embedding = 'E', decoder = 't', multi_token = 'm', loss = 'L' };
+
+/// The layers of each stage, in the order of the model; a stage may be empty.
+using layer_layout = std::vector<std::vector<layer_kind>>;
+
+/// Why a text is no layout, or a layout no model.
+struct layer_layout_fault {
+  enum class kind : std::uint8_t {
+    unknown_letter,  ///< neither E, t, m, L nor | ( ) * and a number
+    not_closed,      ///< a parenthesis without its other half, or one inside another
+    count_missing,   ///< no number after *
+    too_many,        ///< more layers and stages than `most_layers`
+    uneven_stages,   ///< `got` stages for `needed` ranks
+    embedding,       ///< `got` in all, or not first
+    loss,            ///< `got` in all, or not last
+    decoders,        ///< `got` instead of `needed`
+  };
+  kind what;
+  std::size_t position = 0;  ///< in the text, from 0, where there is one
+  std::uint64_t got = 0, needed = 0;
+
+  bool operator==(layer_layout_fault const&) const = default;
+};
+
+inline constexpr std::size_t most_layers = std::size_t{1} << 20;
+
+/// What, where and how to mend it.
+inline std::string describe(layer_layout_fault const& f) {
+  using enum layer_layout_fault::kind;
+  auto const at = "character #" + std::to_string(f.position), got = std::to_string(f.got);
+  switch (f.what) {
+    case unknown_letter:
+      return at + " is unknown; write E, t, m or L for layers and | between stages";
+    case not_closed:
+      return at + " is a parenthesis without its other half, or inside another one";
+    case count_missing:
+      return at + " is a * without the number of times after it";
+    case too_many:
+      return at + " makes more than 1,048,576 layers and stages";
+    case uneven_stages:
+      return got + " stages are no multiple of the ranks, " + std::to_string(f.needed);
+    case embedding:
+      return "the first layer must be the one embedding E; there are " + got;
+    case loss:
+      return "the last layer must be the one loss L; there are " + got;
+    case decoders:
+      return "there are " + got + " decoder layers t instead of " + std::to_string(f.needed);
+  }
+  return {};
+}
+
+class layer_layout_error : public witness_error<layer_layout_fault> {
+ public:
+  layer_layout_error(std::string_view text, layer_layout_fault f)
+      : witness_error("layout " + quoted(text) + ": " + describe(f), f) {}
+};
+
+/// Writes out what a layout repeats; `read_layer_layout` is its one use.
+class layout_expander {
+ public:
+  explicit layout_expander(std::string_view text) : text_(text) {}
+
+  /// Letters and bars alone.
+  std::string take() {
+    for (; at_ < text_.size(); ++at_) {
+      char const c = text_[at_];
+      if (c == ',') continue;  // for people
+      if (c == '(') {
+        if (group_) fail(layer_layout_fault::kind::not_closed);
+        group_ = out_.size();
+        opened_ = at_;
+      } else if (c == ')') {
+        if (!group_) fail(layer_layout_fault::kind::not_closed);
+        last_ = *group_;
+        group_.reset();
+      } else if (c == '*') {
+        repeat();
+      } else if (c == '|' || c == 'E' || c == 't' || c == 'm' || c == 'L') {
+        last_ = out_.size();
+        out_ += c;
+      } else {
+        fail(layer_layout_fault::kind::unknown_letter);
+      }
+    }
+    at_ = opened_;
+    if (group_) fail(layer_layout_fault::kind::not_closed);
+    return out_;
+  }
+
+ private:
+  [[noreturn]] void fail(layer_layout_fault::kind what) const {
+    throw layer_layout_error(text_, {what, at_});
+  }
+
+  /// What stands from `last_` on, as often as the number says.
+  void repeat() {
+    auto const star = at_;
+    std::size_t count = 0;
+    for (; at_ + 1 < text_.size() && text_[at_ + 1] >= '0' && text_[at_ + 1] <= '9'; ++at_)
+      count = std::min(count * 10 + static_cast<std::size_t>(text_[at_ + 1] - '0'), most_layers + 1);
+    auto const times = at_;
+    at_ = star;
+    if (times == star || last_ == out_.npos) fail(layer_layout_fault::kind::count_missing);
+    auto const repeated = out_.substr(last_);
+    if (repeated.size() * count > most_layers - last_) fail(layer_layout_fault::kind::too_many);
+    out_.resize(last_);
+    for (; count > 0; --count) out_ += repeated;
+    at_ = times;
+    last_ = out_.npos;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0, opened_ = 0;
+  std::string out_;
+  std::size_t last_ = std::string::npos;  // where what a * repeats begins
+  std::optional<std::size_t> group_;      // where the open group begins
+};
+
+/// Reads Megatron-LM's `--pipeline-model-parallel-layout`: letters are layers, | ends a stage, `*n` repeats a
+/// letter or a group in parentheses, commas are ignored, as in `Et*3|(tt|)*29,m|L`.
+/// O(size of the result). \throws layer_layout_error
+inline layer_layout read_layer_layout(std::string_view text) {
+  layer_layout layout(1);
+  for (char const c : layout_expander(text).take())
+    if (c == '|')
+      layout.emplace_back();
+    else
+      layout.back().push_back(static_cast<layer_kind>(c));
+  return layout;
+}
+
+/// The layout in letters and bars.
+inline std::string layer_layout_text(layer_layout const& layout) {
+  std::string text;
+  for (std::size_t s = 0; s < layout.size(); ++s) {
+    if (s > 0) text += '|';
+    for (auto const kind : layout[s]) text += static_cast<char>(kind);
+  }
+  return text;
+}
+
+/// How many layers of a kind each stage has.
+inline std::vector<std::uint32_t> layers_of_stages(layer_layout const& layout,
+                                                   layer_kind kind = layer_kind::decoder) {
+  std::vector<std::uint32_t> layers;
+  for (auto const& stage : layout)
+    layers.push_back(static_cast<std::uint32_t>(std::ranges::count(stage, kind)));
+  return layers;
+}
+
+/// Why stages on `ranks`, round and round, with so many decoder layers make no model, or nothing. O(layers).
+/// Precondition: ranks is not 0.
+inline std::optional<layer_layout_fault> find_layer_layout_fault(layer_layout const& layout,
+                                                                 std::uint32_t ranks, std::uint32_t layers) {
+  using enum layer_layout_fault::kind;
+  if (layout.size() % ranks != 0) return layer_layout_fault{uneven_stages, 0, layout.size(), ranks};
+  std::string letters = layer_layout_text(layout);
+  std::erase(letters, '|');
+  auto const count = [&](layer_kind kind) {
+    return static_cast<std::uint64_t>(std::ranges::count(letters, static_cast<char>(kind)));
+  };
+  auto const embeddings = count(layer_kind::embedding), losses = count(layer_kind::loss);
+  if (embeddings != 1 || letters.front() != 'E') return layer_layout_fault{embedding, 0, embeddings, 1};
+  if (losses != 1 || letters.back() != 'L') return layer_layout_fault{loss, 0, losses, 1};
+  if (count(layer_kind::decoder) != layers)
+    return layer_layout_fault{layer_layout_fault::kind::decoders, 0, count(layer_kind::decoder), layers};
+  return std::nullopt;
+}
+
+}  // namespace cleave
