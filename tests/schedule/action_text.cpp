@@ -30,7 +30,8 @@ TEST_CASE("action text: the peer of a message is written only where it is not th
 TEST_CASE("action text: the neighbour of a message is the next stage or the one before") {
   using enum action_kind;
   stage_id const s{4}, next{5}, before{3};
-  for (auto const k : {send_activation, wait_send_activation, receive_gradient}) CHECK(chain_peer(k, s) == next);
+  for (auto const k : {send_activation, wait_send_activation, receive_gradient})
+    CHECK(chain_peer(k, s) == next);
   for (auto const k : {send_gradient, wait_send_gradient, receive_activation})
     CHECK(chain_peer(k, s) == before);
   CHECK(chain_peer(forward, s) == no_stage);

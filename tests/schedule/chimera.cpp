@@ -14,7 +14,7 @@ using testing::order_defect;
 using testing::run_order;
 
 TEST_CASE("Chimera: everything once, in the memory of 1F1B at most") {
-  for (std::uint32_t const p : {2, 4, 6, 8})
+  for (std::uint32_t const p : {2u, 4u, 6u, 8u})
     for (std::uint32_t const m : {2u, p, 2 * p, 4 * p}) {
       auto const s = chimera(p, m);
       CHECK(order_defect(s) == "");
@@ -23,7 +23,7 @@ TEST_CASE("Chimera: everything once, in the memory of 1F1B at most") {
 }
 
 TEST_CASE("Chimera: where F and B take equal time, the bubble is two less than the ranks") {
-  for (std::uint32_t const p : {2, 4, 6, 8, 16})
+  for (std::uint32_t const p : {2u, 4u, 6u, 8u, 16u})
     for (std::uint32_t const m : {p, 2 * p, 4 * p})
       CHECK(run_order(chimera(p, m), {.forward = 1, .backward = 1}).makespan == 2 * m + p - 2);
 }

@@ -15,8 +15,8 @@ using testing::order_defect;
 using testing::run_order;
 
 TEST_CASE("depth-first: the bubble of breadth-first for less memory") {
-  for (std::uint32_t const p : {1, 2, 4})
-    for (std::uint32_t const v : {1, 2, 4}) {
+  for (std::uint32_t const p : {1u, 2u, 4u})
+    for (std::uint32_t const v : {1u, 2u, 4u}) {
       auto const m = 4 * p;
       auto const s = depth_first(p, v, m);
       CHECK(order_defect(s) == "");

@@ -18,7 +18,7 @@ using strings = std::vector<std::string>;
 static_assert(dual_pipe(2, 4).microbatches == 2);
 
 TEST_CASE("DualPipe: everything once, makespan and memory as published") {
-  for (std::uint32_t const p : {2, 4, 6, 8})
+  for (std::uint32_t const p : {2u, 4u, 6u, 8u})
     for (std::uint32_t const m : {2 * p, 2 * p + 2, 4 * p}) {
       auto const s = dual_pipe(p, m);
       CHECK(order_defect(s) == "");

@@ -7,8 +7,7 @@
 
 using namespace cleave;
 
-TEST_CASE(
-    "DualPipe's list: where both directions meet, the first pair does not overlap") {
+TEST_CASE("DualPipe's list: where both directions meet, the first pair does not overlap") {
   auto const row =
       dual_pipe_order({.near_stage = 1, .far_stage = 2, .inward = 0, .outward = 2, .microbatches = 3});
   CHECK(row_text(row) == "1F0,2F0,1F1,2F1,1F2,2B0,(2F2;1B0)OVERLAP_F_B,2B1,1B1,2I2,1I2,2W2,1W2");

@@ -27,7 +27,7 @@ TEST_CASE("DualPipeV: the published example") {
 }
 
 TEST_CASE("DualPipeV: makespan, bubble and memory are those of the closed forms") {
-  for (std::uint32_t const p : {2, 3, 4, 6})
+  for (std::uint32_t const p : {2u, 3u, 4u, 6u})
     for (std::uint32_t const m : {2 * p, 3 * p, 4 * p}) {
       auto const s = dual_pipe_v(p, m);
       CHECK(order_defect(s) == "");

@@ -22,7 +22,7 @@ TEST_CASE("gpipe: the published example") {
 }
 
 TEST_CASE("gpipe: makespan, bubble and memory are those of the closed forms") {
-  for (std::uint32_t const p : {1, 2, 3, 4, 6, 8})
+  for (std::uint32_t const p : {1u, 2u, 3u, 4u, 6u, 8u})
     for (std::uint32_t const m : {1u, 3u, p, 2 * p, 4 * p}) {
       auto const s = gpipe(p, m);
       CHECK(order_defect(s) == "");

@@ -14,8 +14,8 @@ using testing::order_defect;
 using testing::run_order;
 
 TEST_CASE("Hanayo: everything once, in the memory of 1F1B, with its bubble divided by the stages a rank") {
-  for (std::uint32_t const p : {1, 2, 4, 8})
-    for (std::uint32_t const v : {2, 4, 8})
+  for (std::uint32_t const p : {1u, 2u, 4u, 8u})
+    for (std::uint32_t const v : {2u, 4u, 8u})
       for (std::uint32_t const m : {p, 2 * p, 4 * p}) {
         auto const s = hanayo(p, v, m);
         CHECK(order_defect(s) == "");

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,9 +25,9 @@ TEST_CASE("interleaved 1F1B: the published example") {
 }
 
 TEST_CASE("interleaved 1F1B: makespan, bubble and memory are those of the closed forms") {
-  for (std::uint32_t const p : {2, 3, 4, 6})
-    for (std::uint32_t const v : {1, 2, 3, 4})
-      for (std::uint32_t const rounds : {1, 2, 3, 4}) {
+  for (std::uint32_t const p : {2u, 3u, 4u, 6u})
+    for (std::uint32_t const v : {1u, 2u, 3u, 4u})
+      for (std::uint32_t const rounds : {1u, 2u, 3u, 4u}) {
         auto const m = p * rounds;
         auto const s = interleaved_1f1b(p, v, m);
         CHECK(order_defect(s) == "");

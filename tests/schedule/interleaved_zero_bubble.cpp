@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,9 +28,9 @@ TEST_CASE("interleaved zero bubble: the published example") {
 }
 
 TEST_CASE("interleaved zero bubble: makespan, bubble and memory are those of the closed forms") {
-  for (std::uint32_t const p : {2, 3, 4, 6})
-    for (std::uint32_t const v : {1, 2, 3, 4})
-      for (std::uint32_t const rounds : {1, 2, 3, 4}) {
+  for (std::uint32_t const p : {2u, 3u, 4u, 6u})
+    for (std::uint32_t const v : {1u, 2u, 3u, 4u})
+      for (std::uint32_t const rounds : {1u, 2u, 3u, 4u}) {
         auto const m = p * rounds;
         auto const s = interleaved_zero_bubble(p, v, m);
         CHECK(order_defect(s) == "");
@@ -52,7 +53,7 @@ TEST_CASE(
 }
 
 TEST_CASE("ZB-H1: a third of the bubble of 1F1B in its memory, for any number of microbatches") {
-  for (std::uint32_t const p : {1, 2, 3, 4, 8})
+  for (std::uint32_t const p : {1u, 2u, 3u, 4u, 8u})
     for (std::uint32_t const m : {1u, 2u, 5u, p, 2 * p + 1, 4 * p}) {
       auto const s = zb_h1(p, m);
       CHECK(order_defect(s) == "");

@@ -65,21 +65,21 @@ TEST_CASE("list schedule: any chain on any ranks, any costs and the tightest cap
 }
 
 TEST_CASE("list schedule: two chains in opposite directions run under the tightest cap too") {
-  for (std::uint32_t const p : {1, 2, 3, 4, 7})
+  for (std::uint32_t const p : {1u, 2u, 3u, 4u, 7u})
     for (std::uint64_t const cap : {2u, 3u, p + 1})
       if (cap >= 2)
         CHECK(order_defect(list_schedule(bidirectional_placement(p), 9, {.most_kept = cap})) == "");
 }
 
 TEST_CASE("list schedule: a chain of one stage a rank is as fast as 1F1B in the memory of 1F1B") {
-  for (std::uint32_t const p : {1, 2, 4, 6}) {
+  for (std::uint32_t const p : {1u, 2u, 4u, 6u}) {
     auto const s = list_schedule(loop_placement(p), 3 * p, {.most_kept = p});
     CHECK(run_order(s).makespan == 3 * 3 * p + 3 * (p - 1));
   }
 }
 
 TEST_CASE("list schedule: weight gradients fill what would be idle") {
-  for (std::uint32_t const p : {2, 4, 6}) {
+  for (std::uint32_t const p : {2u, 4u, 6u}) {
     auto const s =
         list_schedule(loop_placement(p), 3 * p, {.backward = backward_form::split, .most_kept = p});
     CHECK(order_defect(s) == "");

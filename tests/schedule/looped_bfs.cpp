@@ -23,9 +23,9 @@ TEST_CASE("looped BFS: the published example") {
 }
 
 TEST_CASE("looped BFS: makespan and memory are those of the closed forms") {
-  for (std::uint32_t const p : {1, 2, 3, 4, 6})
-    for (std::uint32_t const v : {1, 2, 3, 4})
-      for (std::uint32_t const rounds : {1, 2, 4}) {
+  for (std::uint32_t const p : {1u, 2u, 3u, 4u, 6u})
+    for (std::uint32_t const v : {1u, 2u, 3u, 4u})
+      for (std::uint32_t const rounds : {1u, 2u, 4u}) {
         auto const m = p * rounds;
         auto const s = looped_bfs(p, v, m);
         CHECK(order_defect(s) == "");

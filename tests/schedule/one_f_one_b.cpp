@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,7 +25,7 @@ TEST_CASE("1F1B: the published example, as it is executed") {
 }
 
 TEST_CASE("1F1B: makespan, bubble and memory are those of the closed forms") {
-  for (std::uint32_t const p : {1, 2, 3, 4, 6, 8})
+  for (std::uint32_t const p : {1u, 2u, 3u, 4u, 6u, 8u})
     for (std::uint32_t const m : {p, p + 1, 2 * p, 4 * p}) {
       auto const s = one_f_one_b(p, m);
       CHECK(order_defect(s) == "");
@@ -42,7 +43,7 @@ TEST_CASE("1F1B: fewer microbatches than ranks are refused, and the error has bo
 }
 
 TEST_CASE("eager 1F1B: as fast as 1F1B where messages take no time, faster where they do") {
-  for (std::uint32_t const p : {1, 2, 4, 7})
+  for (std::uint32_t const p : {1u, 2u, 4u, 7u})
     for (std::uint32_t const m : {1u, p, 3 * p}) {
       auto const s = eager_1f1b(p, m);
       CHECK(order_defect(s) == "");

@@ -31,7 +31,8 @@ action random_action(splitmix& rng) {
   a.stage = stage_id{numbers[rng.below(6)]};
   if (has_microbatch(a.kind) || rng.below(4) == 0) a.microbatch = microbatch_id{numbers[rng.below(6)]};
   a.peer = chain_peer(a.kind, a.stage);
-  if (is_message(a.kind) && (a.peer == no_stage || rng.below(3) == 0)) a.peer = stage_id{numbers[rng.below(6)]};
+  if (is_message(a.kind) && (a.peer == no_stage || rng.below(3) == 0))
+    a.peer = stage_id{numbers[rng.below(6)]};
   return a;
 }
 

@@ -33,7 +33,7 @@ TEST_CASE("V-Half: the memory is as published, towards half of that of 1F1B") {
 }
 
 TEST_CASE("V-Half: less bubble than 1F1B") {
-  for (std::uint32_t const p : {4, 8, 16}) {
+  for (std::uint32_t const p : {4u, 8u, 16u}) {
     auto const m = 4 * p;
     CHECK(run_order(v_half(p, m)).makespan / 2 < 3 * m + 3 * (p - 1));
   }

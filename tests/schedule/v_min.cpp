@@ -32,7 +32,7 @@ TEST_CASE("V-Min: the memory is as published, towards a third of that of 1F1B") 
 }
 
 TEST_CASE("V-Min: less bubble than 1F1B") {
-  for (std::uint32_t const p : {4, 8, 16}) {
+  for (std::uint32_t const p : {4u, 8u, 16u}) {
     auto const m = 4 * p;
     CHECK(run_order(v_min(p, m)).makespan / 2 < 3 * m + 3 * (p - 1));
   }

@@ -26,7 +26,7 @@ TEST_CASE("ZBV: the published example") {
 }
 
 TEST_CASE("ZBV: no rank waits once it has begun, if there are microbatches enough") {
-  for (std::uint32_t const p : {2, 3, 4, 6, 8})
+  for (std::uint32_t const p : {2u, 3u, 4u, 6u, 8u})
     for (std::uint32_t const m : {2 * p - 1, 2 * p, 4 * p}) {
       auto const s = zbv(p, m);
       CHECK(order_defect(s) == "");
@@ -40,7 +40,7 @@ TEST_CASE("ZBV: no rank waits once it has begun, if there are microbatches enoug
 }
 
 TEST_CASE("ZBV: fewer microbatches are fine, and wait as published") {
-  for (std::uint32_t const p : {1, 2, 3, 5})
+  for (std::uint32_t const p : {1u, 2u, 3u, 5u})
     for (std::uint32_t m = 1; m < 2 * p; ++m) CHECK(order_defect(zbv(p, m)) == "");
   CHECK(run_order(zbv(4, 4)).idle_within == std::vector<double>{6, 4, 2, 0});
 }

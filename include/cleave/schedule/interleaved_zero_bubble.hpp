@@ -50,9 +50,10 @@ constexpr std::vector<action> zero_bubble_order(schedule_shape const& n, std::ui
 /// Steps through all lists at once and inserts an idle step wherever a forward pass would come before that of
 /// the stage before it. For orders of forward passes that need no other order. O(actions + idle steps).
 constexpr void insert_waits(schedule& s) {
-  std::vector<std::uint32_t> done(s.place.rank_of.size());  // forward passes of each stage, before this step
-  std::vector<std::uint32_t> now;                           // stages with a forward pass in this step
-  std::vector<std::size_t> at(s.ranks.size());
+  std::vector<std::uint32_t> done(s.place.rank_of.size(),
+                                  0);  // forward passes of each stage, before this step
+  std::vector<std::uint32_t> now;      // stages with a forward pass in this step
+  std::vector<std::size_t> at(s.ranks.size(), 0);
   std::vector<std::vector<action>> padded(s.ranks.size());
   for (std::size_t r = 0; r < padded.size(); ++r) padded[r].reserve(s.ranks[r].size());
   for (bool any = true; any;) {

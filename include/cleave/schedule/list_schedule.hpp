@@ -61,7 +61,8 @@ class list_scheduler {
     auto const depth = edges_.depths();
     for (std::uint32_t r = 0; r < place.ranks; ++r) {
       // Deepest first: that is the order of preference, and that in which room is kept.
-      std::ranges::stable_sort(locals_[r], std::ranges::greater(), [&](auto s) { return depth[s]; });
+      std::ranges::sort(locals_[r],
+                        [&](auto a, auto b) { return depth[a] != depth[b] ? depth[a] > depth[b] : a < b; });
       std::uint64_t room = 0;
       for (auto const s : locals_[r]) {
         stages_[s] = {r,
