@@ -50,12 +50,10 @@ constexpr std::vector<action> zero_bubble_order(schedule_shape const& n, std::ui
 /// Steps through all lists at once and inserts an idle step wherever a forward pass would come before that of
 /// the stage before it. For orders of forward passes that need no other order. O(actions + idle steps).
 constexpr void insert_waits(schedule& s) {
-  std::vector<std::uint32_t> done(s.place.rank_of.size(),
-                                  0);  // forward passes of each stage, before this step
-  std::vector<std::uint32_t> now;      // stages with a forward pass in this step
+  // Forward passes of each stage before this step, and the stages with one in this step.
+  std::vector<std::uint32_t> done(s.place.rank_of.size(), 0), now;
   std::vector<std::size_t> at(s.ranks.size(), 0);
-  std::vector<std::vector<action>> padded(s.ranks.size());
-  for (std::size_t r = 0; r < padded.size(); ++r) padded[r].reserve(s.ranks[r].size());
+  std::vector<std::vector<action>> padded(s.ranks.size());  // empty for a rank that has not waited yet
   for (bool any = true; any;) {
     any = false;
     for (std::size_t r = 0; r < s.ranks.size(); ++r) {
@@ -64,17 +62,20 @@ constexpr void insert_waits(schedule& s) {
       action const& a = s.ranks[r][at[r]];
       bool const is_forward = a.kind == action_kind::forward;
       if (is_forward && index(a.stage) > 0 && done[index(a.stage) - 1] <= index(a.microbatch)) {
+        if (padded[r].empty())
+          padded[r].assign(s.ranks[r].begin(), s.ranks[r].begin() + static_cast<std::ptrdiff_t>(at[r]));
         padded[r].emplace_back();
         continue;
       }
       if (is_forward) now.push_back(index(a.stage));
-      padded[r].push_back(a);
+      if (!padded[r].empty()) padded[r].push_back(a);
       ++at[r];
     }
     for (auto const stage : now) ++done[stage];
     now.clear();
   }
-  s.ranks = std::move(padded);
+  for (std::size_t r = 0; r < s.ranks.size(); ++r)
+    if (!padded[r].empty()) s.ranks[r] = std::move(padded[r]);
 }
 
 /// Interleaved 1F1B whose backward passes are cut in two, so that weight gradients fill what was idle: a
