@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,11 +49,21 @@ struct refusal {
   std::string named;
 };
 
+/// Python's text of an operand, as messages here write it.
+std::string in_our_words(std::string text) {
+  static constexpr std::pair<std::string_view, std::string_view> words[] = {
+      {",)", ")"}, {"None", "null"}, {"True", "true"}, {"False", "false"}};
+  for (auto const& [theirs, ours] : words)
+    for (auto at = text.find(theirs); at != text.npos; at = text.find(theirs, at + ours.size()))
+      text.replace(at, theirs.size(), ours);
+  return text;
+}
+
 std::optional<refusal> read_refusal(std::string const& said) {
   using enum loss_fault::kind;
   auto const between = [&](std::string const& from, std::string const& to) {
     auto const begin = said.find(from) + from.size();
-    return said.substr(begin, to.empty() ? said.npos : said.find(to, begin) - begin);
+    return in_our_words(said.substr(begin, to.empty() ? said.npos : said.find(to, begin) - begin));
   };
   std::vector<std::pair<std::string, loss_fault::kind>> const musts = {
       {" must match type", different_kind},

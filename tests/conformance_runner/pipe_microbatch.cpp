@@ -367,7 +367,8 @@ class comparison {
     return f(x["tensor"], dim);
   }
 
-  /// Concatenates along dimension 0 what has dimensions, stacks tensors without, keeps what is equal.
+  /// Concatenates what has dimensions along that of its rule, or else the first, stacks tensors without,
+  /// folds what has a reducer, keeps what is equal.
   json plain_merge() const {
     auto const one = [&](auto const& self, std::vector<json> const& parts, json const& spec) -> json {
       if (is_container(parts[0])) {
@@ -381,20 +382,42 @@ class comparison {
         }
         return made;
       }
+      if (spec.is_object() && spec.contains("reduce")) return plain_fold(parts, spec);
       bool const tensor = parts[0].is_object() && parts[0].contains("tensor");
-      if (!tensor || (!spec.is_null() && spec.contains("replicate"))) return parts[0];
-      json data = json::array(), shape = parts[0]["tensor"]["shape"];
-      std::int64_t rows = 0;
-      for (json const& p : parts) {
-        rows += shape.empty() ? 1 : p["tensor"]["shape"][0].get<std::int64_t>();
-        for (json const& e : p["tensor"]["data"]) data.push_back(e);
-      }
-      if (shape.empty()) shape = json::array({0});
-      shape[0] = rows;
-      return {{"tensor", {{"shape", shape}, {"data", data}}}};
+      if (!tensor || !(spec.is_null() || spec.contains("chunk"))) return parts[0];
+      return plain_concatenation(parts, spec.is_null() ? 0 : spec["chunk"].get<std::int64_t>());
     };
     std::vector<json> const parts = input_["chunks"];
     return one(one, parts, input_.value("spec", json()));
+  }
+
+  static json plain_fold(std::vector<json> const& parts, json const& spec) {
+    auto const r = std::get<rule_reduce<leaf>>(read_rule(spec));
+    leaf made = r.init;
+    for (json const& p : parts) made = r.combine(std::move(made), read_leaf(p));
+    return write_leaf(made);
+  }
+
+  /// Outer index by outer index, of each part what is inside it.
+  static json plain_concatenation(std::vector<json> const& parts, std::int64_t dim) {
+    json shape = parts[0]["tensor"]["shape"], data = json::array();
+    if (shape.empty()) {
+      for (json const& p : parts) data.push_back(p["tensor"]["data"][0]);
+      return {{"tensor", {{"shape", {parts.size()}}, {"data", data}}}};
+    }
+    auto const axis = static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(shape.size()) : dim);
+    std::size_t outer = 1;
+    for (std::size_t i = 0; i < axis; ++i) outer *= shape[i].get<std::size_t>();
+    for (std::size_t o = 0; o < outer; ++o)
+      for (json const& p : parts) {
+        json const& all = p["tensor"]["data"];
+        auto const inside = all.size() / outer;
+        for (std::size_t i = 0; i < inside; ++i) data.push_back(all[o * inside + i]);
+      }
+    std::size_t rows = 0;
+    for (json const& p : parts) rows += p["tensor"]["shape"][axis].get<std::size_t>();
+    shape[axis] = rows;
+    return {{"tensor", {{"shape", shape}, {"data", data}}}};
   }
 
   json const &body_, &input_;

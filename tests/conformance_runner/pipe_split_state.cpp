@@ -24,8 +24,9 @@ namespace {
 
 using names = std::set<std::string>;
 
-void list_modules(json const& tree, std::string const& path, names& to) {
-  if (!path.empty()) to.insert(path);
+/// All paths of a tree, the root's first, what is inside a module after it.
+void list_modules(json const& tree, std::string const& path, std::vector<std::string>& to) {
+  to.push_back(path);
   if (tree.contains("children"))
     for (auto const& [name, child] : tree["children"].items())
       list_modules(child, path.empty() ? name : path + "." + name, to);
@@ -104,13 +105,33 @@ class state_case {
       if (saved) j["state_dict"].push_back(t.name);
       if (!read.contains(storage(t))) j["state_nobody_reads"].push_back(t.name);
     }
-    j["tree"] = write_tree(outlined(p_.stage(stage_id{i}), {.state = root_state::upstream}));
-    names modules;
-    list_modules(j["tree"], "", modules);
-    j["modules"] = modules;
+    j["tree"] = tree_of(i);
+    auto const modules = modules_of(j["tree"]);
+    j["modules"] = names(modules.begin() + 1, modules.end());
     for (auto& [key, list] : j.items())
       if (list.is_array()) list = as_set(list);
     return j;
+  }
+
+  json tree_of(std::uint32_t i) const {
+    return write_tree(outlined(p_.stage(stage_id{i}), {.state = root_state::upstream}));
+  }
+
+  static std::vector<std::string> modules_of(json const& tree) {
+    std::vector<std::string> paths;
+    list_modules(tree, "", paths);
+    return paths;
+  }
+
+  /// Of the names that a stage has for one tensor torch lists the first that it meets going through the tree.
+  std::string first_name(stage_id stage, std::string const& known) const {
+    std::string of;
+    for (auto const& h : placed_.stages[index(stage)])
+      if (tensor(h).name == known) of = storage(tensor(h));
+    for (auto const& module : modules_of(tree_of(index(stage))))
+      for (auto const& h : placed_.stages[index(stage)])
+        if (storage(tensor(h)) == of && owner_of(tensor(h).name) == module) return tensor(h).name;
+    return known;
   }
 
   /// What is common to stages. Copies of a parameter are apart; those of what nobody trains are torch's
@@ -132,7 +153,8 @@ class state_case {
       if (list.size() > 1) got["buffers_still_shared"].push_back(list);
     for (auto const& copies : placed_.replicas) {
       json list = json::array();
-      for (auto const& c : copies.members) list.push_back({p_.paths[index(c.stage)], c.name});
+      for (auto const& c : copies.members)
+        list.push_back({p_.paths[index(c.stage)], first_name(c.stage, c.name)});
       auto const* a = g_.find_attribute(copies.members.front().name);
       if (a->what == module_attribute::kind::parameter) got["replicated_params"].push_back(list);
     }

@@ -38,7 +38,7 @@ struct row_major_access {
     auto const& t = std::get<Tensor>(x);
     Tensor part{t.shape, {}};
     each_row(t, axis, [&](std::int64_t row, std::span<element const> elements) {
-      for (auto const& e : elements) part.data.push_back(row >= first && row < last ? e : element(0));
+      for (auto const& e : elements) part.data.push_back(row >= first && row < last ? e : zero_like(e));
     });
     return part;
   }
@@ -66,6 +66,14 @@ struct row_major_access {
   bool equal(Leaf const& x, Leaf const& y) const { return x == y; }
 
  private:
+  /// Zero, of the kind of number that `e` is where elements may be of two.
+  static element zero_like(element const& e) {
+    if constexpr (requires { e.is_number_float(); })
+      return e.is_number_float() ? element(0.0) : element(0);
+    else
+      return element(0);
+  }
+
   /// `f(row, elements)` for each run of elements of one row along `axis`, in the order of the data.
   template <class F>
   static void each_row(Tensor const& t, std::size_t axis, F f) {
