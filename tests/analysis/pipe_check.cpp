@@ -253,6 +253,37 @@ TEST_CASE("pipe_check: pipes of module graphs have no findings but unused state"
   CHECK(stages > 300);
 }
 
+TEST_CASE("pipe_check: many stages may have one parameter, each a copy, or sent by the first") {
+  module_graph g;
+  auto const add = [&](node_kind kind, std::string name, std::string target,
+                       std::vector<module_graph::position> const& reads) {
+    module_node n;
+    n.kind = kind;
+    n.name = std::move(name);
+    n.target = std::move(target);
+    for (auto const v : reads) n.args.push_back(node_argument(v));
+    return g.add(std::move(n));
+  };
+  constexpr std::size_t stages = 20'000;
+  g.add_attribute({"w", module_attribute::kind::parameter, {}, {}, {}, {}});
+  auto const w = add(node_kind::get_attr, "w", "w", {});
+  auto last = add(node_kind::placeholder, "x", "x", {});
+  for (std::size_t i = 0; i < stages; ++i) last = add(node_kind::call_function, "f", "f", {last, w});
+  add(node_kind::output, "output", "output", {last});
+  for (auto const shared : {shared_state::replicate, shared_state::transmit}) {
+    auto p = make_module_pipe(g, {.state = {.shared = shared}}, [](auto const& s) {
+      return cuts_by_policy(s, [](std::size_t) { return true; });
+    });
+    CHECK(p.paths.size() == stages);
+    CHECK(codes_of(findings_in_pipe(p)).empty());
+    auto& readers = shared == shared_state::replicate ? p.state.replicas.front().members.back().stage
+                                                      : p.state.sent.front().to.back();
+    readers = stage_id{0};  // the last one is left out
+    CHECK(codes_of(findings_in_pipe(p)) ==
+          codes{shared == shared_state::replicate ? "state-untied" : "state-absent"});
+  }
+}
+
 TEST_CASE("pipe_check: a module pipe knows its markers; damage to plan and loss is told") {
   module_graph g;
   module_node n;

@@ -37,6 +37,7 @@ class placement_checker {
         held_(class_.size(), nobody),
         read_(class_.size(), nobody),
         sent_(class_.size()),
+        tied_(placed.replicas.size()),
         tie_(class_.size(), none<std::size_t>),
         named_(m.tensors.size()) {}
 
@@ -60,19 +61,20 @@ class placement_checker {
     for (std::uint32_t t = 0; t < m_.tensors.size(); ++t)
       if (known.insert(m_.tensors[t].name) == of.size()) of.push_back(class_[t]);
     for (std::size_t k = 0; k < placed_.replicas.size(); ++k)
-      for (auto const& copy : placed_.replicas[k].members)
+      for (auto const& copy : placed_.replicas[k].members) {
         if (auto const at = known.find(copy.name); at != none<std::uint32_t>) tie_[of[at]] = k;
-    for (auto const& sent : placed_.sent) sent_[class_[sent.tensor]].push_back(sent);
+        tied_[k].push_back(copy.stage);
+      }
+    for (auto const& sent : placed_.sent)
+      sent_[class_[sent.tensor]].insert(sent_[class_[sent.tensor]].end(), sent.to.begin(), sent.to.end());
+    for (auto* lists : {&tied_, &sent_})
+      for (auto& list : *lists) std::ranges::sort(list);
   }
 
   bool is_tied(std::uint32_t c, stage_id i) const {
-    return tie_[c] != none<std::size_t> &&
-           std::ranges::count(placed_.replicas[tie_[c]].members, i, &named_state::stage) > 0;
+    return tie_[c] != none<std::size_t> && std::ranges::binary_search(tied_[tie_[c]], i);
   }
-  bool is_sent(std::uint32_t c, stage_id i) const {
-    return std::ranges::any_of(sent_[c],
-                               [&](auto const& sent) { return std::ranges::count(sent.to, i) > 0; });
-  }
+  bool is_sent(std::uint32_t c, stage_id i) const { return std::ranges::binary_search(sent_[c], i); }
 
   void check_stage(stage_id i) {
     std::vector<std::uint32_t> names;
@@ -131,7 +133,8 @@ class placement_checker {
   state_placement const& placed_;
   tensor_classes class_;
   std::vector<stage_id> holder_, held_, read_;  // of a class: the last stage that …
-  std::vector<std::vector<sent_state>> sent_;   // of a class
+  std::vector<std::vector<stage_id>> sent_;     // of a class: the stages that it is sent to, in order
+  std::vector<std::vector<stage_id>> tied_;     // of a tie among the replicas: its stages, in order
   std::vector<std::size_t> tie_;                // of a class: among the replicas, or none
   std::vector<char> named_;                     // of a tensor: a stage has the name
   std::vector<state_fault> faults_;
@@ -140,8 +143,8 @@ class placement_checker {
 /// All that is wrong with `placed`, of the model `m` in the stages of `p`, and what it leaves out: writes
 /// that other stages miss, copies without a tie, reads of what is not there, state for nothing, names that
 /// are lost, and state that nobody uses, which is no mistake of the cut. Expected O(size of the plan + names
-/// log names), and for each tensor the number of its copies squared. Precondition: a placement of the stages
-/// of `p`, with options that have no fault.
+/// log names + copies log copies). Precondition: a placement of the stages of `p`, with options that have no
+/// fault.
 template <std::unsigned_integral Index>
 std::vector<state_fault> state_faults(basic_dense<Index> const& s, basic_plan<Index> const& p,
                                       basic_model_state<Index> const& m, state_placement const& placed) {
