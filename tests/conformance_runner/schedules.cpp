@@ -8,9 +8,11 @@
 /// The recordings of schedules, one runner a file or a family of files.
 namespace cleave::conformance {
 
+outcome run_schedules_mutations(test_case const& c, json const& body);
 outcome run_schedules_orders(test_case const& c, json const& body);
 outcome run_schedules_csv(test_case const& c, json const& body);
 outcome run_schedules_text(test_case const& c, json const& body);
+outcome run_schedules_validate(test_case const& c, json const& body);
 
 namespace {
 
@@ -21,9 +23,9 @@ constexpr std::array<std::pair<std::string_view, area_runner>, 16> runners{{
     {"/lower_options.", nullptr},
     {"/lower_", nullptr},
     {"/passes.", nullptr},
-    {"/validate.", nullptr},
+    {"/validate.", run_schedules_validate},
     {"/simulate.", nullptr},
-    {"/mutations.", nullptr},
+    {"/mutations.", run_schedules_mutations},
     {"/text.", run_schedules_text},
     {"/csv.", run_schedules_csv},
     {"/p2p.", nullptr},

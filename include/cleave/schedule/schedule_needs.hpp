@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,24 +37,31 @@ class schedule_needs {
   /// \throws placement_error, schedule_count_error
   explicit schedule_needs(schedule const& s)
       : place_(s.place), edges_(s.place), microbatches_(s.microbatches), messages_(has_messages(s)) {
-    std::uint64_t actions = 0;
-    for (auto const& row : s.ranks) actions += row.size();
-    std::uint64_t const kinds = 3 * std::uint64_t{s.place.stages()} + 4 * s.place.edges.size();
-    std::uint64_t const room = 64 * actions + (std::uint64_t{1} << 20);
-    if (kinds * s.microbatches > room || kinds * s.microbatches >= none - 1)
+    if (!fits(s))
       throw schedule_count_error("schedule: " + std::to_string(s.place.stages()) + " stages, " +
                                      std::to_string(s.place.edges.size()) + " edges and " +
-                                     std::to_string(s.microbatches) + " microbatches are too many for " +
-                                     std::to_string(actions) + " actions",
+                                     std::to_string(s.microbatches) +
+                                     " microbatches are too many for so few actions",
                                  s.microbatches);
     pairs_ = s.place.stages() * s.microbatches;
     first_end_ = 3 * pairs_ + pairs_ % 2;
-    events_ = static_cast<std::uint32_t>(kinds * s.microbatches) + pairs_ % 2;
+    events_ = first_end_ + 4 * static_cast<std::uint32_t>(s.place.edges.size()) * s.microbatches;
+  }
+
+  /// Whether there are so many actions that what must happen fits in memory beside them. O(ranks).
+  static bool fits(schedule const& s) {
+    std::uint64_t actions = 0;
+    for (auto const& row : s.ranks) actions += row.size();
+    std::uint64_t const kinds = 3 * std::uint64_t{s.place.stages()} + 4 * s.place.edges.size();
+    std::uint64_t const room = std::min(64 * actions + (std::uint64_t{1} << 20), std::uint64_t{none} - 2);
+    return s.microbatches == 0 || kinds <= room / s.microbatches;
   }
 
   edge_numbers const& edges() const { return edges_; }
   bool messages() const { return messages_; }
   std::uint32_t events() const { return events_; }
+  /// How many pairs of a stage and a microbatch there are.
+  std::uint32_t pairs() const { return pairs_; }
 
   /// Whether stage and microbatch are there.
   bool in_range(action const& a) const {

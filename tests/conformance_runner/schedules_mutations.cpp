@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/schedule/listed_schedule.hpp"
+#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/verify.hpp"
+#include "conformance_runner/outcome.hpp"
+
+/// What the verifier says of altered schedules, and of those that the reference system validates.
+namespace cleave::conformance {
+namespace {
+
+schedule read_listed(json const& input) {
+  std::vector<std::vector<action>> rows;
+  for (json const& row : input["rows"]) rows.push_back(read_row(row.get<std::string>(), rows.size()));
+  return listed_schedule(
+      std::move(rows),
+      {.ranks = input["ranks"], .stages = input["stages"], .microbatches = input["microbatches"]});
+}
+
+/// As the recordings word it; empty for what they have no words for.
+std::string recorded_words(schedule_fault const& f) {
+  using enum schedule_fault::kind;
+  auto const text = action_text(f.at);
+  auto const pair = std::to_string(index(f.at.stage)) + "," + std::to_string(index(f.at.microbatch));
+  switch (f.what) {
+    case unknown_stage:
+      return "stage out of range: " + text;
+    case unknown_microbatch:
+      return "microbatch out of range: " + text;
+    case other_rank:
+      return "stage on two ranks: " + std::to_string(index(f.at.stage));
+    case repeated:
+      return "runs " + std::to_string(f.count) + " times: " + text;
+    case forward_missing:
+      return "never runs: " + text;
+    case backward_missing:
+      return "no backward: " + pair;
+    case backward_and_halves:
+      return "both B and I/W: " + pair;
+    case input_gradient_missing:
+      return "W without I: " + pair;
+    case weight_gradient_missing:
+      return "I without W: " + pair;
+    default:
+      return {};
+  }
+}
+
+/// What is out of order on one rank or stuck on several is stuck, in the words of the recordings.
+std::set<std::string> fault_words(schedule const& s, std::vector<schedule_fault> const& faults) {
+  std::set<std::string> words;
+  for (auto const& f : faults)
+    if (auto const text = recorded_words(f); !text.empty()) words.insert(text);
+  std::string stuck;
+  if (auto const found = find_deadlock(s))
+    for (auto const& w : found->waiting)
+      stuck += (stuck.empty() ? "stuck at rank " : ", rank ") + std::to_string(index(w.rank)) + ": " +
+               action_text(w.at);
+  if (!stuck.empty()) words.insert(stuck);
+  return words;
+}
+
+void compare_faults(json const& expected, std::set<std::string> const& ours, outcome& result) {
+  bool const only_stuck = expected.size() == 1;
+  std::set<std::string> wanted, ours_compared;
+  for (json const& f : expected)
+    if (auto const text = f.get<std::string>(); only_stuck || !text.starts_with("stuck at"))
+      wanted.insert(text);
+  for (auto const& f : ours)
+    if (only_stuck || !f.starts_with("stuck at")) ours_compared.insert(f);
+  // Where the one fault is another, the ranks may be stuck besides, or may not.
+  if (only_stuck && !wanted.begin()->starts_with("stuck at"))
+    std::erase_if(ours_compared, [](std::string const& f) { return f.starts_with("stuck at"); });
+  bool const same =
+      expected.size() < 6 ? wanted == ours_compared : std::ranges::includes(ours_compared, wanted);
+  if (!same) result.differences.push_back({"faults", shortened(expected), shortened(json(ours_compared))});
+}
+
+}  // namespace
+
+outcome run_schedules_mutations(test_case const& c, json const& body) {
+  auto const s = read_listed(c.input());
+  auto const faults = schedule_faults(s);
+  outcome result;
+  json const& expect = body["expect"];
+  compare(expect["executable"], json(faults.empty()), "executable", result.differences);
+  if (expect.contains("faults")) compare_faults(expect["faults"], fault_words(s, faults), result);
+  return result;
+}
+
+}  // namespace cleave::conformance
