@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "cleave/schedule/action.hpp"
+#include "cleave/schedule/schedule.hpp"
+
+namespace cleave {
+
+/// A list in which I and the W of the same stage and microbatch that comes next are one B. Idle steps between
+/// them do not count, and none are left; parts of compounds stay as they are. O(actions).
+inline std::vector<action> merge_backward(std::span<action const> row) {
+  std::vector<action> merged;
+  merged.reserve(row.size());
+  bool may_merge = false;  // whether the last action is an I of its own
+  each_cell(row, [&](action const& head, std::span<action const> parts) {
+    using enum action_kind;
+    if (head.kind == idle) return;
+    if (may_merge && head.kind == weight_gradient && head.stage == merged.back().stage &&
+        head.microbatch == merged.back().microbatch) {
+      merged.back().kind = backward;
+      may_merge = false;
+      return;
+    }
+    merged.push_back(head);
+    merged.insert(merged.end(), parts.begin(), parts.end());
+    may_merge = head.kind == input_gradient && parts.empty();
+  });
+  return merged;
+}
+
+/// The same on every rank. O(actions).
+inline schedule merge_backward(schedule s) {
+  for (auto& row : s.ranks) row = merge_backward(row);
+  return s;
+}
+
+}  // namespace cleave

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/action.hpp"
+
+namespace cleave {
+
+/// The stages that a list has something to do with, numbered from 0 in ascending order: whatever numbers they
+/// have in the model, tables about one rank stay as small as its list.
+class rank_stages {
+ public:
+  /// O(actions log(stages)).
+  explicit rank_stages(std::span<action const> row) {
+    for (action const& a : row) {
+      if (a.stage == no_stage) continue;
+      auto const at = std::ranges::lower_bound(stages_, a.stage);
+      if (at == stages_.end() || *at != a.stage) stages_.insert(at, a.stage);
+    }
+  }
+
+  std::uint32_t count() const { return static_cast<std::uint32_t>(stages_.size()); }
+  stage_id operator[](std::uint32_t number) const { return stages_[number]; }
+  /// Precondition: the list has something to do with the stage. O(log(stages)).
+  std::uint32_t number(stage_id s) const {
+    return static_cast<std::uint32_t>(std::ranges::lower_bound(stages_, s) - stages_.begin());
+  }
+
+ private:
+  std::vector<stage_id> stages_;
+};
+
+}  // namespace cleave
