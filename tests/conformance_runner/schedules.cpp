@@ -11,6 +11,8 @@ namespace cleave::conformance {
 outcome run_schedules_mutations(test_case const& c, json const& body);
 outcome run_schedules_orders(test_case const& c, json const& body);
 outcome run_schedules_csv(test_case const& c, json const& body);
+outcome run_schedules_lower(test_case const& c, json const& body);
+outcome run_schedules_passes(test_case const& c, json const& body);
 outcome run_schedules_text(test_case const& c, json const& body);
 outcome run_schedules_validate(test_case const& c, json const& body);
 
@@ -19,10 +21,10 @@ namespace {
 /// Runners by how the name of a file begins, longer beginnings first; null where it is not built yet.
 constexpr std::array<std::pair<std::string_view, area_runner>, 16> runners{{
     {"/orders_", run_schedules_orders},
-    {"/lower_digest_", nullptr},
-    {"/lower_options.", nullptr},
-    {"/lower_", nullptr},
-    {"/passes.", nullptr},
+    {"/lower_digest_", run_schedules_lower},
+    {"/lower_options.", run_schedules_lower},
+    {"/lower_", run_schedules_lower},
+    {"/passes.", run_schedules_passes},
     {"/validate.", run_schedules_validate},
     {"/simulate.", nullptr},
     {"/mutations.", run_schedules_mutations},

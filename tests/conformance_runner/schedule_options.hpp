@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "cleave/core/error.hpp"
+#include "cleave/schedule/lower_options.hpp"
+#include "conformance_runner/json.hpp"
+
+namespace cleave::conformance {
+
+/// An option that is no number where ours only takes numbers: the type of the option refuses it.
+inline std::int64_t read_count(json const& value) {
+  if (!value.is_number_integer()) throw cleave::error("no count: " + value.dump());
+  return value.get<std::int64_t>();
+}
+
+/// How a recording writes a tuple of Python: where lists are tried too, as an object.
+enum class tuple_spelling : std::uint8_t { array, object };
+
+/// The options of a recording as ours. \throws cleave::error where no option of ours could say so
+inline lower_options read_lower_options(json const& recorded,
+                                        tuple_spelling spelling = tuple_spelling::array) {
+  lower_options options;
+  if (recorded.value("defer_pp_recv", false)) options.receives = receive_time::deferred;
+  if (recorded.value("defer_reduce_grad_wait", false)) options.reductions = reduction_wait::deferred;
+  if (recorded.contains("max_active_stages"))
+    options.max_active_stages = read_count(recorded["max_active_stages"]);
+  if (recorded.contains("max_outstanding_sends") && !recorded["max_outstanding_sends"].is_null())
+    options.max_outstanding_sends = read_count(recorded["max_outstanding_sends"]);
+  if (recorded.contains("unshard_lookahead")) {
+    json const& ahead = recorded["unshard_lookahead"];
+    json const by_rank = spelling == tuple_spelling::array ? ahead
+                         : ahead.is_object()               ? ahead["tuple"]
+                                                           : json();
+    if (ahead == "auto") {
+      options.lookahead.how = unshard_ahead::policy::automatic;
+    } else if (by_rank.is_array()) {
+      options.lookahead.how = unshard_ahead::policy::by_rank;
+      for (json const& stages : by_rank) options.lookahead.stages.push_back(read_count(stages));
+    } else if (ahead != "full") {
+      throw cleave::error("no look-ahead: " + ahead.dump());
+    }
+  }
+  return options;
+}
+
+}  // namespace cleave::conformance

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cleave/schedule/action_text.hpp"
+#include "cleave/schedule/channel_order.hpp"
+#include "cleave/schedule/deadlock.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/lower.hpp"
+#include "cleave/schedule/schedule_names.hpp"
+#include "conformance_runner/outcome.hpp"
+#include "conformance_runner/schedule_options.hpp"
+#include "support/integer_interpretation.hpp"
+
+/// Lowered schedules against their recordings: whole, or by their hash.
+namespace cleave::conformance {
+namespace {
+
+constexpr std::array<std::pair<char const*, delivery>, 4> deliveries{{
+    {"buffered", delivery::buffered},
+    {"rendezvous", delivery::rendezvous},
+    {"async", delivery::async},
+    {"pair_stream", delivery::pair_stream},
+}};
+
+std::string hexadecimal(std::uint64_t n) {
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[n >> shift & 15];
+  return digits;
+}
+
+/// As the recording gives it: all rows, or their hash and how many cells each has.
+json write_program(schedule const& s, bool whole) {
+  json rows = json::array(), cells = json::array();
+  std::string text;
+  for (auto const& row : s.ranks) {
+    auto const line = row_text(row);
+    text += (rows.empty() ? "" : "\n") + line;
+    rows.push_back(line);
+    std::size_t count = 0;
+    each_cell(row, [&](action const&, auto) { ++count; });
+    cells.push_back(count);
+  }
+  if (whole) return {{"program", rows}};
+  return {{"fnv1a64", hexadecimal(testing::fnv(text))}, {"actions", cells}};
+}
+
+json write_derived(schedule const& s) {
+  json derived{{"fifo_per_directed_pair", !find_channel_mismatch(s)}};
+  for (auto const& [name, d] : deliveries) derived[name] = transport_verdict(s, d);
+  return derived;
+}
+
+/// The passes alone, idle steps dropped.
+std::vector<std::string> write_passes(schedule s) {
+  std::vector<std::string> rows;
+  for (auto& row : s.ranks) {
+    std::erase_if(row, [](action const& a) { return !is_compute(a.kind) && a.parts == 0; });
+    rows.push_back(row_text(row));
+  }
+  return rows;
+}
+
+/// A lowered schedule that nobody recorded: the same passes, and each pair of ranks keeps its order, which
+/// sends each message once and receives it once.
+void check_rule(schedule const& before, schedule const& lowered, outcome& result) {
+  auto const demand = [&](bool holds, char const* what) {
+    if (!holds) result.differences.push_back({"lower", what, "another result"});
+  };
+  demand(write_passes(before) == write_passes(lowered), "the same passes");
+  demand(!find_channel_mismatch(lowered), "the order of each directed pair");
+  demand(!find_deadlock(lowered, delivery::buffered), "an end where sends are buffered");
+  demand(!find_deadlock(lowered, delivery::async), "an end where sends are posted");
+}
+
+}  // namespace
+
+outcome run_schedules_lower(test_case const& c, json const& body) {
+  json const& input = c.input();
+  auto const family = find_pytorch_schedule(input["schedule"].get<std::string>())->family;
+  auto const s = make_schedule(*family, {.ranks = input["ranks"],
+                                         .stages_per_rank = input["stages_per_rank"],
+                                         .microbatches = input["microbatches"]});
+  outcome result;
+  try {
+    auto options =
+        read_lower_options(input["options"], c.file.ends_with("/lower_options.json") ? tuple_spelling::object
+                                                                                     : tuple_spelling::array);
+    // Defects ask for the library's own order, all else for PyTorch's.
+    if (!body.contains("defect")) options.order = receive_order::as_needed;
+    auto const lowered = lower(s, options);
+    bool const other_order =
+        body.contains("defect") && !body["derived"]["fifo_per_directed_pair"].get<bool>();
+    if (other_order) {
+      check_rule(s, lowered, result);
+    } else {
+      json const expected = body.contains("error") ? body["error"] : body["expect"];
+      compare(expected, write_program(lowered, expected.contains("program")), "lower", result.differences);
+      if (body.contains("derived"))
+        compare(body["derived"], write_derived(lowered), "derived", result.differences);
+    }
+    if (body.contains("defect")) {
+      // Asked for a transport on which deferred receives do not finish, it gives what finishes on all four.
+      auto blocking = options;
+      blocking.sends = send_manner::blocking;
+      auto const safe = lower(s, blocking);
+      check_rule(s, safe, result);
+      for (auto const& [name, d] : deliveries)
+        if (find_deadlock(safe, d))
+          result.differences.push_back({name, "finishes", transport_verdict(safe, d)});
+    }
+  } catch (cleave::error const& e) {
+    compare(body.contains("error") ? body["error"]["type"] : body["expect"], "ValueError", "lower",
+            result.differences);
+  }
+  return result;
+}
+
+}  // namespace cleave::conformance

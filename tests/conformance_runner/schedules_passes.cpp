@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/schedule/action_text.hpp"
+#include "cleave/schedule/defer_receives.hpp"
+#include "cleave/schedule/limit_sends.hpp"
+#include "cleave/schedule/merge_backward.hpp"
+#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/reduce_gradients.hpp"
+#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/send_in_rounds.hpp"
+#include "cleave/schedule/send_waits.hpp"
+#include "cleave/schedule/unshard_stages.hpp"
+#include "conformance_runner/outcome.hpp"
+
+/// Each lowering pass alone against its recordings.
+namespace cleave::conformance {
+namespace {
+
+/// The lists of a case as a schedule, whatever is wrong with them.
+schedule read_rows(json const& input) {
+  schedule s;
+  for (json const& row : input["rows"]) s.ranks.push_back(read_row(row.get<std::string>()));
+  s.place.ranks = static_cast<std::uint32_t>(s.ranks.size());
+  if (input.contains("stage_to_rank"))
+    for (json const& rank : input["stage_to_rank"])
+      s.place.rank_of.push_back(rank_id{rank.get<std::uint32_t>()});
+  s.place.edges = chain_edges(s.place.stages());
+  for (auto const& row : s.ranks)
+    for (action const& a : row)
+      if (a.microbatch != no_microbatch) s.microbatches = std::max(s.microbatches, index(a.microbatch) + 1);
+  return s;
+}
+
+json write_rows(schedule const& s) {
+  json rows = json::array();
+  for (auto const& row : s.ranks) rows.push_back(row_text(row));
+  return rows;
+}
+
+json run_pass(std::string_view pass, json const& input) {
+  if (input.contains("row")) {
+    auto const row = read_row(input["row"].get<std::string>());
+    if (pass == "merge_bw") return row_text(merge_backward(row));
+    if (pass == "add_reduce_grad")
+      return row_text(reduce_gradients(
+          row, input["microbatches"],
+          input["defer_reduce_grad_wait"] ? reduction_wait::deferred : reduction_wait::at_once));
+    std::uint32_t const active = input.value("max_active_stages", 3u);
+    return row_text(
+        unshard_stages(row, {.active = active, .lookahead = input.value("unshard_lookahead", active)}));
+  }
+  auto const s = read_rows(input);
+  if (pass == "add_send_recv") return write_rows(send_in_rounds(s));
+  if (pass == "add_wait_send") return write_rows(add_send_waits(s));
+  if (pass == "defer_recv_ops") return write_rows(defer_receives(s, receive_order::as_needed));
+  if (pass == "add_wait_send_budget") return write_rows(limit_sends(s, input["max_outstanding_sends"]));
+  demand_send_waits(s);
+  return "ok";
+}
+
+/// What upstream calls a refusal of a pass.
+std::string_view upstream_error(std::string_view pass) {
+  return pass == "add_send_recv" || pass == "add_wait_send" || pass == "defer_recv_ops" ? "AssertionError"
+                                                                                        : "ValueError";
+}
+
+/// The lists without messages and idle steps.
+json write_passes(schedule s) {
+  for (auto& row : s.ranks)
+    std::erase_if(row, [](action const& a) { return a.kind == action_kind::idle || is_message(a.kind); });
+  return write_rows(s);
+}
+
+}  // namespace
+
+outcome run_schedules_passes(test_case const& c, json const& body) {
+  auto const pass = c.input()["pass"].get<std::string>();
+  json got, refused;
+  try {
+    got = run_pass(pass, c.input());
+  } catch (cleave::error const&) {
+    refused = upstream_error(pass);
+  }
+  outcome result;
+  if (!body.contains("defect")) {
+    json const expected = body.contains("error") ? body["error"]["type"] : body["expect"];
+    compare(expected, refused.is_null() ? got : refused, pass, result.differences);
+    return result;
+  }
+  // What upstream accepts although it is wrong is refused here; what it refuses keeps its passes.
+  if (body.contains("error"))
+    compare(write_passes(read_rows(c.input())), refused.is_null() ? got : refused, pass, result.differences);
+  else if (refused.is_null())
+    result.differences.push_back({pass, "a refusal", shortened(got)});
+  return result;
+}
+
+}  // namespace cleave::conformance
