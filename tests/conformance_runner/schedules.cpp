@@ -14,6 +14,7 @@ outcome run_schedules_csv(test_case const& c, json const& body);
 outcome run_schedules_lower(test_case const& c, json const& body);
 outcome run_schedules_passes(test_case const& c, json const& body);
 outcome run_schedules_text(test_case const& c, json const& body);
+outcome run_schedules_timeline(test_case const& c, json const& body);
 outcome run_schedules_validate(test_case const& c, json const& body);
 
 namespace {
@@ -33,8 +34,8 @@ constexpr std::array<std::pair<std::string_view, area_runner>, 16> runners{{
     {"/p2p.", nullptr},
     {"/runtime_trace.", nullptr},
     {"/liveness.", nullptr},
-    {"/timeline_uneven.", nullptr},
-    {"/timeline.", nullptr},
+    {"/timeline_uneven.", run_schedules_timeline},
+    {"/timeline.", run_schedules_timeline},
     {"/visual.", nullptr},
 }};
 

@@ -76,6 +76,8 @@ class schedule_needs {
   std::uint32_t send_done(std::uint32_t edge, edge_flow flow, microbatch_id m) const {
     return first_end_ + 2 * ((2 * edge + static_cast<std::uint32_t>(flow)) * microbatches_ + index(m));
   }
+  /// Where a pass is done.
+  rank_id rank_of(std::uint32_t pass) const { return place_.rank_of[pass % pairs_ / microbatches_]; }
   bool is_end_of_message(std::uint32_t event) const { return event >= first_end_; }
   static constexpr std::uint32_t receive_of(std::uint32_t send) { return send + 1; }
   /// The other end of a message; those that send have even numbers.
