@@ -36,8 +36,8 @@ class cell_reader {
     if (first == text.npos) return {};
     return text.substr(first, text.find_last_not_of(" \t\r\n\f\v") + 1 - first);
   }
-  static cell_fault fault(cell_fault::kind what, std::string_view token) {
-    return {what, std::string(token)};
+  static cell_fault fault(cell_fault::kind what, std::string_view whole) {
+    return {what, std::string(whole)};
   }
 
   /// The number at the beginning of `text`, which loses it; 2^32 - 1 for what is that large or larger.
@@ -61,12 +61,12 @@ class cell_reader {
   }
 
   std::optional<cell_fault> append_action(std::vector<action>& to, std::string_view text) const {
-    auto const token = text;
-    if (!is_digit(text.front())) return fault(stage_missing, token);
+    auto const whole = text;
+    if (!is_digit(text.front())) return fault(stage_missing, whole);
     action a;
     a.stage = stage_id{take_number(text)};
     auto const kind = take_kind(text);
-    if (!kind) return fault(unknown_kind, token);
+    if (!kind) return fault(unknown_kind, whole);
     a.kind = *kind;
     bool huge = a.stage == no_stage;
     if (!text.empty() && is_digit(text.front())) {
@@ -79,8 +79,8 @@ class cell_reader {
       a.peer = stage_id{take_number(text)};
       huge |= a.peer == no_stage;
     }
-    if (huge) return fault(too_large, token);
-    if (!text.empty() && trailing_ == trailing_text::refused) return fault(more_text, token);
+    if (huge) return fault(too_large, whole);
+    if (!text.empty() && trailing_ == trailing_text::refused) return fault(more_text, whole);
     to.push_back(a);
     return std::nullopt;
   }
