@@ -49,7 +49,7 @@ TEST_CASE("lower: what is wrong with options or lists is told before anything is
   auto s = gpipe(2, 2);
   CHECK_THROWS_AS(lower(s, {.max_active_stages = 0}), lower_option_error);
   s.microbatches = 1;
-  CHECK_THROWS_AS(lower(s), stray_action_error);
+  CHECK_THROWS_AS(lower(s), schedule_error);
   CHECK_THROWS_AS(lower(make_schedule(schedule_family::dual_pipe_v, {2, 2, 4}), {.max_active_stages = 1}),
                   window_error);
 }

@@ -12,8 +12,8 @@
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/send_in_rounds.hpp"
 #include "cleave/schedule/send_waits.hpp"
-#include "cleave/schedule/stray_action.hpp"
 #include "cleave/schedule/unshard_stages.hpp"
+#include "cleave/schedule/verify.hpp"
 
 namespace cleave {
 
@@ -26,6 +26,14 @@ inline schedule unshard_stages(schedule s, lower_options const& options) {
     s.ranks[r] = unshard_stages(s.ranks[r], {.active = count(options.max_active_stages),
                                              .lookahead = count(lookahead_of(options, r))});
   return s;
+}
+
+/// What a schedule runs: forward passes alone, or backward passes too. O(actions).
+inline expected_passes passes_of(schedule const& s) {
+  for (auto const& row : s.ranks)
+    for (action const& a : row)
+      if (is_compute(a.kind) && a.kind != action_kind::forward) return expected_passes::forward_and_backward;
+  return expected_passes::forward_alone;
 }
 
 /// Limits the sends of a lowered schedule as the options say. \throws as `limit_sends`
@@ -42,11 +50,11 @@ inline schedule limit_sends(schedule s, lower_options const& options) {
 /// but where receives are deferred: messages of a directed pair of ranks keep their order, and where sends
 /// block, receives are not deferred, for that might not finish.
 ///
-/// O(actions), plus what `limit_sends` needs. \throws lower_option_error, stray_action_error, window_error,
-/// stuck_error, send_wait_error, unused_receive_error, send_limit_error
+/// O(actions), plus what `limit_sends` needs.
+/// \throws lower_option_error, schedule_error, window_error, send_wait_error, send_limit_error
 inline schedule lower(schedule const& s, lower_options const& options = {}) {
   if (auto fault = find_lower_option_fault(options, s.ranks.size())) throw lower_option_error(*fault);
-  demand_no_stray_action(s);
+  demand_schedule(s, {.passes = passes_of(s)});
   auto lowered = reduce_gradients(unshard_stages(s, options), options.reductions);
   lowered = add_send_waits(send_in_rounds(lowered));
   if (options.receives == receive_time::deferred && options.sends == send_manner::posted)

@@ -54,6 +54,7 @@ struct lower_option_fault {
     lookahead_ranks,    ///< `got` numbers for `allowed` ranks
     lookahead,          ///< `got` for `rank` is not from 1 to `allowed`
     outstanding_sends,  ///< `got` is negative
+    lowered_already,    ///< a look-ahead for a schedule whose weights have been seen to
   };
   kind what;
   std::int64_t got = 0, allowed = 0;
@@ -76,6 +77,8 @@ inline std::string describe(lower_option_fault const& f) {
              ", the active stages";
     case outstanding_sends:
       return "max_outstanding_sends is " + got + "; give 0 or more, or none";
+    case lowered_already:
+      return "a schedule that is lowered already takes no lookahead; give it while lowering";
   }
   return {};
 }
