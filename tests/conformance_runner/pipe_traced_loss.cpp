@@ -379,7 +379,8 @@ class traced_case {
       if (!a.body.empty()) list_reads(a.body.front(), prefix + a.path + ".", to);
   }
 
-  /// By stage and name. The copy of a tensor has its gradient under the name that is read.
+  /// By stage and name. Of a tensor that several stages have only the name that is read names the copy, which
+  /// has the gradient; what one stage has is one tensor under all its names.
   json stage_gradients(module_pipe const& pipe) const {
     json all = json::object();
     for (std::size_t i = 0; i < count_stages(pipe); ++i) {
@@ -387,10 +388,15 @@ class traced_case {
       list_reads(outline_of(pipe, i), "", reads);
       auto& of_stage = all[recorded_name(pipe, i)] = json::object();
       for (auto const& held : pipe.state.stages[i]) {
-        auto const& name = pipe.model.tensors[held.tensor].name;
+        auto const& [name, storage, what] = pipe.model.tensors[held.tensor];
+        if (what != state_kind::parameter) continue;
+        bool const copied = std::ranges::any_of(pipe.state.replicas, [&](tie const& copies) {
+          return copies.members.front().storage == (storage.empty() ? name : storage);
+        });
         auto const& gradients = stages_.at(pipe.paths[i]);
         auto const g = gradients.find(testing::holder_of(*pipe.program.whole().find_attribute(name)));
-        of_stage[name] = reads.contains(name) && g != gradients.end() ? write_gradient(g->second) : json();
+        bool const has = (!copied || reads.contains(name)) && g != gradients.end();
+        of_stage[name] = has ? write_gradient(g->second) : json();
       }
     }
     return all;
