@@ -57,6 +57,7 @@ struct gradient_fault {
   bool operator==(gradient_fault const&) const = default;
 };
 
+/// Gradients that do not have the form of what they are of. The witness: where, and why.
 class gradient_error : public witness_error<gradient_fault> {
  public:
   gradient_error(std::string const& where, gradient_fault const& f)

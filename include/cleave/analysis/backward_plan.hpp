@@ -46,6 +46,7 @@ struct backward_call {
 /// to which those of its elements are to be added.
 using gradient_tree = std::vector<gradient_place>;
 
+/// How the stages that a loss depends on are differentiated, and where gradients are added: plain data.
 struct backward_plan {
   std::vector<backward_call> calls;      ///< of the stages that the loss depends on, the last first
   std::vector<gradient_step> gradients;  ///< a sum directly after the later of what it adds

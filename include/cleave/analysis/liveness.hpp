@@ -39,6 +39,7 @@ struct stage_liveness {
   std::vector<std::uint32_t> gives;      ///< what it hands on; the last stage: what the graph returns
 };
 
+/// The values of a line of stages, and what each stage does with them.
 struct liveness_table {
   std::vector<live_value> values;
   std::vector<std::uint32_t> inputs;    ///< the graph's, in order

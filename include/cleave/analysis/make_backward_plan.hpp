@@ -199,6 +199,7 @@ backward_plan make_backward_plan(stage_root const& root, std::uint32_t loss, bac
   return backward_planner(root, places, loss, options).make();
 }
 
+/// The same, with values called by their numbers in messages.
 inline backward_plan make_backward_plan(stage_root const& root, std::uint32_t loss,
                                         backward_options const& options = {}) {
   return make_backward_plan(root, loss, options,

@@ -76,6 +76,7 @@ std::string root_fault_text(root_fault const& f, Name name) {
   return {};
 }
 
+/// A root that cannot be differentiated from its loss. The witness: what is wrong with it.
 class backward_error : public witness_error<root_fault> {
  public:
   using witness_error::witness_error;

@@ -27,6 +27,7 @@ struct tie_rank_fault {
   bool operator==(tie_rank_fault const&) const = default;
 };
 
+/// A tie whose members no ranks of the grid can be found for. The witness: the member.
 class tie_rank_error : public witness_error<tie_rank_fault> {
  public:
   explicit tie_rank_error(tie_rank_fault f)

@@ -27,6 +27,7 @@ struct weight_group {
   bool operator==(weight_group const&) const = default;
 };
 
+/// A backward pass cut between the gradients of inputs and of weights.
 template <std::unsigned_integral Index>
 struct basic_weight_cut {
   /// Of a node: whether gradients that it sends reach an input, or it is one.

@@ -23,8 +23,10 @@
 /// `'text` with `%xx` for what is not plain, integers as they are.
 namespace cleave {
 
+/// Whether what comes back is what was sent, or tuples for lists and dicts too, as with Slapo.
 enum class wire_form : std::uint8_t { exact, tuples };
 
+/// What is sent: the leaves in order, and the text that says where each belongs.
 struct wire_message {
   std::vector<token> leaves;
   std::string text;
@@ -40,6 +42,7 @@ struct wire_fault {
   bool operator==(wire_fault const&) const = default;
 };
 
+/// What cannot be sent, or read. The witness: its path, and why.
 class wire_error : public witness_error<wire_fault> {
  public:
   wire_error(std::string const& path, std::string const& what)

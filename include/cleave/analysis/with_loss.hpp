@@ -35,6 +35,7 @@ struct with_loss_fault {
   bool operator==(with_loss_fault const&) const = default;
 };
 
+/// A program and a loss that do not fit together. The witness: why.
 class with_loss_error : public witness_error<with_loss_fault> {
  public:
   explicit with_loss_error(with_loss_fault const& f) : witness_error("with_loss: " + reason(f), f) {}

@@ -40,6 +40,7 @@ struct rank_grid_fault {
   bool operator==(rank_grid_fault const&) const = default;
 };
 
+/// Axes that make no grid of ranks. The witness: the axis.
 class rank_grid_error : public witness_error<rank_grid_fault> {
  public:
   explicit rank_grid_error(rank_grid_fault f)

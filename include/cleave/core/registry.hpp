@@ -22,6 +22,7 @@ struct registry_fault {
   bool operator==(registry_fault const&) const = default;
 };
 
+/// One sentence, with the names that are known.
 inline std::string describe(registry_fault const& f) {
   std::string known;
   for (auto const& name : f.known) known += (known.empty() ? "; known: " : ", ") + quoted(name);
@@ -38,6 +39,7 @@ inline std::string describe(registry_fault const& f) {
   return {};
 }
 
+/// A name that is not registered, or twice. The witness: the name, and of what.
 class registry_error : public witness_error<registry_fault> {
  public:
   explicit registry_error(registry_fault f) : witness_error("registry: " + describe(f), f) {}

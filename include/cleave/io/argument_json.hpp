@@ -51,6 +51,7 @@ class node_labels {
   bool by_name_;
 };
 
+/// Writes a token that is neither a node nor a container.
 inline void write_constant(json_writer& w, token const& t) {
   if (auto const* b = std::get_if<bool>(&t)) {
     w.value(*b);

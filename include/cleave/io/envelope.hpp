@@ -34,6 +34,7 @@ struct envelope_fault {
   bool operator==(envelope_fault const&) const = default;
 };
 
+/// One sentence, with the numbers that were found and expected.
 inline std::string describe(envelope_fault const& f) {
   auto const bytes = [](std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); };
   switch (f.what) {
@@ -58,6 +59,7 @@ inline std::string describe(envelope_fault const& f) {
   return {};
 }
 
+/// An envelope that is refused. The witness: the first fault.
 class envelope_error : public witness_error<envelope_fault> {
  public:
   explicit envelope_error(envelope_fault const& f) : witness_error("envelope: " + describe(f), f) {}

@@ -31,6 +31,7 @@ struct nested_argument_fault {
   bool operator==(nested_argument_fault const&) const = default;
 };
 
+/// One sentence, with the way out.
 inline std::string describe(nested_argument_fault const& f) {
   auto const at = "token #" + std::to_string(f.at);
   return f.what == nested_argument_fault::kind::slice
@@ -38,6 +39,7 @@ inline std::string describe(nested_argument_fault const& f) {
              : at + " is a key of a dict, but no text; name the elements, or give them as a list";
 }
 
+/// An argument that is no nested value. The witness: the token.
 class nested_argument_error : public witness_error<nested_argument_fault> {
  public:
   explicit nested_argument_error(nested_argument_fault f)

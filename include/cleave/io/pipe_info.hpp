@@ -15,6 +15,7 @@
 /// What a pipe is, for people and for tools, without its stages.
 namespace cleave {
 
+/// The stages of a pipe, the values between them, and the graph that calls them.
 struct pipe_info {
   struct stage {
     std::string path;

@@ -25,6 +25,7 @@ namespace cleave {
 
 inline constexpr char plan_json_format[] = "cleave plan 1";
 
+/// `p` as JSON. O(its size).
 template <std::unsigned_integral Index>
 std::string write_plan_json(basic_plan<Index> const& p,
                             json_writer::layout l = json_writer::layout::compact) {

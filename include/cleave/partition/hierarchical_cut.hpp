@@ -92,6 +92,7 @@ inline std::string describe(module_cut_fault const& f) {
   return {};
 }
 
+/// A cut that a tree of modules cannot have. The witness: the path, and why.
 class module_cut_error : public witness_error<module_cut_fault> {
  public:
   explicit module_cut_error(module_cut_fault f) : witness_error("hierarchy: " + describe(f), f) {}

@@ -30,6 +30,7 @@ struct marker_fault {
   bool operator==(marker_fault const&) const = default;
 };
 
+/// A marker that stages cannot be made without. The witness: the node.
 class marker_error : public witness_error<marker_fault> {
  public:
   marker_error(marker_fault f, std::string const& label)

@@ -78,6 +78,7 @@ inline std::string describe(loss_weight_fault const& f) {
   return {};
 }
 
+/// No weights make the loss of the batch, or those that are given do not. The witness: why.
 class loss_weight_error : public witness_error<loss_weight_fault> {
  public:
   explicit loss_weight_error(loss_weight_fault const& f) : witness_error("loss weights: " + describe(f), f) {}

@@ -96,6 +96,7 @@ inline std::string describe(microbatch_fault const& f) {
   return {};
 }
 
+/// Values that cannot be divided or merged as asked for. The witness: the place, and why.
 class microbatch_error : public witness_error<microbatch_fault> {
  public:
   microbatch_error(std::string const& who, microbatch_fault f) : witness_error(who + ": " + describe(f), f) {}

@@ -27,6 +27,7 @@ namespace cleave {
 /// graph where all of them are the graph's own, as torch.fx's fuse_by_partitions has it.
 enum class fused_inputs : std::uint8_t { first_use, graph_order_if_own };
 
+/// How groups are written as pieces.
 struct fuse_options {
   std::string prefix = "fused_";  ///< of the paths of pieces, before the number of the group
   result_form results = result_form::bare_if_single;

@@ -23,6 +23,7 @@ struct level_call_fault {
   bool operator==(level_call_fault const&) const = default;
 };
 
+/// A call whose arguments do not fit the module that is to be opened. The witness: the call.
 class level_call_error : public witness_error<level_call_fault> {
  public:
   level_call_error(hierarchical_cut const& cut, level_call_fault const& f)

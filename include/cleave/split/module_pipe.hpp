@@ -36,6 +36,7 @@ namespace cleave {
 /// Whether cuts may come from modules and from a policy together; torch's Pipe refuses that.
 enum class cut_sources : std::uint8_t { any, one };
 
+/// Cuts at modules and a policy are both given, and `cut_sources::one` allows one.
 class cut_source_error : public error {
  public:
   cut_source_error()
@@ -45,6 +46,7 @@ class cut_source_error : public error {
             "leave one out, or allow cut_sources::any") {}
 };
 
+/// Where a module graph is cut into a pipe, and how its stages are written.
 struct module_pipe_options {
   std::vector<module_cut> cuts = {};  ///< at modules, besides markers
   cut_sources sources = cut_sources::any;

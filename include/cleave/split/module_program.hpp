@@ -26,6 +26,7 @@
 
 namespace cleave {
 
+/// What says where a program may be cut, and what state its nodes run under.
 struct module_program_options {
   std::string marker = "pipe_split";  ///< the target of calls that say: cut here
   std::string calls = "scope";        ///< the metadata that list the calls a node is inside, outermost first

@@ -21,6 +21,7 @@ namespace cleave {
 /// torch.export has it.
 enum class root_state : std::uint8_t { first_use, upstream };
 
+/// What tells the modules of a flat graph, and the order in which they read their state.
 struct outline_options {
   std::string calls = "scope";  ///< the metadata that list the calls that a node is inside, outermost first
   root_state state = root_state::first_use;

@@ -57,6 +57,7 @@ bool skips_stages(basic_pipe_edge<Index> const& e) {
          });
 }
 
+/// Whether the caller, who stands last, is among the readers.
 inline bool is_returned(std::span<stage_id const> to) { return !to.empty() && to.back() == the_caller; }
 
 /// A program that returns nothing: no stage would have to run.

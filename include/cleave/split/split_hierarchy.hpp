@@ -21,6 +21,7 @@
 
 namespace cleave {
 
+/// How a tree of modules is cut and its levels opened.
 struct split_hierarchy_options {
   hierarchy_options cuts = {};
   unread_work unread = unread_work::kept;

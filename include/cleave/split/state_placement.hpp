@@ -51,6 +51,7 @@ enum class shared_state : std::uint8_t { replicate, transmit, refuse };
 /// that name; and in the first stage that has the tensor also the names which no stage has else.
 enum class second_names : std::uint8_t { every, beside_modules };
 
+/// Who has what several stages read, and under which names.
 struct state_options {
   shared_state shared = shared_state::replicate;
   std::vector<std::pair<std::string, shared_state>> by_name = {};  ///< for single tensors, by any name

@@ -27,6 +27,7 @@ enum class onnx_rule : std::uint8_t {
   body,         ///< what its bodies cost, each once
 };
 
+/// How an operator is priced.
 struct onnx_operator_cost {
   std::string_view name;
   onnx_rule rule;
@@ -192,6 +193,7 @@ inline onnx_operator_cost const* find_onnx_operator_cost(onnx::NodeProto const& 
   return at != onnx_operator_costs.end() && at->name == n.op_type() ? &*at : nullptr;
 }
 
+/// The attribute of that name, or null. O(attributes).
 inline onnx::AttributeProto const* find_onnx_attribute(onnx::NodeProto const& n, std::string_view name) {
   for (auto const& a : n.attribute())
     if (a.name() == name) return &a;

@@ -30,6 +30,7 @@ enum class onnx_constants : std::uint8_t {
              ///< has a copy under its own name
 };
 
+/// What of a model becomes nodes.
 struct onnx_options {
   bool live_only = true;  ///< leave out nodes that reach no output
   onnx_constants constants = onnx_constants::as_state;

@@ -18,6 +18,7 @@ namespace cleave {
 /// The domains that a model or function imports; ONNX's own is the empty one.
 using onnx_domains = std::set<std::string, std::less<>>;
 
+/// A domain as `onnx_domains` has it: `ai.onnx` is another spelling of the empty one.
 inline std::string_view onnx_domain_of(std::string_view written) {
   return written == "ai.onnx" ? std::string_view() : written;
 }

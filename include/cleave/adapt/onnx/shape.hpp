@@ -119,6 +119,7 @@ inline std::size_t onnx_bytes(onnx::TypeProto const* type, std::string_view valu
   return size;
 }
 
+/// The error of an option `text` that cannot be understood. The witness names the text.
 inline onnx_error bad_onnx_option(std::string_view text, std::string const& why) {
   return onnx_error({onnx_fault_kind::shape, quoted(text) + ": " + why, {std::string(text)}});
 }

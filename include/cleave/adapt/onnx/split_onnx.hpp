@@ -15,6 +15,7 @@
 
 namespace cleave {
 
+/// What `split_onnx` may be told besides the number of parts.
 struct onnx_split_options {
   onnx_type_options types{};
   onnx_rates rates{};

@@ -99,6 +99,7 @@ struct onnx_notes {
   std::vector<std::string> external;   ///< files of data that must lie beside the stages
 };
 
+/// What there is to know of `stages` beside what they compute. O(V + E).
 inline onnx_notes onnx_notes_of(onnx_staged const& stages) {
   auto const& g = stages.graph();
   auto const& s = stages.snapshot();

@@ -52,6 +52,7 @@ struct onnx_tensor_payload {
   std::uint64_t elements = 0;  ///< that the field holds; of raw data, bytes
 };
 
+/// Counts what the fields of `t` hold; data are not read. O(1).
 inline onnx_tensor_payload onnx_payload_of(onnx::TensorProto const& t) {
   using tensor = onnx::TensorProto;
   onnx_tensor_payload p;

@@ -44,6 +44,7 @@ struct stage_bytes_fault {
   bool operator==(stage_bytes_fault const&) const = default;
 };
 
+/// What is wrong, and where: the place in the graph, and the byte.
 inline std::string describe(stage_bytes_fault const& f) {
   if (f.what == stage_bytes_fault::kind::envelope) return f.said;
   bool const foreign =
@@ -52,6 +53,7 @@ inline std::string describe(stage_bytes_fault const& f) {
          (foreign ? "; this library writes no such bytes: do not use them, ask whoever sent them" : "");
 }
 
+/// Bytes that are refused. The witness: the first fault.
 class stage_bytes_error : public witness_error<stage_bytes_fault> {
  public:
   explicit stage_bytes_error(stage_bytes_fault const& f)
