@@ -4,9 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "cleave/schedule/simulate.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -46,6 +48,37 @@ TEST_CASE("bucket times: nothing is sent before it is ready, nothing twice at a 
       free = b.end;
     }
     CHECK(t.finish == std::max(last, free));
+  }
+}
+
+TEST_CASE("bucket times: are those of a simulated schedule, in which one rank computes and another sends") {
+  testing::rng random(2);
+  for (int round = 0; round < 200; ++round) {
+    auto const buckets = static_cast<std::uint32_t>(1 + random.below(8));
+    std::vector<bucket_load> loads(buckets);
+    for (auto& l : loads) l = {random.unit(), 1 + random.below(9)};
+    link_speed const link{1 + random.unit(), random.unit()};
+
+    // Stage b computes bucket b, stage buckets + b sends it.
+    schedule s{{2, std::vector(2 * buckets, rank_id{0}), {}}, 1, std::vector<std::vector<action>>(2)};
+    simulate_options o{.costs = std::vector<stage_cost>(2 * buckets)};
+    for (std::uint32_t b = 0; b < buckets; ++b) {
+      stage_id const computed{b}, sent{buckets + b};
+      s.place.rank_of[index(sent)] = rank_id{1};
+      s.place.edges.push_back({computed, sent});
+      for (auto const stage : {computed, sent})
+        s.ranks[index(s.place.rank_of[index(stage)])].push_back(
+            {.kind = action_kind::forward, .stage = stage, .microbatch = microbatch_id{0}});
+      o.costs[index(computed)].forward = loads[b].backward;
+      o.costs[index(sent)].forward = sending_time(link, loads[b].bytes);
+    }
+    auto const simulated = simulate(s, o);
+    auto const t = bucket_times_of(loads, link);
+    CHECK(simulated.makespan == t.finish);
+    for (std::uint32_t b = 0; b < buckets; ++b) {
+      CHECK(simulated.spans[0][b].end == t.buckets[b].ready);
+      CHECK(simulated.spans[1][b] == time_span{t.buckets[b].begin, t.buckets[b].end});
+    }
   }
 }
 
