@@ -7,8 +7,13 @@
 #include <vector>
 
 #include "cleave/analysis/transport.hpp"
+#include "cleave/graph/adapter_fault.hpp"
+#include "cleave/graph/order.hpp"
 #include "cleave/partition/assign.hpp"
+#include "cleave/partition/assign_after_modules.hpp"
+#include "cleave/partition/assign_by_name.hpp"
 #include "cleave/partition/balance.hpp"
+#include "cleave/partition/module_cuts.hpp"
 #include "cleave/split/split.hpp"
 
 using namespace cleave;
@@ -38,4 +43,21 @@ TEST_CASE_TEMPLATE("archetypes: to assign, split and emit a graph takes nodes an
     emit(stages, i, b);
     CHECK(b.results == 1);
   }
+}
+
+TEST_CASE_TEMPLATE("archetypes: to order and to check a graph takes nodes and operands", Graph,
+                   archetype::graph, archetype::results_graph) {
+  Graph const g;
+  CHECK(topological_order(g) == g.nodes());
+  CHECK_FALSE(find_cycle(g));
+  CHECK_FALSE(find_adapter_fault(g));
+}
+
+TEST_CASE("archetypes: cuts by names ask for names, cuts at modules for paths") {
+  archetype::named const g;
+  CHECK(assign_by_name(g, {{"#0", "a"}, {"#1", "b"}}).parts == 2);
+  CHECK_THROWS_AS(assign_by_name(g, {{"n", "a"}}), assignment_error);  // two nodes are called so
+  archetype::hierarchical const placed;
+  CHECK(assign_after_modules(placed, {"n"}).parts == 1);
+  CHECK(cuts_at_modules(placed, snapshot_of(placed), {{"n"}}).points.size() == 1);
 }
