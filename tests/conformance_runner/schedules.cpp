@@ -12,6 +12,7 @@ outcome run_schedules_mutations(test_case const& c, json const& body);
 outcome run_schedules_orders(test_case const& c, json const& body);
 outcome run_schedules_csv(test_case const& c, json const& body);
 outcome run_schedules_lower(test_case const& c, json const& body);
+outcome run_schedules_p2p(test_case const& c, json const& body);
 outcome run_schedules_passes(test_case const& c, json const& body);
 outcome run_schedules_text(test_case const& c, json const& body);
 outcome run_schedules_timeline(test_case const& c, json const& body);
@@ -31,7 +32,7 @@ constexpr std::array<std::pair<std::string_view, area_runner>, 16> runners{{
     {"/mutations.", run_schedules_mutations},
     {"/text.", run_schedules_text},
     {"/csv.", run_schedules_csv},
-    {"/p2p.", nullptr},
+    {"/p2p.", run_schedules_p2p},
     {"/runtime_trace.", nullptr},
     {"/liveness.", nullptr},
     {"/timeline_uneven.", run_schedules_timeline},

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+
+namespace cleave {
+
+enum class message_side : std::uint8_t { send, receive };
+
+/// A rank's end of a message that it is about to issue. Communicators are what the transport tells queues
+/// apart by, in an order on which both ends agree: numbers, names, pairs of ranks.
+template <class Communicator>
+struct message_end {
+  message_side side;
+  rank_id peer;
+  Communicator communicator;
+};
+
+/// What is issued as one: positions in a list of ends.
+using issue = std::vector<std::size_t>;
+
+/// Appends how some ends of one communicator are issued: all of one direction one by one, in the order given,
+/// for they cannot wait for each other; of both directions as one, for either side may be waiting for both.
+template <class Communicator>
+void append_issues(std::vector<message_end<Communicator>> const& ends, std::span<std::size_t const> some,
+                   std::vector<issue>& to) {
+  bool const mixed =
+      std::ranges::any_of(some, [&](std::size_t i) { return ends[i].side != ends[some.front()].side; });
+  if (mixed)
+    to.emplace_back(some.begin(), some.end());
+  else
+    for (auto const i : some) to.push_back({i});
+}
+
+/// `f(positions)` for each run of positions whose ends have the same key, keys ascending, each run in the
+/// order given.
+template <class Communicator, class Key, class F>
+void each_run(std::vector<message_end<Communicator>> const& ends, std::vector<std::size_t> some, Key key,
+              F f) {
+  std::ranges::stable_sort(some, {}, [&](std::size_t i) -> auto const& { return key(ends[i]); });
+  for (std::size_t first = 0, last = 0; first < some.size(); first = last) {
+    while (last < some.size() && key(ends[some[last]]) == key(ends[some[first]])) ++last;
+    f(std::span<std::size_t const>(some).subspan(first, last - first));
+  }
+}
+
+/// In which order a rank issues ends that it has at the same time, and which of them as one: communicator
+/// after communicator, ascending, so that neighbours agree. As PyTorch does. O(ends log ends).
+template <class Communicator>
+std::vector<issue> issue_order(std::vector<message_end<Communicator>> const& ends,
+                               std::vector<std::size_t> some) {
+  std::vector<issue> issues;
+  each_run(
+      ends, std::move(some), [](auto const& e) -> auto const& { return e.communicator; },
+      [&](std::span<std::size_t const> run) { append_issues(ends, run, issues); });
+  return issues;
+}
+
+/// The same for all ends.
+template <class Communicator>
+std::vector<issue> issue_order(std::vector<message_end<Communicator>> const& ends) {
+  std::vector<std::size_t> all(ends.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return issue_order(ends, std::move(all));
+}
+
+/// What a rank issues to and from one other.
+struct peer_issues {
+  rank_id peer;
+  std::vector<issue> issues;
+
+  bool operator==(peer_issues const&) const = default;
+};
+
+/// Peer after peer, ascending, each as `issue_order` says: with messages to several others at a time, whoever
+/// keeps this order on all ranks makes no circle of ranks that wait for each other's next peer.
+/// O(ends log ends).
+template <class Communicator>
+std::vector<peer_issues> issue_order_by_peer(std::vector<message_end<Communicator>> const& ends) {
+  std::vector<std::size_t> all(ends.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<peer_issues> order;
+  each_run(
+      ends, std::move(all), [](auto const& e) -> auto const& { return e.peer; },
+      [&](std::span<std::size_t const> run) {
+        order.push_back({ends[run.front()].peer, issue_order(ends, {run.begin(), run.end()})});
+      });
+  return order;
+}
+
+}  // namespace cleave
