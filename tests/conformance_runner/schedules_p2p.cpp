@@ -40,7 +40,7 @@ class batch_run {
   }
 
  private:
-  void add(std::vector<issue> const& issues, json& issued, json& works) const {
+  void add(std::vector<issue_group> const& issues, json& issued, json& works) const {
     for (auto const& together : issues) {
       std::string text;
       for (auto const i : together) {

@@ -29,6 +29,7 @@ TEST_CASE("action: a message is exactly one of send, receive and wait") {
   }
   CHECK_FALSE(has_microbatch(action_kind::unshard));
   CHECK_FALSE(has_microbatch(action_kind::overlap));
+  CHECK_FALSE(has_microbatch(action_kind::exchange));
   CHECK(has_microbatch(action_kind::offload));
 }
 
@@ -39,6 +40,9 @@ TEST_CASE("action: a compound is one cell and as many actions as it has parts") 
   std::vector<std::size_t> parts;
   each_cell(row, [&](action const&, std::span<action const> p) { parts.push_back(p.size()); });
   CHECK(parts == std::vector<std::size_t>{0, 2, 0});
+  CHECK(is_compound(row[1]));
+  CHECK(is_compound({action_kind::exchange}));
+  CHECK_FALSE(is_compound(f));
   std::vector<action> done;
   each_action(row, [&](action const& a) { done.push_back(a); });
   CHECK(done == std::vector<action>{f, b, f});

@@ -19,11 +19,11 @@ using end_of_message = message_end<int>;
 constexpr auto sends = message_side::send, receives = message_side::receive;
 
 /// As the rule is told: for each communicator in turn.
-std::vector<issue> plain_order(std::vector<end_of_message> const& ends,
-                               std::vector<std::size_t> const& some) {
+std::vector<issue_group> plain_order(std::vector<end_of_message> const& ends,
+                                     std::vector<std::size_t> const& some) {
   std::map<int, std::vector<std::size_t>> of;
   for (auto const i : some) of[ends[i].communicator].push_back(i);
-  std::vector<issue> issues;
+  std::vector<issue_group> issues;
   for (auto const& [communicator, all] : of) {
     std::size_t sent = 0;
     for (auto const i : all) sent += ends[i].side == sends;
@@ -40,14 +40,16 @@ std::vector<issue> plain_order(std::vector<end_of_message> const& ends,
 
 TEST_CASE("issue order: one direction one by one, both directions together") {
   CHECK(issue_order<int>({}).empty());
-  CHECK(issue_order<int>({{sends, rank_id{2}, 0}, {sends, rank_id{1}, 0}}) == std::vector<issue>{{0}, {1}});
-  CHECK(issue_order<int>({{receives, rank_id{1}, 0}, {sends, rank_id{2}, 0}}) == std::vector<issue>{{0, 1}});
+  CHECK(issue_order<int>({{sends, rank_id{2}, 0}, {sends, rank_id{1}, 0}}) ==
+        std::vector<issue_group>{{0}, {1}});
+  CHECK(issue_order<int>({{receives, rank_id{1}, 0}, {sends, rank_id{2}, 0}}) ==
+        std::vector<issue_group>{{0, 1}});
 }
 
 TEST_CASE("issue order: communicators ascend, so that both ends of an edge agree") {
   std::vector<end_of_message> const here{{sends, rank_id{1}, 7}, {receives, rank_id{1}, 4}};
   std::vector<end_of_message> const there{{receives, rank_id{0}, 7}, {sends, rank_id{0}, 4}};
-  CHECK(issue_order(here) == std::vector<issue>{{1}, {0}});
+  CHECK(issue_order(here) == std::vector<issue_group>{{1}, {0}});
   CHECK(issue_order(there) == issue_order(here));
 }
 

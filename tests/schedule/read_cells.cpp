@@ -27,7 +27,7 @@ action random_action(splitmix& rng) {
   static constexpr std::uint32_t numbers[] = {0, 1, 9, 10, 4095, 0xfffffffe};
   action a;
   do a.kind = static_cast<action_kind>(1 + rng.below(action_names.size() - 1));
-  while (a.kind == action_kind::overlap);
+  while (is_compound(a));
   a.stage = stage_id{numbers[rng.below(6)]};
   if (has_microbatch(a.kind) || rng.below(4) == 0) a.microbatch = microbatch_id{numbers[rng.below(6)]};
   a.peer = chain_peer(a.kind, a.stage);
@@ -68,7 +68,8 @@ TEST_CASE("read cells: blanks around an action and around parts do not count") {
 TEST_CASE("read cells: each fault is named") {
   using enum cell_fault::kind;
   for (auto const* cell : {"F0", "-1F0", "+1F0", " x", ";"}) CHECK(fault_of(cell) == stage_missing);
-  for (auto const* cell : {"0", "1f0", "1 F0", "1X0", "0OVERLAP_F_B", "(0F0;1B0)", "(0F0;1B0) OVERLAP_F_B"})
+  for (auto const* cell :
+       {"0", "1f0", "1 F0", "1X0", "0OVERLAP_F_B", "0EXCHANGE", "(0F0;1B0)", "(0F0;1B0) OVERLAP_F_B"})
     CHECK(fault_of(cell) == unknown_kind);
   for (auto const* cell : {"4294967295F0", "0F4294967295", "0SEND_F0@99999999999999999999999"})
     CHECK(fault_of(cell) == too_large);

@@ -29,12 +29,13 @@ enum class action_kind : std::uint8_t {
   reduce_gradient,
   wait_reduce_gradient,
   overlap,    ///< a compound: its parts run as one
+  exchange,   ///< a compound of messages, which begin together
   offload,    ///< moves what the forward pass keeps for a microbatch out of the device
   reload,     ///< and back
   recompute,  ///< runs a forward pass again, for what its backward pass needs
 };
 
-inline constexpr std::array<std::string_view, 19> action_names = {"",
+inline constexpr std::array<std::string_view, 20> action_names = {"",
                                                                   "F",
                                                                   "B",
                                                                   "I",
@@ -50,6 +51,7 @@ inline constexpr std::array<std::string_view, 19> action_names = {"",
                                                                   "REDUCE_GRAD",
                                                                   "WAIT_REDUCE_GRAD",
                                                                   "OVERLAP_F_B",
+                                                                  "EXCHANGE",
                                                                   "OFFLOAD",
                                                                   "RELOAD",
                                                                   "RECOMPUTE"};
@@ -97,6 +99,11 @@ constexpr bool has_microbatch(action_kind k) {
   return is_compute(k) || is_message(k) || k >= action_kind::offload;
 }
 
+/// Whether it is the head of a compound: nothing is done but its parts.
+constexpr bool is_compound(action const& a) {
+  return a.parts > 0 || a.kind == action_kind::overlap || a.kind == action_kind::exchange;
+}
+
 /// `f(head, parts)` for each cell of a list, in order; an action that is no compound has no parts.
 /// O(actions).
 template <class F>
@@ -109,7 +116,7 @@ constexpr void each_cell(std::span<action const> row, F f) {
 template <class F>
 constexpr void each_action(std::span<action const> row, F f) {
   for (action const& a : row)
-    if (a.kind != action_kind::idle && a.parts == 0 && a.kind != action_kind::overlap) f(a);
+    if (a.kind != action_kind::idle && !is_compound(a)) f(a);
 }
 
 }  // namespace cleave

@@ -45,8 +45,7 @@ void each_placed(std::vector<std::vector<action>> const& ranks, F f) {
   for (std::uint32_t r = 0; r < ranks.size(); ++r)
     for (std::size_t i = 0; i < ranks[r].size(); ++i) {
       action const& a = ranks[r][i];
-      if (a.kind != action_kind::idle && a.kind != action_kind::overlap && a.parts == 0)
-        f(placed_action{rank_id{r}, i, a});
+      if (a.kind != action_kind::idle && !is_compound(a)) f(placed_action{rank_id{r}, i, a});
     }
 }
 

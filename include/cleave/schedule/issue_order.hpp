@@ -24,13 +24,13 @@ struct message_end {
 };
 
 /// What is issued as one: positions in a list of ends.
-using issue = std::vector<std::size_t>;
+using issue_group = std::vector<std::size_t>;
 
 /// Appends how some ends of one communicator are issued: all of one direction one by one, in the order given,
 /// for they cannot wait for each other; of both directions as one, for either side may be waiting for both.
 template <class Communicator>
 void append_issues(std::vector<message_end<Communicator>> const& ends, std::span<std::size_t const> some,
-                   std::vector<issue>& to) {
+                   std::vector<issue_group>& to) {
   bool const mixed =
       std::ranges::any_of(some, [&](std::size_t i) { return ends[i].side != ends[some.front()].side; });
   if (mixed)
@@ -54,9 +54,9 @@ void each_run(std::vector<message_end<Communicator>> const& ends, std::vector<st
 /// In which order a rank issues ends that it has at the same time, and which of them as one: communicator
 /// after communicator, ascending, so that neighbours agree. As PyTorch does. O(ends log ends).
 template <class Communicator>
-std::vector<issue> issue_order(std::vector<message_end<Communicator>> const& ends,
-                               std::vector<std::size_t> some) {
-  std::vector<issue> issues;
+std::vector<issue_group> issue_order(std::vector<message_end<Communicator>> const& ends,
+                                     std::vector<std::size_t> some) {
+  std::vector<issue_group> issues;
   each_run(
       ends, std::move(some), [](auto const& e) -> auto const& { return e.communicator; },
       [&](std::span<std::size_t const> run) { append_issues(ends, run, issues); });
@@ -65,7 +65,7 @@ std::vector<issue> issue_order(std::vector<message_end<Communicator>> const& end
 
 /// The same for all ends.
 template <class Communicator>
-std::vector<issue> issue_order(std::vector<message_end<Communicator>> const& ends) {
+std::vector<issue_group> issue_order(std::vector<message_end<Communicator>> const& ends) {
   std::vector<std::size_t> all(ends.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   return issue_order(ends, std::move(all));
@@ -74,7 +74,7 @@ std::vector<issue> issue_order(std::vector<message_end<Communicator>> const& end
 /// What a rank issues to and from one other.
 struct peer_issues {
   rank_id peer;
-  std::vector<issue> issues;
+  std::vector<issue_group> issues;
 
   bool operator==(peer_issues const&) const = default;
 };

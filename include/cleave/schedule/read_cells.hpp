@@ -57,7 +57,7 @@ class cell_reader {
       if (text.starts_with(action_names[k]) && action_names[k].size() > action_names[best].size()) best = k;
     text.remove_prefix(action_names[best].size());
     auto const kind = static_cast<action_kind>(best);
-    return kind == action_kind::idle || kind == action_kind::overlap ? std::nullopt : std::optional(kind);
+    return kind == action_kind::idle || is_compound({.kind = kind}) ? std::nullopt : std::optional(kind);
   }
 
   std::optional<cell_fault> append_action(std::vector<action>& to, std::string_view text) const {

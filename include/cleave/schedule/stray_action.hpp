@@ -68,7 +68,7 @@ inline std::optional<stray_action> find_stray_action(schedule const& s) {
       action const& a = row[i];
       auto const stray = [&](stray_action::kind what) { return stray_action{what, r, i, a}; };
       if (a.parts >= row.size() - i) return stray(compound);
-      if (a.kind == action_kind::idle || a.parts > 0 || a.kind == action_kind::overlap) continue;
+      if (a.kind == action_kind::idle || is_compound(a)) continue;
       if (index(a.stage) >= s.place.stages()) return stray(stage);
       if (index(s.place.rank_of[index(a.stage)]) != r) return stray(other_rank);
       if (has_microbatch(a.kind) && index(a.microbatch) >= s.microbatches) return stray(microbatch);
