@@ -51,13 +51,14 @@ inline bool is_wording(json const& body, pointer const& at) {
   return place.find("/report/log/") != place.npos && !table;
 }
 
-/// Of an altered schedule: what the reference system says of it, which is not compared, and where ranks are
-/// stuck, which is compared only where it is the one fault.
+/// Of an altered schedule: what the reference system says of it, which is not compared but for the steps of
+/// what can run, and where ranks are stuck, which is compared only where it is the one fault.
 inline bool is_another_verdict(json const& body, pointer const& at) {
   if (!body["expect"].contains("executable")) return false;
   auto const place = at.to_string();
   if (place.starts_with("/expect/faults/"))
     return body["expect"]["faults"].size() > 1 && body[at].get<std::string>().starts_with("stuck at");
+  if (place == "/expect/simulate/steps") return !body["expect"]["executable"].get<bool>();
   return place != "/expect/executable";
 }
 
@@ -65,7 +66,8 @@ inline bool is_another_verdict(json const& body, pointer const& at) {
 /// gives, of an error its kind, else all of `expect` and the value.
 inline std::vector<pointer> exact_leaves(json const& body) {
   std::vector<pointer> leaves;
-  if (body.contains("defect")) {
+  bool const altered_schedule = body.contains("expect") && body["expect"].contains("executable");
+  if (body.contains("defect") && !altered_schedule) {
     if (body.contains("better") && body["better"].is_object())
       for (auto const& [key, value] : body["better"].items())
         if (key != "backward_edges" && key != "wrong_state" && key != "final_grad" && key != "order_edges")

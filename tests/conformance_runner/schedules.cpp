@@ -14,6 +14,7 @@ outcome run_schedules_csv(test_case const& c, json const& body);
 outcome run_schedules_lower(test_case const& c, json const& body);
 outcome run_schedules_p2p(test_case const& c, json const& body);
 outcome run_schedules_passes(test_case const& c, json const& body);
+outcome run_schedules_simulate(test_case const& c, json const& body);
 outcome run_schedules_text(test_case const& c, json const& body);
 outcome run_schedules_timeline(test_case const& c, json const& body);
 outcome run_schedules_validate(test_case const& c, json const& body);
@@ -28,7 +29,7 @@ constexpr std::array<std::pair<std::string_view, area_runner>, 16> runners{{
     {"/lower_", run_schedules_lower},
     {"/passes.", run_schedules_passes},
     {"/validate.", run_schedules_validate},
-    {"/simulate.", nullptr},
+    {"/simulate.", run_schedules_simulate},
     {"/mutations.", run_schedules_mutations},
     {"/text.", run_schedules_text},
     {"/csv.", run_schedules_csv},

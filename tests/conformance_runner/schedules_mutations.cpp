@@ -7,6 +7,8 @@
 
 #include "cleave/schedule/listed_schedule.hpp"
 #include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/send_in_rounds.hpp"
+#include "cleave/schedule/step_simulation.hpp"
 #include "cleave/schedule/verify.hpp"
 #include "conformance_runner/outcome.hpp"
 
@@ -90,6 +92,10 @@ outcome run_schedules_mutations(test_case const& c, json const& body) {
   json const& expect = body["expect"];
   compare(expect["executable"], json(faults.empty()), "executable", result.differences);
   if (expect.contains("faults")) compare_faults(expect["faults"], fault_words(s, faults), result);
+  // Of what cannot run, the steps are the reference system's mistake; what it cannot read has none.
+  if (faults.empty() && expect.contains("simulate") && expect["simulate"].is_object())
+    compare(expect["simulate"], json{{"steps", simulate_steps(send_in_rounds(s)).steps}}, "simulate",
+            result.differences);
   return result;
 }
 

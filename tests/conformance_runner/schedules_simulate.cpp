@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/schedule/action_text.hpp"
+#include "cleave/schedule/defer_receives.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/send_in_rounds.hpp"
+#include "cleave/schedule/send_waits.hpp"
+#include "cleave/schedule/step_simulation.hpp"
+#include "conformance_runner/hexadecimal.hpp"
+#include "conformance_runner/outcome.hpp"
+#include "support/integer_interpretation.hpp"
+
+/// Schedules step by step against their recordings.
+namespace cleave::conformance {
+namespace {
+
+schedule read_rows(json const& input) {
+  schedule s;
+  for (json const& row : input["rows"]) s.ranks.push_back(read_row(row.get<std::string>()));
+  s.place.ranks = static_cast<std::uint32_t>(s.ranks.size());
+  for (json const& rank : input["stage_to_rank"])
+    s.place.rank_of.push_back(rank_id{rank.get<std::uint32_t>()});
+  s.place.edges = chain_edges(s.place.stages());
+  for (auto const& row : s.ranks)
+    for (action const& a : row)
+      if (a.microbatch != no_microbatch) s.microbatches = std::max(s.microbatches, index(a.microbatch) + 1);
+  return s;
+}
+
+schedule run_pass(schedule s, std::string_view pass) {
+  if (pass == "add_send_recv") return send_in_rounds(s);
+  if (pass == "add_wait_send") return add_send_waits(s);
+  return defer_receives(s, receive_order::as_needed);
+}
+
+/// The lists of a case, or those that a generator and passes make of what it names.
+schedule read_lowered(json const& input) {
+  if (input.contains("rows")) return read_rows(input);
+  auto const family = find_pytorch_schedule(input["schedule"].get<std::string>())->family;
+  auto s = make_schedule(*family, {.ranks = input["ranks"],
+                                   .stages_per_rank = input["stages_per_rank"],
+                                   .microbatches = input["microbatches"]});
+  for (json const& pass : input["passes"]) s = run_pass(s, pass.get<std::string>());
+  return s;
+}
+
+/// As a recording gives it, which has some of these: the rows or their hash; how long each is, or all.
+json write_steps(schedule const& s, json const& expect) {
+  auto const steps = simulate_steps(s);
+  json rows = json::array(), lengths = json::array();
+  std::string text;
+  std::size_t total = 0;
+  for (auto const& row : step_rows(s, steps)) {
+    std::size_t length = 0;
+    each_cell(row, [&](action const&, auto) { ++length; });
+    text += (rows.empty() ? "" : "\n") + row_text(row);
+    rows.push_back(row_text(row));
+    lengths.push_back(length);
+    total += length;
+  }
+  json got{{"steps", steps.steps}};
+  if (expect.contains("rows")) got["rows"] = rows;
+  if (expect.contains("fnv1a64")) got["fnv1a64"] = hexadecimal(testing::fnv(text));
+  if (expect.contains("lengths")) got["lengths"] = lengths;
+  if (expect.contains("total")) got["total"] = total;
+  return got;
+}
+
+/// What the reference system cannot read takes a step here. Elsewhere the right answer is a refusal, `better`
+/// says at what.
+void check_defect(schedule const& s, json const& body, outcome& result) {
+  if (body.contains("error") && !body.contains("better")) {
+    json rows = json::array();
+    for (auto const& row : s.ranks) rows.push_back(row_text(row));
+    json const expect{{"steps", 1}, {"rows", rows}};
+    compare(expect, write_steps(s, expect), "steps", result.differences);
+    return;
+  }
+  auto const fault = find_step_fault(s);
+  auto const got = fault ? describe(*fault) : "nothing wrong";
+  auto wanted = body.value("better", "");
+  if (auto const at = wanted.find(" at "); at != wanted.npos) wanted = wanted.substr(at);
+  bool const at_place = wanted.starts_with(" at ") && got.find(wanted) == got.npos;
+  if (!fault || at_place) result.differences.push_back({"steps", "a refusal" + wanted, got});
+}
+
+}  // namespace
+
+outcome run_schedules_simulate(test_case const& c, json const& body) {
+  auto const s = read_lowered(c.input());
+  outcome result;
+  if (body.contains("defect")) {
+    check_defect(s, body, result);
+    return result;
+  }
+  json got;
+  try {
+    got = write_steps(s, body.value("expect", json::object()));
+  } catch (step_error const& e) {
+    got = json{{"type", "ValueError"}};
+  }
+  json const expected = body.contains("error") ? json{{"type", body["error"]["type"]}} : body["expect"];
+  compare(expected, got, "steps", result.differences);
+  return result;
+}
+
+}  // namespace cleave::conformance
