@@ -11,6 +11,7 @@ namespace cleave::conformance {
 outcome run_schedules_mutations(test_case const& c, json const& body);
 outcome run_schedules_orders(test_case const& c, json const& body);
 outcome run_schedules_csv(test_case const& c, json const& body);
+outcome run_schedules_liveness(test_case const& c, json const& body);
 outcome run_schedules_lower(test_case const& c, json const& body);
 outcome run_schedules_p2p(test_case const& c, json const& body);
 outcome run_schedules_passes(test_case const& c, json const& body);
@@ -35,7 +36,7 @@ constexpr std::array<std::pair<std::string_view, area_runner>, 16> runners{{
     {"/csv.", run_schedules_csv},
     {"/p2p.", run_schedules_p2p},
     {"/runtime_trace.", nullptr},
-    {"/liveness.", nullptr},
+    {"/liveness.", run_schedules_liveness},
     {"/timeline_uneven.", run_schedules_timeline},
     {"/timeline.", run_schedules_timeline},
     {"/visual.", nullptr},

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace cleave {
+
+/// From when to when something is kept, in cells of a list. Both ends count: what ends in a cell and what
+/// begins there are there together.
+struct lifetime {
+  std::uint32_t first = 0, last = 0;
+
+  auto operator<=>(lifetime const&) const = default;
+};
+
+/// The numbers of lifetimes in the order in which they begin; of several, in which they end.
+/// O(lifetimes log lifetimes).
+inline std::vector<std::uint32_t> order_of(std::span<lifetime const> all) {
+  std::vector<std::uint32_t> order(all.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return all[i]; });
+  return order;
+}
+
+/// A slot for each lifetime, such that none that meet have the same: in the order of `order_of`, each gets
+/// the lowest that is free. As many slots are used as lifetimes meet in one cell, and fewer cannot do.
+/// Precondition: no lifetime ends before it begins. O(lifetimes log lifetimes).
+inline std::vector<std::uint32_t> share_slots(std::span<lifetime const> all) {
+  struct taken_slot {
+    std::uint32_t last, slot;
+  };
+  auto const ends_later = [](taken_slot a, taken_slot b) { return a.last > b.last; };
+  std::vector<std::uint32_t> slots(all.size()), free;
+  std::vector<taken_slot> taken;
+  std::uint32_t count = 0;
+  for (auto const i : order_of(all)) {
+    for (; !taken.empty() && taken.front().last < all[i].first; taken.pop_back()) {
+      std::ranges::pop_heap(taken, ends_later);
+      free.push_back(taken.back().slot);
+      std::ranges::push_heap(free, std::ranges::greater());
+    }
+    if (free.empty()) {
+      slots[i] = count++;
+    } else {
+      std::ranges::pop_heap(free, std::ranges::greater());
+      slots[i] = free.back();
+      free.pop_back();
+    }
+    taken.push_back({all[i].last, slots[i]});
+    std::ranges::push_heap(taken, ends_later);
+  }
+  return slots;
+}
+
+/// How many slots `share_slots` has used. O(slots).
+inline std::uint32_t count_slots(std::span<std::uint32_t const> slots) {
+  std::uint32_t count = 0;
+  for (auto const slot : slots) count = std::max(count, slot + 1);
+  return count;
+}
+
+/// How many lifetimes meet in one cell, at most: the fewest slots that do. Precondition: none ends before it
+/// begins. O(lifetimes log lifetimes).
+inline std::uint32_t most_alive(std::span<lifetime const> all) {
+  std::vector<std::uint32_t> begins, ends;
+  for (auto const& l : all) begins.push_back(l.first), ends.push_back(l.last);
+  std::ranges::sort(begins);
+  std::ranges::sort(ends);
+  std::size_t most = 0;
+  for (std::size_t begun = 0, ended = 0; begun < begins.size(); ++begun) {
+    while (ends[ended] < begins[begun]) ++ended;
+    most = std::max(most, begun + 1 - ended);
+  }
+  return static_cast<std::uint32_t>(most);
+}
+
+}  // namespace cleave

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include <string>
+#include <vector>
+
+#include "cleave/schedule/activation_slots.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/lower.hpp"
+#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/schedule_names.hpp"
+#include "conformance_runner/outcome.hpp"
+
+/// Slots of activations against the recorded analysis.
+namespace cleave::conformance {
+namespace {
+
+schedule read_schedule(json const& input) {
+  if (input.contains("row")) {
+    schedule s;
+    s.microbatches = input["microbatches"];
+    s.ranks.push_back(read_row(input["row"].get<std::string>()));
+    return s;
+  }
+  auto const family = find_pytorch_schedule(input["schedule"].get<std::string>())->family;
+  return lower(make_schedule(*family, {.ranks = input["ranks"],
+                                       .stages_per_rank = input["stages_per_rank"],
+                                       .microbatches = input["microbatches"]}));
+}
+
+/// \throws cleave::error for a grain that no option of ours could say
+slot_grain read_grain(json const& recorded) {
+  if (recorded == "stage_microbatch") return slot_grain::stage_and_microbatch;
+  if (recorded == "microbatch") return slot_grain::microbatch;
+  throw cleave::error("no grain: " + recorded.dump());
+}
+
+json write_slots(activation_slots const& slots) {
+  json assignment = json::array();
+  for (auto const& [pass, slot] : slots.passes)
+    assignment.push_back(
+        json::array({index(pass.stage), index(pass.microbatch), slot, pass.alive.first, pass.alive.last}));
+  return {{"slots", slots.count}, {"assignment", assignment}};
+}
+
+}  // namespace
+
+outcome run_schedules_liveness(test_case const& c, json const& body) {
+  json const& input = c.input();
+  std::vector<stage_id> stages;
+  for (json const& s : input["stage_indices"]) stages.push_back(stage_id{s.get<std::uint32_t>()});
+  json got, refused;
+  try {
+    got = write_slots(slots_of_activations(read_schedule(input), rank_id{input["rank"].get<std::uint32_t>()},
+                                           stages, read_grain(input["granularity"])));
+  } catch (cleave::error const&) {
+    refused = "ValueError";
+  }
+  outcome result;
+  if (body.contains("defect")) {  // what is accepted although it is wrong is refused here
+    if (refused.is_null()) result.differences.push_back({"liveness", "a refusal", shortened(got)});
+    return result;
+  }
+  json const expected = body.contains("error") ? body["error"]["type"] : body["expect"];
+  compare(expected, refused.is_null() ? got : refused, "liveness", result.differences);
+  return result;
+}
+
+}  // namespace cleave::conformance
