@@ -19,6 +19,7 @@ outcome run_schedules_simulate(test_case const& c, json const& body);
 outcome run_schedules_text(test_case const& c, json const& body);
 outcome run_schedules_timeline(test_case const& c, json const& body);
 outcome run_schedules_validate(test_case const& c, json const& body);
+outcome run_schedules_visual(test_case const& c, json const& body);
 
 namespace {
 
@@ -39,7 +40,7 @@ constexpr std::array<std::pair<std::string_view, area_runner>, 16> runners{{
     {"/liveness.", run_schedules_liveness},
     {"/timeline_uneven.", run_schedules_timeline},
     {"/timeline.", run_schedules_timeline},
-    {"/visual.", nullptr},
+    {"/visual.", run_schedules_visual},
 }};
 
 }  // namespace

@@ -9,8 +9,14 @@
 
 using namespace cleave;
 
-TEST_CASE("stage cost: only F, B, I and W take time") {
-  stage_cost const c{1, 2, 3, 4};
+TEST_CASE("stage cost: each kind of action takes its own time, messages and waits none") {
+  stage_cost const c{1, 2, 3, 4, 5, 6, 7, 8, 9};
+  CHECK(c.of(action_kind::recompute) == 5);
+  CHECK(c.of(action_kind::unshard) == 6);
+  CHECK(c.of(action_kind::reduce_gradient) == 7);
+  CHECK(c.of(action_kind::offload) == 8);
+  CHECK(c.of(action_kind::reload) == 9);
+  CHECK(c.of(action_kind::wait_reduce_gradient) == 0);
   CHECK(c.of(action_kind::forward) == 1);
   CHECK(c.of(action_kind::backward) == 2);
   CHECK(c.of(action_kind::input_gradient) == 3);

@@ -12,11 +12,13 @@
 
 namespace cleave {
 
-/// How long the actions of a stage take for one microbatch, in any one unit.
+/// How long the actions of a stage take, in any one unit: for one microbatch, or once.
 struct stage_cost {
   double forward = 1, backward = 2, input_gradient = 1, weight_gradient = 1;
+  double recompute = 1;
+  double unshard = 0, reduce_gradient = 0, offload = 0, reload = 0;  ///< beside the passes of the rank
 
-  /// Of F, B, I or W; what else there is takes no time.
+  /// Messages take the time of their link, all else takes none.
   constexpr double of(action_kind k) const {
     switch (k) {
       case action_kind::forward:
@@ -27,6 +29,16 @@ struct stage_cost {
         return input_gradient;
       case action_kind::weight_gradient:
         return weight_gradient;
+      case action_kind::recompute:
+        return recompute;
+      case action_kind::unshard:
+        return unshard;
+      case action_kind::reduce_gradient:
+        return reduce_gradient;
+      case action_kind::offload:
+        return offload;
+      case action_kind::reload:
+        return reload;
       default:
         return 0;
     }
@@ -57,7 +69,8 @@ class stage_cost_error : public witness_error<stage_cost_fault> {
 constexpr std::optional<stage_cost_fault> find_stage_cost_fault(std::span<stage_cost const> costs) {
   using enum action_kind;
   for (std::size_t s = 0; s < costs.size(); ++s)
-    for (auto const kind : {forward, backward, input_gradient, weight_gradient})
+    for (auto const kind : {forward, backward, input_gradient, weight_gradient, recompute, unshard,
+                            reduce_gradient, offload, reload})
       if (auto const c = costs[s].of(kind); !(c >= 0 && c <= longest_cost))
         return stage_cost_fault{stage_id{static_cast<std::uint32_t>(s)}, kind};
   return std::nullopt;
