@@ -21,7 +21,7 @@ enum class tuple_spelling : std::uint8_t { array, object };
 /// The options of a recording as ours. \throws cleave::error where no option of ours could say so
 inline lower_options read_lower_options(json const& recorded,
                                         tuple_spelling spelling = tuple_spelling::array) {
-  lower_options options;
+  lower_options options{.messages = message_order::rounds};
   if (recorded.value("defer_pp_recv", false)) options.receives = receive_time::deferred;
   if (recorded.value("defer_reduce_grad_wait", false)) options.reductions = reduction_wait::deferred;
   if (recorded.contains("max_active_stages"))

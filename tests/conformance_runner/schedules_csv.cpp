@@ -56,7 +56,7 @@ json run_dump(json const& input) {
                                          .stages_per_rank = input["stages_per_rank"],
                                          .microbatches = input["microbatches"]});
   bool const lowered = csv_format_of(input["format"].get<std::string>()) == row_contents::with_communication;
-  return {{"text", schedule_csv(lowered ? lower(s) : s)}};
+  return {{"text", schedule_csv(lowered ? lower(s, {.messages = message_order::rounds}) : s)}};
 }
 
 /// What upstream calls the error of ours.

@@ -21,9 +21,10 @@ schedule read_schedule(json const& input) {
     return s;
   }
   auto const family = find_pytorch_schedule(input["schedule"].get<std::string>())->family;
-  return lower(make_schedule(*family, {.ranks = input["ranks"],
-                                       .stages_per_rank = input["stages_per_rank"],
-                                       .microbatches = input["microbatches"]}));
+  auto const passes = make_schedule(*family, {.ranks = input["ranks"],
+                                              .stages_per_rank = input["stages_per_rank"],
+                                              .microbatches = input["microbatches"]});
+  return lower(passes, {.messages = message_order::rounds});
 }
 
 /// \throws cleave::error for a grain that no option of ours could say

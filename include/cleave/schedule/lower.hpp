@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "cleave/schedule/defer_receives.hpp"
+#include "cleave/schedule/group_messages.hpp"
 #include "cleave/schedule/limit_sends.hpp"
 #include "cleave/schedule/lower_options.hpp"
 #include "cleave/schedule/reduce_gradients.hpp"
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/send_in_rounds.hpp"
+#include "cleave/schedule/send_in_time.hpp"
 #include "cleave/schedule/send_waits.hpp"
 #include "cleave/schedule/unshard_stages.hpp"
 #include "cleave/schedule/verify.hpp"
@@ -46,21 +48,27 @@ inline schedule limit_sends(schedule s, lower_options const& options) {
 }
 
 /// A schedule that can be run, from one that only computes: with weights gathered and let go, gradients
-/// reduced, and all messages and the waits for them. With the same options the lists are those of PyTorch,
+/// reduced, and all messages and the waits for them. Messages go in the order of time (`send_in_time`). In
+/// PyTorch's order (`message_order::rounds`), with the same other options, the lists are those of PyTorch,
 /// but where receives are deferred: messages of a directed pair of ranks keep their order, and where sends
 /// block, receives are not deferred, for that might not finish.
 ///
-/// O(actions), plus what `limit_sends` needs.
-/// \throws lower_option_error, schedule_error, window_error, send_wait_error, send_limit_error
+/// O(actions * log ranks), plus what `limit_sends` needs.
+/// \throws lower_option_error, nominal_time_error, schedule_error, window_error, send_wait_error,
+/// send_limit_error
 inline schedule lower(schedule const& s, lower_options const& options = {}) {
   if (auto fault = find_lower_option_fault(options, s.ranks.size())) throw lower_option_error(*fault);
+  demand_nominal_times(options.times, s.place.stages());
   demand_schedule(s, {.passes = passes_of(s)});
   auto lowered = reduce_gradients(unshard_stages(s, options), options.reductions);
-  lowered = add_send_waits(send_in_rounds(lowered));
+  lowered = options.messages == message_order::timed ? send_in_time(lowered, options.times)
+                                                     : send_in_rounds(lowered);
+  lowered = add_send_waits(std::move(lowered));
   if (options.receives == receive_time::deferred && options.sends == send_manner::posted)
     lowered = defer_receives(lowered, options.order);
   demand_send_waits(lowered);
-  return limit_sends(std::move(lowered), options);
+  lowered = limit_sends(std::move(lowered), options);
+  return options.grouping == message_grouping::adjacent ? group_messages(std::move(lowered)) : lowered;
 }
 
 }  // namespace cleave

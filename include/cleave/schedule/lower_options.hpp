@@ -9,9 +9,22 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/schedule/defer_receives.hpp"
+#include "cleave/schedule/nominal_times.hpp"
 #include "cleave/schedule/reduce_gradients.hpp"
 
 namespace cleave {
+
+/// In which order messages go. Either finishes on every transport.
+enum class message_order : std::uint8_t {
+  timed,   ///< as passes end in time, which no pass waits for
+  rounds,  ///< PyTorch's: each rank in turn takes its next action
+};
+
+/// Which messages begin together.
+enum class message_grouping : std::uint8_t {
+  none,
+  adjacent,  ///< those that follow each other without making a pass wait, as `group_messages` says
+};
 
 /// When receives are posted.
 enum class receive_time : std::uint8_t {
@@ -38,6 +51,8 @@ struct unshard_ahead {
 
 /// How a schedule that only computes becomes one that can be run.
 struct lower_options {
+  message_order messages = message_order::timed;
+  nominal_times times = {};  ///< of a timed order
   receive_time receives = receive_time::at_once;
   receive_order order = receive_order::as_sent;  ///< of deferred receives
   send_manner sends = send_manner::posted;
@@ -45,6 +60,7 @@ struct lower_options {
   unshard_ahead lookahead = {};
   reduction_wait reductions = reduction_wait::at_once;
   std::optional<std::int64_t> max_outstanding_sends = {};  ///< of one rank; 0 or more
+  message_grouping grouping = message_grouping::none;
 };
 
 /// An option that makes no sense, and what it was.

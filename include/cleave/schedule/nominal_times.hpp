@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/action.hpp"
+#include "cleave/schedule/stage_cost.hpp"
+
+namespace cleave {
+
+/// How long passes and messages are expected to take, in any one unit: what the order of messages is made
+/// for. It is right, and finishes, whatever they take in truth.
+struct nominal_times {
+  std::vector<stage_cost> costs = {};  ///< of each stage; one for all; none: 1 for F, I and W, and 2 for B
+  double hop = 0.125;                  ///< of a message between two ranks
+
+  bool operator==(nominal_times const&) const = default;
+};
+
+/// Times that make no sense.
+struct nominal_time_fault {
+  enum class kind : std::uint8_t {
+    cost_count,  ///< `at` costs for `allowed` stages
+    cost,        ///< one of stage `at` is no time
+    hop,
+  };
+  kind what;
+  std::uint64_t at = 0, allowed = 0;
+
+  bool operator==(nominal_time_fault const&) const = default;
+};
+
+/// What and how to mend it.
+inline std::string describe(nominal_time_fault const& f) {
+  using enum nominal_time_fault::kind;
+  auto const at = std::to_string(f.at);
+  switch (f.what) {
+    case cost_count:
+      return at + " costs for " + std::to_string(f.allowed) +
+             " stages; give each stage one, all together one, or none";
+    case cost:
+      return "each cost of stage " + at + " must be a time from 0 to 1e100";
+    case hop:
+      return "a hop must take a time from 0 to 1e100";
+  }
+  return {};
+}
+
+class nominal_time_error : public witness_error<nominal_time_fault> {
+ public:
+  explicit nominal_time_error(nominal_time_fault f) : witness_error("times: " + describe(f), f) {}
+};
+
+/// The first thing that makes no sense for so many stages, or nothing. O(costs).
+inline std::optional<nominal_time_fault> find_nominal_time_fault(nominal_times const& t,
+                                                                 std::uint32_t stages) {
+  using enum nominal_time_fault::kind;
+  if (t.costs.size() > 1 && t.costs.size() != stages)
+    return nominal_time_fault{cost_count, t.costs.size(), stages};
+  if (auto const f = find_stage_cost_fault(t.costs)) return nominal_time_fault{cost, index(f->stage)};
+  if (!(t.hop >= 0 && t.hop <= longest_cost)) return nominal_time_fault{hop};
+  return std::nullopt;
+}
+
+/// \throws nominal_time_error
+inline void demand_nominal_times(nominal_times const& t, std::uint32_t stages) {
+  if (auto const f = find_nominal_time_fault(t, stages)) throw nominal_time_error(*f);
+}
+
+}  // namespace cleave

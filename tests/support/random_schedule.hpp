@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/list_schedule.hpp"
+#include "support/rng.hpp"
+
+namespace cleave::testing {
+
+/// Stages that feed later ones, a chain or not, anywhere on up to five ranks.
+inline placement random_placement(rng& random) {
+  placement p{static_cast<std::uint32_t>(1 + random.below(5)), {}, {}};
+  auto const stages = static_cast<std::uint32_t>(1 + random.below(9));
+  for (std::uint32_t s = 0; s < stages; ++s)
+    p.rank_of.push_back(rank_id{static_cast<std::uint32_t>(random.below(p.ranks))});
+  bool const chain = random.one_in(3);
+  for (std::uint32_t from = 0; from < stages; ++from)
+    for (std::uint32_t to = from + 1; to < stages; ++to)
+      if (chain ? to == from + 1 : random.one_in(3)) p.edges.push_back({stage_id{from}, stage_id{to}});
+  return p;
+}
+
+/// Times of an eighth to two, in eighths, so that sums of them are exact.
+inline std::vector<stage_cost> random_costs(rng& random, std::uint32_t stages) {
+  std::vector<stage_cost> costs;
+  auto const time = [&] { return static_cast<double>(1 + random.below(16)) / 8; };
+  for (std::uint32_t s = 0; s < stages; ++s)
+    costs.push_back(
+        {.forward = time(), .backward = time(), .input_gradient = time(), .weight_gradient = time()});
+  return costs;
+}
+
+/// An order that computes only, found by a list schedule for random times.
+inline schedule random_list_schedule(rng& random) {
+  auto const place = random_placement(random);
+  return list_schedule(place, static_cast<std::uint32_t>(1 + random.below(6)),
+                       {.costs = random_costs(random, place.stages()),
+                        .hop = static_cast<double>(random.below(4)) / 8,
+                        .backward = random.one_in(2) ? backward_form::whole : backward_form::split});
+}
+
+/// A schedule of a family, of which most take any shape in which ranks divide microbatches.
+inline schedule family_schedule(schedule_family family, std::uint32_t ranks, std::uint32_t microbatches) {
+  return make_schedule(family, {ranks, stages_per_rank_of(family).value_or(2), microbatches});
+}
+
+}  // namespace cleave::testing
