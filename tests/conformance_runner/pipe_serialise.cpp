@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,28 +17,30 @@
 #include "support/rich_module_graph.hpp"
 #include "support/same_graph.hpp"
 
-/// Stages as bytes. The recordings name a model and the stages that torch made of it, none of which it could
-/// write; the models here are cut into stages of these numbers.
+/// Stages as bytes. The recordings name a model, which they do not show, and the stages that torch made of it
+/// and could not write; models of each kind are cut here into stages of these numbers.
 namespace cleave::conformance {
 namespace {
 
 constexpr char the_rule[] =
     "every stage can be written and read back: same graph, same state names, same result";
 
+/// What the layers of a model are: calls of functions, modules without a graph, or modules in modules.
+enum class layers : std::uint8_t { functions, modules, nested };
+
 class model_writer {
  public:
-  explicit model_writer(std::string const& model)
-      : nested_(model == "nested"), flat_(model == "no_nested_modules") {
-    known_ = nested_ || flat_ || model == "flat" || model == "gap";
+  /// A layer in each stage; `numbers` are how many markers come before it.
+  model_writer(layers kind, std::vector<std::size_t> const& numbers) : kind_(kind) {
     auto x = add(node_kind::placeholder, "x", {});
-    x = layer(x, "a");
-    add(node_kind::call_function, "pipe_split", {});
-    if (model == "gap") add(node_kind::call_function, "pipe_split", {});
-    x = layer(x, "b");
+    std::size_t markers = 0;
+    for (auto const number : numbers) {
+      for (; markers < number; ++markers) add(node_kind::call_function, "pipe_split", {});
+      x = layer(x, "layer_" + std::to_string(number));
+    }
     add(node_kind::output, "output", {x});
   }
 
-  bool known() const { return known_; }
   module_graph const& graph() const { return g_; }
 
  private:
@@ -49,14 +53,14 @@ class model_writer {
     return g_.add(std::move(n));
   }
 
-  /// With parameters of its own: as functions, as a module without a graph, or as modules in modules.
+  /// With parameters of its own.
   position layer(position x, std::string const& path) {
-    if (flat_) {
+    if (kind_ == layers::functions) {
       g_.add_attribute({path + ".weight", module_attribute::kind::parameter, "memory " + path, {}, {}, {}});
       return add(node_kind::call_function, "linear", {x, add(node_kind::get_attr, path + ".weight", {})});
     }
     module_attribute called{path, module_attribute::kind::module, {}, {}, {}, {}};
-    if (nested_) called.body.push_back(body(path, 2));
+    if (kind_ == layers::nested) called.body.push_back(body(path, 2));
     g_.add_attribute(std::move(called));
     return add(node_kind::call_function, "relu", {add(node_kind::call_module, path, {x})});
   }
@@ -85,7 +89,7 @@ class model_writer {
   }
 
   module_graph g_;
-  bool nested_, flat_, known_ = false;
+  layers kind_;
 };
 
 std::vector<std::string> state_names(module_graph const& g) {
@@ -118,29 +122,47 @@ std::string find_broken(module_graph const& g) {
   return {};
 }
 
-}  // namespace
-
-outcome run_pipe_serialise(test_case const& c, json const& body) {
-  model_writer const model(c.input().at("model").get<std::string>());
-  outcome result;
-  if (!model.known()) {
-    result.differences.push_back({"input.model", "a model that is known", shortened(c.input()["model"])});
-    return result;
+/// The numbers at the ends of the recorded names; nothing where one has none, or they do not ascend.
+std::vector<std::size_t> numbers_of(json const& stages) {
+  std::vector<std::size_t> numbers;
+  for (auto const& stage : stages) {
+    auto const name = stage.at("stage").get<std::string>();
+    auto const digits = name.substr(name.find_last_not_of("0123456789") + 1);
+    if (digits.empty() || digits.size() > 4) return {};
+    numbers.push_back(std::stoul(digits));
+    if (numbers.size() > 1 && numbers[numbers.size() - 2] >= numbers.back()) return {};
   }
+  return numbers;
+}
+
+/// What is wrong with the stages of such a model, or nothing; `names` become those of its stages.
+std::string find_broken(layers kind, std::vector<std::size_t> const& numbers, json& names) {
+  model_writer const model(kind, numbers);
   auto const pipe = make_module_pipe(model.graph());
-  std::string broken;
-  auto names = json::array();
+  std::string broken = find_broken(pipe.outer);
+  names = json::array();
   for (std::uint32_t i = 0; i < pipe.paths.size(); ++i) {
     names.push_back("submod_pp_" + std::to_string(pipe.plan.number[i]));
     if (broken.empty()) broken = find_broken(pipe.stage(stage_id{i}));
   }
-  if (broken.empty()) broken = find_broken(pipe.outer);
   if (broken.empty() && !(result_of(pipe.outer) == result_of(model.graph())))
     broken = "a pipe of another result";
+  return broken;
+}
+
+}  // namespace
+
+outcome run_pipe_serialise(test_case const&, json const& body) {
+  outcome result;
   auto recorded = json::array();
   for (auto const& stage : body["expect"]) recorded.push_back(stage.at("stage"));
-  compare(recorded, names, "stages", result.differences);
-  compare(body["better"]["rule"], broken.empty() ? the_rule : broken, "better.rule", result.differences);
+  auto const numbers = numbers_of(body["expect"]);
+  for (auto const kind : {layers::functions, layers::modules, layers::nested}) {
+    json names;
+    auto const broken = find_broken(kind, numbers, names);
+    compare(recorded, names, "stages", result.differences);
+    compare(body["better"]["rule"], broken.empty() ? the_rule : broken, "better.rule", result.differences);
+  }
   return result;
 }
 

@@ -124,7 +124,7 @@ json normal_result(json expect) {
 class split_case {
  public:
   split_case(test_case const& c, json const& body)
-      : simple_(c.file.ends_with("/simple.json")),
+      : simple_(c.file.ends_with("/simple.json") || c.category.ends_with("simple")),
         body_(body),
         better_(body.value("better", json::object())),
         g_(c.graph()) {
@@ -426,7 +426,8 @@ class split_case {
 outcome run_decompose_sizes(test_case const& c, json const& body);
 
 outcome run_split_module(test_case const& c, json const& body) {
-  if (c.file.ends_with("/decompose_size.json")) return run_decompose_sizes(c, body);
+  if (c.file.ends_with("/decompose_size.json") || c.category == "decompose_size")
+    return run_decompose_sizes(c, body);
   return {split_case(c, body).run(), ""};
 }
 
