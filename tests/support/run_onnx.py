@@ -131,8 +131,9 @@ def main():
     except Exception as e:
         print("%s: %s" % (args.model, str(e).splitlines()[0]), file=sys.stderr)
         return 2
+    # JSON has no infinity
     report = {"engine": "onnxruntime " + ort.__version__, "stages": len(stages), "microbatches": len(batches),
-              "largest_difference": worst, "whole_seconds": whole_seconds, "pipeline_seconds": pipeline_seconds, "bars": bars}
+              "largest_difference": min(worst, sys.float_info.max), "whole_seconds": whole_seconds, "pipeline_seconds": pipeline_seconds, "bars": bars}
     text = json.dumps(report)
     args.out.write_text(text) if args.out else print(text)
     return 0 if worst <= args.tolerance else 1
