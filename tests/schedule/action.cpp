@@ -16,7 +16,7 @@ TEST_CASE("action: each kind has a name of its own, and only the idle step has n
   CHECK(names.size() == action_names.size());
   CHECK(name_of(action_kind::idle).empty());
   CHECK(name_of(action_kind::wait_reduce_gradient) == "WAIT_REDUCE_GRAD");
-  CHECK(name_of(action_kind::recompute) == "RECOMPUTE");
+  CHECK(name_of(action_kind::wait_reduce_tie) == "WAIT_REDUCE_TIE");
 }
 
 TEST_CASE("action: a message is exactly one of send, receive and wait") {
@@ -31,6 +31,10 @@ TEST_CASE("action: a message is exactly one of send, receive and wait") {
   CHECK_FALSE(has_microbatch(action_kind::overlap));
   CHECK_FALSE(has_microbatch(action_kind::exchange));
   CHECK(has_microbatch(action_kind::offload));
+  CHECK(has_microbatch(action_kind::recompute));
+  CHECK_FALSE(has_microbatch(action_kind::wait_reduce_tie));
+  CHECK(is_about_tie(action_kind::reduce_tie));
+  CHECK_FALSE(is_about_tie(action_kind::recompute));
 }
 
 TEST_CASE("action: a compound is one cell and as many actions as it has parts") {

@@ -141,6 +141,10 @@ TEST_CASE("verify: weights and gradients where they must not be, each with its c
   CHECK(codes_of(with("0B0,0WAIT_SEND_F0,0REDUCE_GRAD", "0REDUCE_GRAD,0B0,0WAIT_SEND_F0")) == "reduce-early");
   CHECK(codes_of(with(",0WAIT_REDUCE_GRAD", "")) == "reduce-wait-missing");
   CHECK(codes_of(with("0WAIT_REDUCE_GRAD", "0WAIT_REDUCE_GRAD,0WAIT_REDUCE_GRAD")) == "waited-not-reduced");
+  CHECK(codes_of(rows{"0F0,0REDUCE_TIE@1,0B0,0WAIT_REDUCE_TIE@1"}) == "reduce-early");
+  CHECK(codes_of(rows{"0F0,0B0,0REDUCE_TIE@1"}) == "reduce-wait-missing");
+  CHECK(codes_of(rows{"0F0,0B0,0WAIT_REDUCE_TIE@1"}) == "waited-not-reduced");
+  CHECK(codes_of(rows{"0F0,0B0,0REDUCE_TIE@1,0REDUCE_TIE@2,0WAIT_REDUCE_TIE@1,0WAIT_REDUCE_TIE@2"}) == "");
   CHECK(codes_of(rows{"0F0,0OFFLOAD0,0B0"}) == "offload-misuse");
   CHECK(codes_of(rows{"0F0,0RELOAD0,0B0"}) == "offload-misuse");
   CHECK(codes_of(rows{"0F0,0OFFLOAD0,0RELOAD0,0B0"}) == "");

@@ -10,8 +10,8 @@
 
 namespace cleave {
 
-/// What a rank does at one point of its list. The names in text are those of PyTorch's schedules; the last
-/// three are cleave's own.
+/// What a rank does at one point of its list. The names in text are those of PyTorch's schedules; EXCHANGE
+/// and what comes after it are cleave's own.
 enum class action_kind : std::uint8_t {
   idle,             ///< a step in which the rank waits; written as an empty cell
   forward,          ///< F
@@ -28,14 +28,16 @@ enum class action_kind : std::uint8_t {
   reshard,  ///< lets them go
   reduce_gradient,
   wait_reduce_gradient,
-  overlap,    ///< a compound: its parts run as one
-  exchange,   ///< a compound of messages, which begin together
-  offload,    ///< moves what the forward pass keeps for a microbatch out of the device
-  reload,     ///< and back
-  recompute,  ///< runs a forward pass again, for what its backward pass needs
+  overlap,     ///< a compound: its parts run as one
+  exchange,    ///< a compound of messages, which begin together
+  offload,     ///< moves what the forward pass keeps for a microbatch out of the device
+  reload,      ///< and back
+  recompute,   ///< runs a forward pass again, for what its backward pass needs
+  reduce_tie,  ///< begins to sum the gradients of what several stages hold
+  wait_reduce_tie,
 };
 
-inline constexpr std::array<std::string_view, 20> action_names = {"",
+inline constexpr std::array<std::string_view, 22> action_names = {"",
                                                                   "F",
                                                                   "B",
                                                                   "I",
@@ -54,7 +56,9 @@ inline constexpr std::array<std::string_view, 20> action_names = {"",
                                                                   "EXCHANGE",
                                                                   "OFFLOAD",
                                                                   "RELOAD",
-                                                                  "RECOMPUTE"};
+                                                                  "RECOMPUTE",
+                                                                  "REDUCE_TIE",
+                                                                  "WAIT_REDUCE_TIE"};
 
 /// As PyTorch writes it: `F`, `SEND_B`; empty for an idle step.
 constexpr std::string_view name_of(action_kind k) { return action_names[static_cast<std::size_t>(k)]; }
@@ -68,7 +72,8 @@ struct action {
   std::uint16_t parts = 0;  ///< of a compound: how many actions after it are its parts
   stage_id stage = no_stage;
   microbatch_id microbatch = no_microbatch;  ///< none where the action is about a whole stage
-  stage_id peer = no_stage;                  ///< of a message: the stage at its other end
+  /// Of a message: the stage at its other end. Of a tie: the next of its stages, the first after the last.
+  stage_id peer = no_stage;
 
   bool operator==(action const&) const = default;
 };
@@ -96,8 +101,10 @@ constexpr bool is_activation_message(action_kind k) {
 }
 /// Whether an action of this kind is about one microbatch.
 constexpr bool has_microbatch(action_kind k) {
-  return is_compute(k) || is_message(k) || k >= action_kind::offload;
+  return is_compute(k) || is_message(k) || (k >= action_kind::offload && k <= action_kind::recompute);
 }
+/// Whether an action of this kind is about a tie.
+constexpr bool is_about_tie(action_kind k) { return k >= action_kind::reduce_tie; }
 
 /// Whether it is the head of a compound: nothing is done but its parts.
 constexpr bool is_compound(action const& a) {

@@ -74,7 +74,8 @@ class cell_reader {
       huge |= a.microbatch == no_microbatch;
     }
     a.peer = chain_peer(a.kind, a.stage);
-    if (is_message(a.kind) && text.size() > 1 && text[0] == '@' && is_digit(text[1])) {
+    if ((is_message(a.kind) || is_about_tie(a.kind)) && text.size() > 1 && text[0] == '@' &&
+        is_digit(text[1])) {
       text.remove_prefix(1);
       a.peer = stage_id{take_number(text)};
       huge |= a.peer == no_stage;

@@ -38,6 +38,7 @@ class weight_survey {
     for (auto const& stage : stages_) {
       if (stage.is_gathered) to.add(reshard_missing, stage.gathered_by);
       if (stage.is_reduced && !stage.is_waited) to.add(reduce_wait_missing, stage.reduced_by);
+      if (stage.open_ties > 0) to.add(reduce_wait_missing, stage.tied_by);
     }
   }
 
@@ -46,7 +47,8 @@ class weight_survey {
   struct stage_state {
     bool is_sharded = false, is_gathered = false, is_reduced = false, is_waited = false;
     std::uint64_t gradients_to_come = 0;
-    placed_action gathered_by = {}, reduced_by = {};
+    std::uint64_t open_ties = 0;  // begun and not waited for
+    placed_action gathered_by = {}, reduced_by = {}, tied_by = {};
   };
 
   static bool ends_backward(action const& a) {
@@ -78,6 +80,13 @@ class weight_survey {
     } else if (p.what.kind == wait_reduce_gradient) {
       if (!stage.is_reduced || stage.is_waited) to.add(waited_not_reduced, p);
       stage.is_waited = stage.is_reduced;
+    } else if (p.what.kind == reduce_tie) {
+      if (stage.gradients_to_come > 0) to.add(reduce_early, p);
+      ++stage.open_ties;
+      stage.tied_by = p;
+    } else if (p.what.kind == wait_reduce_tie) {
+      if (stage.open_ties == 0) to.add(waited_not_reduced, p);
+      if (stage.open_ties > 0) --stage.open_ties;
     }
   }
 
