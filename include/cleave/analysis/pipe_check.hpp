@@ -131,8 +131,8 @@ class structure_reporter {
     auto const due = ends(pipe_edges_of(s_, p_.plan)), listed = ends(p_.edges);
     auto const tell = [&](edge const& e, std::string const& code, std::string const& what) {
       auto const [v, from, to] = e;
-      add(code, what + " value #" + std::to_string(v) + " from " + stage_text(from) + " to " + stage_text(to),
-          from, to, none<std::size_t>, v);
+      add(code, what + " " + value_label(s_, v) + " from " + stage_text(from) + " to " + stage_text(to), from,
+          to, none<std::size_t>, v);
     };
     for (auto const& e : due)
       if (!std::ranges::binary_search(listed, e)) tell(e, "edge-missing", "no edge brings");
@@ -197,10 +197,9 @@ pipe_findings findings_in_backward(basic_dense<Index> const& s, basic_plan<Index
                                    std::optional<backward_plan> const& planned = {}) {
   auto const made = planned_root_of(s, p);
   auto const at = loss < made.made_at.size() ? made.made_at[loss] : none<std::uint32_t>;
-  auto const value = "value #" + std::to_string(loss);
   if (at == none<std::uint32_t> || made.root.kind[at] == root_kind::input)
-    return {{"loss-missing", "the loss, " + value + ", is given by no stage", the_caller, the_caller,
-             none<std::size_t>, loss}};
+    return {{"loss-missing", "the loss, " + value_label(s, loss) + ", is given by no stage", the_caller,
+             the_caller, none<std::size_t>, loss}};
   auto const name = [](std::uint32_t v) { return "value #" + std::to_string(v) + " of the root"; };
   if (auto const f = find_root_fault(made.root, at)) return {{"backward-root", root_fault_text(*f, name)}};
   auto const pass = planned ? *planned : make_backward_plan(made.root, at);

@@ -60,17 +60,21 @@ class plan_error : public witness_error<plan_fault> {
   using witness_error::witness_error;
 };
 
+/// What messages call a value: its number, and the node that makes it: `value #7 of node conv1 (#4)`.
+template <std::unsigned_integral Index>
+std::string value_label(basic_dense<Index> const& s, std::size_t v) {
+  auto const number = "value #" + std::to_string(v);
+  if (v >= s.values() || s.producer[v] == none<Index>) return number;
+  return number + " of node " + s.label(s.producer[v]);
+}
+
 /// One sentence, in the names of the graph.
 template <std::unsigned_integral Index>
 std::string plan_fault_text(basic_dense<Index> const& s, plan_fault const& f) {
   using enum plan_fault::kind;
   auto const stage = [](stage_id i) { return "stage " + std::to_string(index(i)); };
   auto const node = [&] { return "node " + s.label(f.node); };
-  auto const value = [&] {
-    auto number = "value #" + std::to_string(f.value);
-    if (f.value >= s.values() || s.producer[f.value] == none<Index>) return number;
-    return number + " of node " + s.label(s.producer[f.value]);
-  };
+  auto const value = [&] { return value_label(s, f.value); };
   switch (f.what) {
     case unknown_stage:
       return "the plan has no " + stage(f.stage);
