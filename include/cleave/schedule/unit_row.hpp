@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/schedule/schedule_bytes.hpp"
+#include "cleave/schedule/stage_cost.hpp"
+
+namespace cleave {
+
+/// Units in a row, each after those that it needs, for instance the nodes of a graph in a topological order,
+/// that may be cut into stages. Place i lies before unit i, so there is one place more than units. All lists
+/// but `crossing` hold sums over the units before a place, so they begin with 0.
+struct unit_row {
+  std::vector<stage_cost> cost = {};
+  std::vector<pass_bytes> bytes = {};        ///< kept for a microbatch; none: 1 a stage, whatever is in it
+  std::vector<std::uint64_t> resident = {};  ///< none: 0
+  std::vector<edge_bytes> crossing = {};     ///< sent where the row is cut at a place; none: 0
+
+  std::size_t units() const { return cost.empty() ? 0 : cost.size() - 1; }
+};
+
+/// What is wrong with a row.
+struct unit_row_fault {
+  enum class kind : std::uint8_t {
+    no_units,
+    length,     ///< of some list is not one more than the units; `place` is what it is
+    first_sum,  ///< is not 0
+    cost,       ///< of the units before `place` is less than before the place before, or no time
+    bytes,      ///< likewise
+    too_few,    ///< units for so many stages, `place` of them
+  };
+  kind what;
+  std::size_t place = 0;
+
+  bool operator==(unit_row_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(unit_row_fault const& f) {
+  using enum unit_row_fault::kind;
+  auto const place = std::to_string(f.place);
+  switch (f.what) {
+    case no_units:
+      return "there are no units; give sums of costs for each place, one more than units";
+    case length:
+      return "there are numbers for " + place + " places; give them for one place more than units, or none";
+    case first_sum:
+      return "the sums before the first unit must be 0";
+    case cost:
+      return "the costs of the units before place " + place + " must be times from those before it to 1e100";
+    case bytes:
+      return "the bytes of the units before place " + place + " must not be less than those before it";
+    case too_few:
+      return "there are fewer units than " + place + " stages; ask for fewer";
+  }
+  return {};
+}
+
+class unit_row_error : public witness_error<unit_row_fault> {
+ public:
+  explicit unit_row_error(unit_row_fault f) : witness_error("row: " + describe(f), f) {}
+};
+
+/// The passes of `to` beyond those of `from`.
+constexpr stage_cost cost_between(stage_cost const& from, stage_cost const& to) {
+  return {std::max(0.0, to.forward - from.forward), std::max(0.0, to.backward - from.backward),
+          std::max(0.0, to.input_gradient - from.input_gradient),
+          std::max(0.0, to.weight_gradient - from.weight_gradient)};
+}
+
+/// The first thing that is wrong with a row for so many stages, or nothing. O(units).
+inline std::optional<unit_row_fault> find_unit_row_fault(unit_row const& row, std::size_t stages = 1) {
+  using enum unit_row_fault::kind;
+  if (row.cost.size() < 2) return unit_row_fault{no_units};
+  for (auto const size : {row.bytes.size(), row.resident.size(), row.crossing.size()})
+    if (size != 0 && size != row.cost.size()) return unit_row_fault{length, size};
+  if (row.units() < stages) return unit_row_fault{too_few, stages};
+  auto const passes = {action_kind::forward, action_kind::backward, action_kind::input_gradient,
+                       action_kind::weight_gradient};
+  for (auto const kind : passes)
+    if (row.cost[0].of(kind) != 0) return unit_row_fault{first_sum};
+  if (!row.bytes.empty() && row.bytes[0] != pass_bytes{0, 0, 0}) return unit_row_fault{first_sum};
+  if (!row.resident.empty() && row.resident[0] != 0) return unit_row_fault{first_sum};
+  for (std::size_t i = 1; i < row.cost.size(); ++i) {
+    for (auto const kind : passes)
+      if (auto const c = row.cost[i].of(kind); !(c >= row.cost[i - 1].of(kind) && c <= longest_cost))
+        return unit_row_fault{cost, i};
+    bool grows = row.resident.empty() || row.resident[i] >= row.resident[i - 1];
+    if (!row.bytes.empty())
+      grows = grows && row.bytes[i].stash >= row.bytes[i - 1].stash &&
+              row.bytes[i].weight_stash >= row.bytes[i - 1].weight_stash &&
+              row.bytes[i].input >= row.bytes[i - 1].input;
+    if (!grows) return unit_row_fault{bytes, i};
+  }
+  return std::nullopt;
+}
+
+}  // namespace cleave
