@@ -17,13 +17,14 @@
 #include "support/queue_run.hpp"
 #include "support/rng.hpp"
 #include "support/run_order.hpp"
+#include "support/thread_run.hpp"
 
 using namespace cleave;
 
 namespace {
 
-constexpr delivery deliveries[] = {delivery::buffered, delivery::rendezvous, delivery::async,
-                                   delivery::pair_stream};
+constexpr delivery deliveries[] = {delivery::buffered,    delivery::rendezvous, delivery::async,
+                                   delivery::pair_stream, delivery::one_queue,  delivery::two_queues};
 
 schedule of_rows(std::vector<std::string> const& rows) {
   std::vector<std::vector<action>> lists;
@@ -45,7 +46,7 @@ bool is_circle(schedule const& s, std::vector<waiting_action> const& c) {
     if (c[i].for_rank != c[(i + 1) % c.size()].rank) return false;
     if (s.ranks[index(c[i].rank)][c[i].position] != c[i].at) return false;
     for (std::size_t k = 0; k < i; ++k)
-      if (c[k].rank == c[i].rank) return false;
+      if (c[k].rank == c[i].rank && c[k].position == c[i].position) return false;
   }
   return true;
 }
@@ -137,7 +138,7 @@ TEST_CASE("deadlock: verdicts are those of real queues, on good orders and bad o
   for (int i = 0; i < 600; ++i) {
     auto s = random_lowered(random);
     if (i % 4 != 0) shuffle_some(random, s);
-    for (auto const d : deliveries) {
+    for (auto const d : {delivery::buffered, delivery::rendezvous, delivery::async, delivery::pair_stream}) {
       auto const verdict = transport_verdict(s, d);
       REQUIRE(verdict == testing::queue_run(s, d).verdict());
       ++(verdict == "finishes" ? finished : stuck);
@@ -161,4 +162,87 @@ TEST_CASE("deadlock: of what computes only, verdicts are those of the plainest r
   }
   CHECK(stuck > 20);
   CHECK(stuck < 280);
+}
+
+TEST_CASE("deadlock: buffers for as many messages as get ahead of their receives are enough") {
+  auto const crossed = of_rows(
+      {"0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2F1", "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1"});
+  CHECK(transport_verdict(crossed, {.buffers = 0}) == transport_verdict(crossed, delivery::rendezvous));
+  CHECK(transport_verdict(crossed, {.buffers = 1}) == "finishes");
+  auto const ahead = of_rows({"0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2,0F3,0SEND_F3,0RECV_B0,0RECV_B1",
+                              "1RECV_F0,1RECV_F1,1F0,1F1,1B0,1B1,1SEND_B0,1SEND_B1,1RECV_F2,1RECV_F3"});
+  CHECK(transport_verdict(ahead, {.buffers = 0}) == "deadlock: rank 0 at 0SEND_F2, rank 1 at 1SEND_B0");
+  CHECK(transport_verdict(ahead, {.buffers = 2}) == "finishes");
+  auto const found = find_deadlock(ahead, {.buffers = 1});
+  REQUIRE(found);
+  CHECK(text_of(found->circle) == "0:0SEND_F3>1:1RECV_F2 1:1SEND_B1>0:0RECV_B0 ");
+}
+
+TEST_CASE("deadlock: messages that begin together wait for no order among them") {
+  std::vector<std::string> const rows = {"0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2F1",
+                                         "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1"};
+  auto const s = of_rows(rows);
+  CHECK(transport_verdict(s, serial_device) == "finishes");
+  CHECK(transport_verdict(s, {.delivery = delivery::pair_stream, .groups = message_groups::adjacent}) ==
+        "finishes");
+  // As a compound, they begin together wherever messages are delivered.
+  auto marked = s;
+  marked.ranks[0].insert(marked.ranks[0].begin() + 3, action{.kind = action_kind::exchange, .parts = 2});
+  marked.ranks[1].insert(marked.ranks[1].begin() + 2, action{.kind = action_kind::exchange, .parts = 2});
+  CHECK(transport_verdict(marked, delivery::rendezvous) == "finishes");
+  CHECK(transport_verdict(marked, delivery::one_queue) == "finishes");
+  // But the rank goes on when all have ended.
+  auto const needed =
+      of_rows({"0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0B0", "1RECV_F0,1RECV_F1,1F0,1B0,1SEND_B0"});
+  CHECK(transport_verdict(needed, {.delivery = delivery::two_queues}) == "finishes");
+  CHECK(transport_verdict(needed, {.delivery = delivery::two_queues, .groups = message_groups::adjacent}) ==
+        "finishes");
+  CHECK(transport_verdict(needed, serial_device) == "deadlock: rank 0 at 0RECV_B0, rank 1 at 1RECV_F1");
+}
+
+TEST_CASE("deadlock: one queue for all messages gets stuck where two do not, and names the queues' actions") {
+  auto const s = testing::with_plain_messages(
+      make_schedule(schedule_family::one_f_one_b, {.ranks = 2, .microbatches = 3}));
+  CHECK(transport_verdict(s, delivery::two_queues) == "finishes");
+  auto const found = find_deadlock(s, delivery::one_queue);
+  REQUIRE(found);
+  CHECK(text_of(found->circle) == "0:0SEND_F1>1:1RECV_F1 1:1SEND_B0>0:0RECV_B0 ");
+}
+
+TEST_CASE("deadlock: fewer buffers and queues never get fewer schedules stuck") {
+  testing::rng random(22);
+  for (int i = 0; i < 200; ++i) {
+    auto s = random_lowered(random);
+    shuffle_some(random, s);
+    auto const finishes = [&](delivery_rules const& rules) { return !find_deadlock(s, rules); };
+    for (std::uint32_t k = 0; k < 4; ++k)
+      if (finishes({.buffers = k})) REQUIRE(finishes({.buffers = k + 1}));
+    REQUIRE(finishes({.buffers = 0}) == finishes({.delivery = delivery::rendezvous}));
+    if (finishes({.buffers = 3})) REQUIRE(finishes({.delivery = delivery::buffered}));
+    if (finishes({.delivery = delivery::rendezvous}))
+      for (auto const d : deliveries)
+        for (auto const g : {message_groups::listed, message_groups::adjacent})
+          REQUIRE(finishes({.delivery = d, .groups = g}));
+    if (finishes({.delivery = delivery::one_queue})) REQUIRE(finishes({.delivery = delivery::two_queues}));
+  }
+}
+
+TEST_CASE("deadlock: verdicts are the outcomes of threads with blocking queues, on orders good and bad") {
+  testing::rng random(23);
+  std::size_t stuck = 0, finished = 0;
+  for (int i = 0; i < 80; ++i) {
+    auto s = random_lowered(random);
+    if (i % 4 != 0) shuffle_some(random, s);
+    if (i % 3 == 0) testing::mark_some_groups(random, s);
+    for (auto const& rules : testing::all_deliveries) {
+      auto const verdict = transport_verdict(s, rules);
+      CAPTURE(static_cast<int>(rules.delivery));
+      CAPTURE(rules.buffers);
+      REQUIRE(verdict == testing::thread_run(s, rules).verdict());
+      ++(verdict == "finishes" ? finished : stuck);
+      if (auto const found = find_deadlock(s, rules)) REQUIRE(is_circle(s, found->circle));
+    }
+  }
+  CHECK(stuck > 100);
+  CHECK(finished > 100);
 }

@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/action.hpp"
+#include "cleave/schedule/rank_channels.hpp"
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/schedule_needs.hpp"
 
@@ -28,11 +28,10 @@ struct channel_mismatch {
 class channel_survey {
  public:
   /// \throws placement_error, schedule_count_error
-  explicit channel_survey(schedule const& s) : needs_(s), present_(needs_.events()) {
-    number_channels(s);
+  explicit channel_survey(schedule const& s) : needs_(s), channels_(s.place), present_(needs_.events()) {
     for (auto const& row : s.ranks) each_end(row, [&](std::uint32_t end, auto) { present_[end] = 1; });
-    sent_.resize(channels_.size());
-    received_.resize(channels_.size());
+    sent_.resize(channels_.count());
+    received_.resize(channels_.count());
     for (auto const& row : s.ranks)
       each_end(row, [&](std::uint32_t end, std::uint32_t c) {
         if (present_[schedule_needs::other_end(end)]) (end % 2 == 0 ? sent_ : received_)[c].push_back(end);
@@ -40,7 +39,7 @@ class channel_survey {
   }
 
   std::optional<channel_mismatch> find() const {
-    for (std::size_t c = 0; c < channels_.size(); ++c)
+    for (std::uint32_t c = 0; c < channels_.count(); ++c)
       for (std::size_t i = 0; i < std::min(sent_[c].size(), received_[c].size()); ++i)
         if (sent_[c][i] != schedule_needs::other_end(received_[c][i]))
           return channel_mismatch{channels_[c].first, channels_[c].second, i, needs_.action_of(sent_[c][i]),
@@ -49,37 +48,19 @@ class channel_survey {
   }
 
  private:
-  using channel = std::pair<rank_id, rank_id>;
-
-  void number_channels(schedule const& s) {
-    std::vector<channel> of_edge;
-    for (auto const& e : s.place.edges) {
-      auto const from = s.place.rank_of[index(e.from)], to = s.place.rank_of[index(e.to)];
-      of_edge.push_back({from, to});
-      of_edge.push_back({to, from});
-    }
-    channels_ = of_edge;
-    std::ranges::sort(channels_);
-    channels_.erase(std::ranges::unique(channels_).begin(), channels_.end());
-    for (auto const& c : of_edge)
-      channel_of_.push_back(
-          static_cast<std::uint32_t>(std::ranges::lower_bound(channels_, c) - channels_.begin()));
-  }
-
   template <class F>
   void each_end(std::vector<action> const& row, F f) const {
     for (action const& a : row) {
       if (!is_send(a.kind) && !is_receive(a.kind)) continue;
       auto const end = needs_.message_end(a);
       if (end == schedule_needs::none) continue;
-      f(end, channel_of_[2 * needs_.edge_of(a) + (is_activation_message(a.kind) ? 0 : 1)]);
+      f(end, channels_.of(needs_.edge_of(a), flow_of(a)));
     }
   }
 
   schedule_needs needs_;
+  rank_channels channels_;
   std::vector<char> present_;
-  std::vector<channel> channels_;
-  std::vector<std::uint32_t> channel_of_;  // of an edge and a direction
   std::vector<std::vector<std::uint32_t>> sent_, received_;
 };
 

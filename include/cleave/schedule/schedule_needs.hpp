@@ -76,6 +76,11 @@ class schedule_needs {
   std::uint32_t send_done(std::uint32_t edge, edge_flow flow, microbatch_id m) const {
     return first_end_ + 2 * ((2 * edge + static_cast<std::uint32_t>(flow)) * microbatches_ + index(m));
   }
+  /// The pass that makes what a send takes, or that uses what a receive brings.
+  std::uint32_t pass_of(action const& message) const {
+    return is_activation_message(message.kind) ? forward_done(index(message.stage), message.microbatch)
+                                               : gradient_done(index(message.stage), message.microbatch);
+  }
   /// Where a pass is done.
   rank_id rank_of(std::uint32_t pass) const { return place_.rank_of[pass % pairs_ / microbatches_]; }
   bool is_end_of_message(std::uint32_t event) const { return event >= first_end_; }

@@ -13,6 +13,7 @@
 #include "cleave/schedule/action.hpp"
 #include "cleave/schedule/channel_order.hpp"
 #include "cleave/schedule/deadlock.hpp"
+#include "cleave/schedule/delivery.hpp"
 #include "cleave/schedule/fault_list.hpp"
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/schedule_fault.hpp"
@@ -31,6 +32,8 @@ enum class message_matching : std::uint8_t {
 /// What a schedule must meet.
 struct verify_options {
   cleave::delivery delivery = delivery::buffered;
+  std::uint32_t buffers = any_number;              ///< as in `delivery_rules`
+  message_groups groups = message_groups::listed;  ///< as in `delivery_rules`
   message_matching matching = message_matching::in_order;
   expected_passes passes = expected_passes::forward_and_backward;
   std::uint64_t most_kept = 0;     ///< forward passes that a rank may keep at once; 0: no limit
@@ -64,8 +67,8 @@ inline void report_strays(schedule const& s, schedule_needs const& needs, fault_
 
 /// Finds where ranks wait for each other. A rank that waits for itself, or for what is never done, has been
 /// reported as such.
-inline void report_deadlock(schedule const& s, delivery d, fault_list& to) {
-  auto found = find_deadlock(s, d);
+inline void report_deadlock(schedule const& s, delivery_rules const& rules, fault_list& to) {
+  auto found = find_deadlock(s, rules);
   if (!found || (found->circle.size() < 2 && !to.empty())) return;
   auto const& first = found->circle.empty() ? found->waiting.front() : found->circle.front();
   to.add({schedule_fault::kind::deadlock, first.rank, first.position, first.at, first.for_what, 0,
@@ -93,7 +96,7 @@ inline std::vector<schedule_fault> schedule_faults(schedule const& s, verify_opt
           {.what = channel_order, .rank = f->from, .at = f->sent, .other = f->received, .count = f->place});
   weight_survey(s, needs).report(faults);
   report_memory(s, needs, options.most_kept, faults);
-  report_deadlock(s, options.delivery, faults);
+  report_deadlock(s, {options.delivery, options.buffers, options.groups}, faults);
   return faults.take();
 }
 

@@ -55,11 +55,6 @@ class event_survey {
     }
   }
   bool is_anywhere(std::uint32_t event) const { return rank_of_[event] != nowhere; }
-  /// The pass that makes what a send takes, or that uses what a receive brings.
-  std::uint32_t pass_of(action const& a) const {
-    return is_activation_message(a.kind) ? needs_.forward_done(index(a.stage), a.microbatch)
-                                         : needs_.gradient_done(index(a.stage), a.microbatch);
-  }
 
   void report_early(placed_action const& p, fault_list& to) {
     auto const need = [&](std::uint32_t event) {
@@ -69,7 +64,7 @@ class event_survey {
     };
     action const& a = p.what;
     if (is_compute(a.kind)) needs_.each_need(a, need);
-    if (is_send(a.kind)) need(pass_of(a));
+    if (is_send(a.kind)) need(needs_.pass_of(a));
     if (a.kind >= action_kind::offload) need(needs_.forward_done(index(a.stage), a.microbatch));
     if (!is_wait_send(a.kind)) return;
     auto const end = needs_.message_end(a);
@@ -88,7 +83,7 @@ class event_survey {
     bool const sends = is_send(p.what.kind);
     auto const other = schedule_needs::other_end(end);
     if (!is_anywhere(other)) to.add(sends ? receive_missing : send_missing, p, needs_.action_of(other));
-    if (!is_anywhere(pass_of(p.what))) to.add(sends ? sent_not_made : received_not_used, p);
+    if (!is_anywhere(needs_.pass_of(p.what))) to.add(sends ? sent_not_made : received_not_used, p);
     if (sends && any_waits_ && !(seen_[end] & waited)) to.add(wait_missing, p);
   }
 

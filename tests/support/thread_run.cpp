@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+#include "support/thread_run.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/schedule/deadlock.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/listed_schedule.hpp"
+#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/send_in_rounds.hpp"
+#include "cleave/schedule/stray_action.hpp"
+#include "cleave/schedule/verify.hpp"
+#include "support/plain_lowering.hpp"
+
+using namespace cleave;
+using nlohmann::json;
+
+namespace {
+
+std::filesystem::path const recordings =
+    std::filesystem::path(CLEAVE_TEST_DATA) / "conformance" / "schedules";
+
+/// One in so many recorded programs is run; with CLEAVE_ALL in the environment, all are.
+std::size_t one_in(std::size_t so_many) { return std::getenv("CLEAVE_ALL") ? 1 : so_many; }
+
+json cases_of(std::filesystem::path const& file) {
+  std::ifstream in(file, std::ios::binary);
+  return json::parse(in)["cases"];
+}
+
+schedule of_rows(json const& texts, row_counts const& counts = {}) {
+  std::vector<std::vector<action>> rows;
+  for (json const& text : texts) rows.push_back(read_row(text.get<std::string>(), rows.size()));
+  return listed_schedule(std::move(rows), counts);
+}
+
+/// Whether threads and the library say the same, in every way in which messages are delivered.
+void compare_everywhere(schedule const& s, std::string const& name) {
+  for (auto const& rules : testing::all_deliveries) {
+    auto const expected = testing::thread_run(s, rules).verdict();
+    if (auto const verdict = transport_verdict(s, rules); verdict != expected)
+      FAIL_CHECK(name << ", delivery " << static_cast<int>(rules.delivery) << ": " << verdict
+                      << "; threads: " << expected);
+  }
+}
+
+/// Whether something is in the lists that no thread can do, or twice: names would not tell which is meant.
+bool is_beyond_threads(schedule const& s) {
+  if (find_stray_action(s)) return true;
+  return std::ranges::any_of(schedule_faults(s), [](schedule_fault const& f) {
+    return f.what == schedule_fault::kind::repeated || f.what == schedule_fault::kind::backward_and_halves;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("thread run: threads end as recorded lowered programs do on each recorded transport") {
+  constexpr std::pair<char const*, delivery> transports[] = {{"buffered", delivery::buffered},
+                                                             {"rendezvous", delivery::rendezvous},
+                                                             {"async", delivery::async},
+                                                             {"pair_stream", delivery::pair_stream}};
+  std::size_t seen = 0, run = 0;
+  for (auto const* name :
+       {"dualpipev", "interleaved1f1b", "interleavedzerobubble", "loopedbfs", "zbvzerobubble"})
+    for (json const& c : cases_of(recordings / (std::string("lower_") + name + ".json"))) {
+      if (!c.contains("derived") || seen++ % one_in(40) != 0) continue;
+      auto const s = of_rows(c["expect"]["program"]);
+      for (auto const& [transport, d] : transports)
+        CHECK_MESSAGE(testing::thread_run(s, {.delivery = d}).verdict() == c["derived"][transport],
+                      c["name"]);
+      compare_everywhere(s, c["name"]);
+      ++run;
+    }
+  CHECK(run >= 9);
+}
+
+TEST_CASE("thread run: threads end exactly where the verifier finds nothing in recorded mutants") {
+  std::size_t seen = 0, run = 0, stuck = 0;
+  for (json const& c : cases_of(recordings / "mutations.json")) {
+    if (seen++ % one_in(15) != 0) continue;
+    json const& input = c["input"];
+    auto const s = of_rows(input["rows"], {input["ranks"], input["stages"], input["microbatches"]});
+    if (is_beyond_threads(s)) continue;
+    auto const verdict = testing::thread_run(s, {}).verdict();
+    CHECK_MESSAGE(verdict == transport_verdict(s, delivery_rules{}), c["name"]);
+    if (c["expect"]["executable"].get<bool>()) CHECK_MESSAGE(verdict == "finishes", c["name"]);
+    if (verdict != "finishes") CHECK_MESSAGE(find_schedule_fault(s), c["name"]);
+    stuck += verdict == "finishes" ? 0 : 1;
+    compare_everywhere(testing::with_plain_messages(s), c["name"]);
+    ++run;
+  }
+  CHECK(run >= 20);
+  CHECK(stuck >= 3);
+}
+
+TEST_CASE(
+    "thread run: threads with messages that are shuffled or left out get stuck where the library says") {
+  testing::rng random(50);
+  std::size_t stuck = 0, run = 0;
+  for (std::size_t i = 0; i < 600 / one_in(12); ++i) {
+    auto const ranks = static_cast<std::uint32_t>(2 + random.below(3));
+    auto const passes =
+        make_schedule(random.one_in(2) ? schedule_family::zbv : schedule_family::interleaved_1f1b,
+                      {.ranks = ranks, .stages_per_rank = 2, .microbatches = ranks});
+    auto s = random.one_in(2) ? testing::with_plain_messages(passes) : send_in_rounds(passes);
+    for (auto n = random.below(6); n > 0; --n) {
+      auto& row = s.ranks[random.below(ranks)];
+      auto const at = random.below(row.size()), other = std::min(row.size() - 1, at + 1 + random.below(8));
+      if (random.one_in(5) && is_message(row[at].kind))
+        row.erase(row.begin() + static_cast<std::ptrdiff_t>(at));
+      else
+        std::swap(row[at], row[other]);
+    }
+    for (auto& row : s.ranks)  // compounds whose parts went elsewhere
+      std::erase_if(row, [](action const& a) { return a.parts > 0; });
+    testing::mark_some_groups(random, s);
+    compare_everywhere(s, "random");
+    stuck += find_deadlock(s) ? 1 : 0;
+    ++run;
+  }
+  CHECK(stuck * 10 > run);
+}
