@@ -10,27 +10,31 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/schedule/lower.hpp"
+#include "cleave/schedule/named_schedule.hpp"
 #include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule_listing.hpp"
 #include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/spaced_listing.hpp"
 #include "cleave/schedule/verify.hpp"
 #include "conformance_runner/outcome.hpp"
+#include "conformance_runner/schedule_options.hpp"
 
 /// Listings of schedules by name against the recorded ones.
 namespace cleave::conformance {
 namespace {
 
-listing_options read_options(json const& input) {
-  listing_options options;
-  if (!input["stages_per_rank"].is_null()) options.stages_per_rank = input["stages_per_rank"];
-  bool const spaced = input.value("add_spacing", false), messages = input.value("with_comms", false);
-  options.content = spaced && messages ? listing_content::spaced_messages
-                    : spaced           ? listing_content::spaced
-                    : messages         ? listing_content::messages
-                                       : listing_content::passes;
-  options.lowering.order = receive_order::as_needed;
-  if (input.value("defer_pp_recv", false)) options.lowering.receives = receive_time::deferred;
-  return options;
+bool is_spaced(json const& input) { return input.value("add_spacing", false); }
+
+/// As asked for, but not spaced.
+schedule read_plain(json const& input) {
+  std::optional<std::uint32_t> stages;
+  if (!input["stages_per_rank"].is_null()) stages = input["stages_per_rank"];
+  auto const s =
+      named_schedule(input["schedule"].get<std::string>(), input["ranks"], input["microbatches"], stages);
+  if (!input.value("with_comms", false)) return s;
+  auto options = read_lower_options(input);
+  options.order = receive_order::as_needed;
+  return lower(s, options);
 }
 
 /// Of the schedules of one stage a rank, PyTorch lists no idle steps, but the reductions that end each list;
@@ -146,14 +150,11 @@ class step_run {
 };
 
 /// Where the reference system fails: what is right is a sound schedule, spaced as it runs step by step.
-void check_rule(schedule const& got, listing_options options, json const& input, outcome& result) {
-  auto const name = input["schedule"].get<std::string>();
-  bool const spaced = input.value("add_spacing", false);
+void check_rule(schedule const& got, json const& input, outcome& result) {
   if (auto const fault = find_schedule_fault(got))
     result.differences.push_back({"listing", "a sound schedule", describe(*fault)});
-  if (!spaced) return;
-  options.content = input.value("with_comms", false) ? listing_content::messages : listing_content::passes;
-  auto const plain = schedule_listing(name, input["ranks"], input["microbatches"], options);
+  if (!is_spaced(input)) return;
+  auto const plain = read_plain(input);
   auto expected = got;
   expected.ranks = step_run(plain).rows();
   compare(write_rows(expected), write_rows(got), "listing", result.differences);
@@ -173,16 +174,15 @@ outcome run_schedules_visual(test_case const& c, json const& body) {
   outcome result;
   json got;
   try {
-    auto const options = read_options(input);
-    auto const name = input["schedule"].get<std::string>();
-    auto s = schedule_listing(name, input["ranks"], input["microbatches"], options);
+    auto s = read_plain(input);
+    if (is_spaced(input)) s = spaced_listing(s);
     if (body.contains("defect")) {
-      check_rule(s, options, input, result);
+      check_rule(s, input, result);
       return result;
     }
-    auto const family = schedule_family_of(name);
+    auto const family = schedule_family_of(input["schedule"].get<std::string>());
     if (usual_stages_per_rank(family) == 1) write_as_listed(s, family);
-    if (options.content == listing_content::spaced) shift_as_listed(s);
+    if (is_spaced(input)) shift_as_listed(s);
     got = write_rows(s);
   } catch (shape_error const& e) {
     got = {{"type", error_type(e, input)}};
