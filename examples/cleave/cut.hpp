@@ -25,6 +25,7 @@ namespace tool {
 /// What a user may ask of a cut.
 struct cut_options {
   std::uint32_t stages = 4;
+  bool counted = false;               ///< `stages` were asked for
   std::vector<std::size_t> memory{};  ///< one for all, or one a stage
   std::vector<double> speed{};
   std::optional<double> flops_per_byte{};  ///< 5 for models; 0 for graphs, whose costs have any unit
@@ -39,7 +40,7 @@ inline void add_cut_options(command& c, cut_options& to) {
   };
   auto& list = c.options;
   list.push_back({"-k", "--stages", "N", "a whole number from 1 to 65535", "how many stages (4)",
-                  [&to](auto text) { return read_number(text, to.stages, 1u, 65535u); }});
+                  [&to](auto text) { return to.counted = read_number(text, to.stages, 1u, 65535u); }});
   list.push_back({"", "--memory", "SIZE[,SIZE...]", "a size as in 2GiB, or one for each stage",
                   "most that a stage may hold of weights",
                   [&to, size](auto text) { return read_list(text, to.memory, size); }});

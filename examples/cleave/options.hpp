@@ -65,7 +65,8 @@ inline std::string help_text(command const& c) {
 inline std::string suggestion(std::string_view typed, std::vector<std::string> const& names) {
   auto const far = [&](std::string const& name) { return cleave::edit_distance(typed.substr(0, 40), name); };
   auto const nearest = std::ranges::min_element(names, {}, far);
-  return nearest == names.end() || far(*nearest) > 3 ? "" : "; did you mean " + *nearest;
+  auto const most = std::min<std::size_t>(3, typed.size() / 2);  // of few letters all names are near
+  return nearest == names.end() || far(*nearest) > most ? "" : "; did you mean " + *nearest;
 }
 
 /// Reads `words`: `--name value`, `--name=value`, `-k 4`, `-k4`; all after `--` are operands. Returns the
@@ -90,7 +91,10 @@ inline std::vector<std::string> read_options(command const& c, std::span<std::st
         c.options, [&](auto const& known) { return (is_long ? known.name : known.short_name) == name; });
     if (o == c.options.end()) {
       std::vector<std::string> names;
-      for (auto const& known : c.options) names.push_back(known.name);
+      for (auto const& known : c.options) {
+        names.push_back(known.name);
+        if (name == "-" + known.short_name) names.push_back(known.short_name);
+      }
       throw usage_error("unknown option " + cleave::printable(name) + suggestion(name, names));
     }
     bool const attached = word.size() > name.size();

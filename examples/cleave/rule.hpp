@@ -81,12 +81,18 @@ inline void add_rule_options(command& c, cut_rule& to) {
                        }});
 }
 
+/// A list of nodes and their parts, and on which lines they stand.
+struct assignment {
+  std::vector<cleave::named_part> entries;
+  std::vector<std::size_t> lines;
+};
+
 /// The entries of a text: a line each, a node and its part with blanks between; the last word is the part.
 /// Lines that are empty or begin with `//` say nothing. \throws cleave::error with the line.
-inline std::vector<cleave::named_part> read_assignment(std::filesystem::path const& path) {
+inline assignment read_assignment(std::filesystem::path const& path) {
   std::ifstream in(path);
   if (!in) throw cleave::error(cleave::printable(path.string()) + ": cannot be read");
-  std::vector<cleave::named_part> entries;
+  assignment read;
   std::string line;
   for (std::size_t number = 1; std::getline(in, line); ++number) {
     constexpr char blanks[] = " \t\r";
@@ -97,9 +103,22 @@ inline std::vector<cleave::named_part> read_assignment(std::filesystem::path con
     if (gap == line.npos)
       throw cleave::error(cleave::printable(path.string()) + ", line " + std::to_string(number) +
                           ": a node and its part are wanted, and " + cleave::quoted(line) + " is one word");
-    entries.push_back({line.substr(0, line.find_last_not_of(blanks, gap) + 1), line.substr(gap + 1)});
+    read.entries.push_back({line.substr(0, line.find_last_not_of(blanks, gap) + 1), line.substr(gap + 1)});
+    read.lines.push_back(number);
   }
-  return entries;
+  return read;
+}
+
+/// The parts that a file gives. \throws cleave::error with the file, and the line where one is to blame.
+template <class Graph>
+cleave::partition parts_in_file(Graph const& g, std::filesystem::path const& path) {
+  auto const read = read_assignment(path);
+  try {
+    return cleave::assign_by_name(g, read.entries);
+  } catch (cleave::assignment_error const& e) {
+    auto const line = e.witness < read.lines.size() ? ", line " + std::to_string(read.lines[e.witness]) : "";
+    throw cleave::error(cleave::printable(path.string()) + line + ": " + e.what());
+  }
 }
 
 /// What a rule may look at in a node.
@@ -131,7 +150,9 @@ cleave::partition parts_by(cut_rule const& rule, Graph const& g, Snapshot const&
       case tags:
         return cleave::assign(s, [&](std::size_t n) -> std::string const& {
           if (facts[n].tag.empty())
-            throw cleave::error("--by tags: node " + s.label(n) + " has no tag; give each node one");
+            throw cleave::error(
+                "--by tags: node " + s.label(n) +
+                " has no tag; give each node one, in ONNX its doc_string, in JSON its meta 'tag'");
           return facts[n].tag;
         });
       case buckets:
@@ -152,7 +173,7 @@ cleave::partition parts_by(cut_rule const& rule, Graph const& g, Snapshot const&
         return cleave::alternation(s, supported);
       }
       default:
-        return cleave::assign_by_name(g, read_assignment(rule.words.front()));
+        return parts_in_file(g, rule.words.front());
     }
   }();
   return cleave::acyclic_parts(s, parts, rule.cycles).parts;

@@ -33,6 +33,8 @@ int split(std::span<std::string const> words) {
   c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
   add_type_options(c, types);
   auto const path = only_operand(read_options(c, words));
+  if (options.counted && options.rule.what != cut_rule::kind::balance)
+    note("-k is for --by balance; another rule makes as many stages as it says");
   if (path.extension() == ".json") return split_graph(path, options, out, report_file, as_json);
   auto const asked = options.rule.what == cut_rule::kind::balance ? options.stages : 0;
 

@@ -148,6 +148,10 @@ inline int split_graph(fs::path const& path, cut_options const& options, std::st
         "\n");
   print(table_text(rows));
   if (cut.parts.parts > 0 && cut.parts.bottleneck > 0) print("  " + certificate_of(cut.parts, "") + "\n");
+  if (options.rule.what == cut_rule::kind::balance && cut.parts.parts < options.stages)
+    print("  note: only " + plural(cut.parts.parts, "stage") + " instead of " +
+          std::to_string(options.stages) + ": the graph has " + plural(g.nodes().size(), "node") +
+          " to place\n");
   for (auto const& f : files) print("  " + shown(f) + "\n");
   if (!files.empty()) print("  " + shown(fs::path(out) / "outer.json") + " calls them\n");
   return 0;

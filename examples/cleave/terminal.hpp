@@ -26,6 +26,9 @@ inline void print(std::string const& text) {
   std::fflush(stdout);
 }
 
+/// A line on stderr, for what is no part of the answer.
+inline void note(std::string const& text) { std::fprintf(stderr, "cleave: note: %s\n", text.c_str()); }
+
 /// One line on stderr that says what is being done, rewritten each time and gone at the end; nothing in a
 /// log.
 class progress {

@@ -37,6 +37,7 @@ TEST_CASE("tool: what is typed wrong ends with 2 and says what was meant") {
   check_refusal({"split"}, 2, "a model is missing");
   check_refusal({"split", model, model}, 2, "one model at a time");
   check_refusal({"split", model, "--memroy", "2GiB"}, 2, "unknown option --memroy; did you mean --memory");
+  check_refusal({"split", model, "--k", "2"}, 2, "unknown option --k; did you mean -k");
   check_refusal({"split", model, "--frobnicate"}, 2, "unknown option --frobnicate\n");
   check_refusal({"split", model, "--memory"}, 2, "--memory needs a value: --memory SIZE[,SIZE...]");
   check_refusal({"split", model, "-k", "four"}, 2, "-k takes a whole number from 1 to 65535, not 'four'");

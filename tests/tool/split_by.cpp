@@ -125,6 +125,7 @@ TEST_CASE("split GRAPH.json: pieces and the graph that calls them are written an
   CHECK(tags[1].at("cost") == 16);
   CHECK(stages({"-k", "2"})[0].at("cost") == 15);
   CHECK(stages({"--by", "capability=block"}).size() == 3);
+  CHECK(run_tool({"split", file, "-k", "9"}).said.find("only 3 stages instead of 9") != std::string::npos);
 }
 
 TEST_CASE("split --by: what cannot be understood is refused with its name and what is near") {
@@ -136,11 +137,15 @@ TEST_CASE("split --by: what cannot be understood is refused with its name and wh
   CHECK(refusal({"split", model, "--by", "modules=conv11"}, 3).find("'conv1'") != std::string::npos);
   CHECK(refusal({"split", model, "--by", "capability=Convv"}, 3).find("'Conv'") != std::string::npos);
   CHECK(refusal({"split", model, "--by", "tags"}, 3).find("has no tag") != std::string::npos);
+  CHECK(run_tool({"split", model, "-k", "4", "--by", "buckets=1MiB"})
+            .to_stderr.find("-k is for --by balance") != std::string::npos);
   CHECK(refusal({"split", model, "--cycles", "x"}, 2).find("refuse, cut, merge or move") !=
         std::string::npos);
   write(scratch / "a.txt", "embed 0\nblock\n");
   auto const by = std::string("file=") + (scratch / "a.txt");
   CHECK(refusal({"split", file, "--by", by}, 3).find("a.txt, line 2") != std::string::npos);
+  write(scratch / "a.txt", "// twice\nembed 0\n\nembed 1\n");
+  CHECK(refusal({"split", file, "--by", by}, 3).find("a.txt, line 4: ") != std::string::npos);
   CHECK(refusal({"split", file, "--by", "file=/nowhere"}, 3).find("/nowhere: cannot be read") !=
         std::string::npos);
   write(file, R"({"format": "cleave graph 1", "nodes": [{"nam": 1}]})");
