@@ -33,6 +33,13 @@ TEST_CASE("earliest rank: the same as looking at all of them, with many equal ti
       CHECK(next.rank() == static_cast<std::size_t>(first - times.begin()));
       CHECK(next.time() == *first);
       CHECK(next.time_of(r) == times[r]);
+      if (!random.one_in(3) || *first == earliest_rank::never) continue;
+      std::vector<std::uint32_t> taken, expected;
+      next.take_earliest([&](std::uint32_t t) { taken.push_back(t); });
+      for (std::uint32_t q = 0; q < ranks; ++q)
+        if (times[q] == *first) expected.push_back(q);
+      for (auto const q : expected) times[q] = earliest_rank::never;
+      CHECK(taken == expected);
     }
   }
 }

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -32,11 +31,9 @@ struct stage_message {
 /// that several stages read is in a message to each. O(edges log edges). \throws transport_error
 inline std::vector<stage_message> stage_messages(transport const& t) {
   if (auto f = find_transport_fault(t)) throw transport_error(std::move(*f));
-  std::vector<std::size_t> order(t.edges.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::erase_if(order, [&](std::size_t i) {
-    return t.edges[i].from == the_caller || t.edges[i].to == the_caller || t.edges[i].from == t.edges[i].to;
-  });
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < t.edges.size(); ++i)
+    if (t.edges[i].from != the_caller && t.edges[i].to != the_caller) order.push_back(i);
   std::ranges::sort(order, {}, [&](std::size_t i) {
     auto const& e = t.edges[i];
     return std::tuple(e.from, e.to, e.output, i);

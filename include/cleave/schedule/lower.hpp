@@ -30,14 +30,6 @@ inline schedule unshard_stages(schedule s, lower_options const& options) {
   return s;
 }
 
-/// What a schedule runs: forward passes alone, or backward passes too. O(actions).
-inline expected_passes passes_of(schedule const& s) {
-  for (auto const& row : s.ranks)
-    for (action const& a : row)
-      if (is_compute(a.kind) && a.kind != action_kind::forward) return expected_passes::forward_and_backward;
-  return expected_passes::forward_alone;
-}
-
 /// Limits the sends of a lowered schedule as the options say. \throws as `limit_sends`
 inline schedule limit_sends(schedule s, lower_options const& options) {
   if (!options.max_outstanding_sends) return s;
@@ -66,7 +58,6 @@ inline schedule lower(schedule const& s, lower_options const& options = {}) {
   lowered = add_send_waits(std::move(lowered));
   if (options.receives == receive_time::deferred && options.sends == send_manner::posted)
     lowered = defer_receives(lowered, options.order);
-  demand_send_waits(lowered);
   lowered = limit_sends(std::move(lowered), options);
   return options.grouping == message_grouping::adjacent ? group_messages(std::move(lowered)) : lowered;
 }

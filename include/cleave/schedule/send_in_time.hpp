@@ -56,7 +56,7 @@ class timed_sender {
     auto const now = next_.time();
     if (now == never) return false;
     ended_.clear();
-    for (; next_.time() == now; next_.set(ended_.back(), never)) ended_.push_back(next_.rank());
+    next_.take_earliest([&](std::uint32_t r) { ended_.push_back(r); });
     for (auto const r : ended_) {
       ranks_[r].free = now;
       ranks_[r].ended = lists_.take(r, ranks_[r].parts);

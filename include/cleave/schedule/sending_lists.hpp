@@ -56,7 +56,7 @@ class sending_lists {
         to.push_back(whole);
         to.back().parts = static_cast<std::uint16_t>(count);
       }
-      to.insert(to.end(), taken.begin(), taken.end());
+      for (action const& a : taken) to.push_back(a);
     }
     at_[r].parts_done += count;
     if (at_[r].parts_done >= whole.parts) at_[r] = {at_[r].cell + 1 + whole.parts, 0};
