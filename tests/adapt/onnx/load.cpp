@@ -104,6 +104,7 @@ TEST_CASE("parse_onnx: bytes of other formats are called by name") {
   CHECK(says("<!DOCTYPE html>", "HTML"));
   CHECK(says("version https://git-lfs.github.com/spec/v1", "LFS"));
   CHECK(says("PK\x03\x04", "zip archive"));
+  CHECK(says("{\"format\": \"cleave graph 1\", \"nodes\": []}", "JSON"));
   CHECK(says(model.substr(0, model.size() / 2), "cut short"));
   CHECK(parse_fault("")->kind == onnx_fault_kind::empty);
   CHECK(parse_fault(model, {.max_bytes = 10})->kind == onnx_fault_kind::file);

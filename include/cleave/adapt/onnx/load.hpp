@@ -34,6 +34,8 @@ inline onnx_fault unreadable_onnx_fault(std::string_view bytes) {
     return {parse, "this is a pointer to a file in Git LFS; fetch the file itself (git lfs pull)", {}};
   if (begins("PK\x03\x04"))
     return {parse, "this is a zip archive (PyTorch's format, perhaps); export the model to ONNX", {}};
+  if (begins("{"))
+    return {parse, "this is text, JSON perhaps; a model is a binary file, export it as ONNX", {}};
   return {parse, "the bytes are no ONNX model: cut short, damaged or of another format", {}};
 }
 
