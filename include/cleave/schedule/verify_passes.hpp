@@ -16,6 +16,14 @@ namespace cleave {
 /// Which passes each stage does for each microbatch.
 enum class expected_passes : std::uint8_t { forward_and_backward, forward_alone };
 
+/// What a schedule runs: forward passes alone, or backward passes too. O(actions).
+inline expected_passes passes_of(schedule const& s) {
+  for (auto const& row : s.ranks)
+    for (action const& a : row)
+      if (is_compute(a.kind) && a.kind != action_kind::forward) return expected_passes::forward_and_backward;
+  return expected_passes::forward_alone;
+}
+
 /// Finds what is not done once.
 class pass_survey {
  public:
