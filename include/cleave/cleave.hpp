@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// The host library, in the order of the data flow. Boost, ONNX, MPI and CUDA have headers of their own; so
-/// have JSON graphs and plans: io/graph_json.hpp, io/plan_json.hpp; what moves and explains single nodes:
-/// split/movable_plan.hpp, split/placement_log.hpp; and cuts of module trees: split/split_hierarchy.hpp, with
-/// analysis/liveness.hpp, wrapped_stage.hpp, wire.hpp, ties.hpp, tie_ranks.hpp.
+/// The host library, in the order of the data flow. What is left out, so that this stays cheap, has headers
+/// of its own:
+/// - trees of modules: split/split_hierarchy.hpp, analysis/liveness.hpp, ties.hpp, wrapped_stage.hpp;
+/// - what a device supports: partition/capability.hpp, alternation.hpp, split/fuse_groups.hpp;
+/// - pipes: split/module_pipe.hpp, pipe_plan.hpp, relay.hpp, device_placement.hpp, analysis/pipe_check.hpp;
+/// - gradients: analysis/with_loss.hpp, with_backward.hpp, stage_backward.hpp, weight_cut.hpp;
+/// - microbatches: run/split_batch.hpp, merge_microbatches.hpp, loss_weights.hpp;
+/// - schedules: schedule/generate.hpp, lower.hpp, verify.hpp, simulate.hpp;
+/// - plans node by node: split/movable_plan.hpp, placement_log.hpp;
+/// - JSON: io/graph_json.hpp, graph_json_reader.hpp, plan_json.hpp, pipe_info.hpp;
+/// - what needs another library: adapt/, mpi/, cuda/, io/stage_buffer.hpp, pipe_buffer.hpp.
 
 #include "cleave/core/bucket_load.hpp"
 #include "cleave/core/bytes.hpp"
