@@ -88,7 +88,7 @@ TEST_CASE("place in memory: the best of its layouts is chosen, and each has its 
   std::array<int, 3> wins{};
   for (int i = 0; i < 400; ++i) {
     auto const needs = some_needs(random, 12, 12, 4);
-    std::array const bytes{best_fits(needs).bytes, best_fits_backward(needs).bytes,
+    std::array const bytes{good_fits(needs).bytes, good_fits_backward(needs).bytes,
                            slots_by_size(needs).bytes};
     auto const least = std::ranges::min(bytes);
     REQUIRE(place_in_memory(needs).bytes == least);

@@ -19,7 +19,7 @@ TEST_CASE("tied stages: one sum for each set of stages, whatever their ties are 
     return t;
   };
   std::vector<tie> ties{held("a", {3, 0}), held("b", {1, 1}), held("c", {0, 3, 3}), held("d", {2, 0, 1})};
-  ties.push_back(held("e", {2, index(the_caller)}));
+  ties.push_back(held("e", {2, index(no_stage)}));
   auto const sets = tied_stages_of(ties);
   CHECK(sets ==
         std::vector<tied_stages>{{{stage_id{0}, stage_id{3}}}, {{stage_id{0}, stage_id{1}, stage_id{2}}}});

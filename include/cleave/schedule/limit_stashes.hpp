@@ -15,7 +15,6 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/action.hpp"
 #include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/lower.hpp"
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/schedule_bytes.hpp"
 #include "cleave/schedule/stash_gaps.hpp"

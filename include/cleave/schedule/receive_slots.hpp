@@ -15,10 +15,10 @@
 #include "cleave/schedule/action.hpp"
 #include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/edge_numbers.hpp"
-#include "cleave/schedule/lower.hpp"
 #include "cleave/schedule/plan_slots.hpp"
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/schedule_needs.hpp"
+#include "cleave/schedule/verify_passes.hpp"
 
 namespace cleave {
 

@@ -9,7 +9,6 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/action.hpp"
-#include "cleave/schedule/lower.hpp"
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/simulate.hpp"
 #include "cleave/schedule/tied_stages.hpp"

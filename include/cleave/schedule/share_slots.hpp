@@ -4,7 +4,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <vector>
 
@@ -22,8 +21,16 @@ struct lifetime {
 /// O(lifetimes log lifetimes).
 inline std::vector<std::uint32_t> order_of(std::span<lifetime const> all) {
   std::vector<std::uint32_t> order(all.size());
-  std::iota(order.begin(), order.end(), 0u);
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return all[i]; });
+  return order;
+}
+
+/// The numbers of lifetimes in the order in which they end. O(lifetimes log lifetimes).
+inline std::vector<std::uint32_t> order_of_ends(std::span<lifetime const> all) {
+  std::vector<std::uint32_t> order(all.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return all[i].last; });
   return order;
 }
 

@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/tie.hpp"
-#include "cleave/core/transport.hpp"
 #include "cleave/schedule/action.hpp"
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/stage_cost.hpp"
@@ -31,16 +30,23 @@ struct tied_stages {
 /// remains to be said. What only one stage holds needs no sum. O(members log members).
 inline std::vector<tied_stages> tied_stages_of(std::span<tie const> ties) {
   std::vector<tied_stages> sets;
-  std::map<std::vector<stage_id>, std::size_t> known;
   for (tie const& t : ties) {
     std::vector<stage_id> stages;
     for (auto const& m : t.members)
-      if (m.stage != the_caller) stages.push_back(m.stage);
+      if (m.stage != no_stage) stages.push_back(m.stage);
     std::ranges::sort(stages);
     stages.erase(std::ranges::unique(stages).begin(), stages.end());
-    if (stages.size() > 1 && known.emplace(stages, sets.size()).second) sets.push_back({stages});
+    if (stages.size() > 1) sets.push_back({std::move(stages)});
   }
-  return sets;
+  std::vector<std::size_t> order(sets.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  auto const of = [&](std::size_t i) -> std::vector<stage_id> const& { return sets[i].stages; };
+  std::ranges::stable_sort(order, {}, of);
+  order.erase(std::ranges::unique(order, {}, of).begin(), order.end());
+  std::ranges::sort(order);
+  std::vector<tied_stages> different;
+  for (auto const i : order) different.push_back(std::move(sets[i]));
+  return different;
 }
 
 /// Tied stages whose gradients cannot be summed.
