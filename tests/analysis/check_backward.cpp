@@ -12,7 +12,8 @@
 #include "support/linear_stages.hpp"
 #include "support/rng.hpp"
 
-namespace cleave {
+using namespace cleave;
+
 namespace {
 
 using kind = backward_plan_fault::kind;
@@ -135,4 +136,3 @@ TEST_CASE("find_backward_plan_fault: says what is wrong") {
 }
 
 }  // namespace
-}  // namespace cleave

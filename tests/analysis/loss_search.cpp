@@ -8,28 +8,20 @@
 #include <string>
 #include <vector>
 
+#include "support/nested_arguments.hpp"
 #include "support/rng.hpp"
 #include "support/small_stack.hpp"
 
-namespace cleave {
+using namespace cleave;
+
 namespace {
 
 using argument = module_argument;
 using enum loss_fault::kind;
 
-argument row(std::vector<argument> const& elements, container::kind what = container::kind::tuple) {
-  argument a{container{what, static_cast<std::uint32_t>(elements.size())}};
-  for (auto const& e : elements) a.insert(a.end(), e.begin(), e.end());
-  return a;
-}
-argument dict(std::vector<std::pair<argument, argument>> const& pairs) {
-  argument a{container{container::kind::dict, static_cast<std::uint32_t>(pairs.size())}};
-  for (auto const& [key, value] : pairs) {
-    a.insert(a.end(), key.begin(), key.end());
-    a.insert(a.end(), value.begin(), value.end());
-  }
-  return a;
-}
+using testing::dict;
+using testing::row;
+
 argument node(std::uint32_t n) { return node_argument(n); }
 argument text(std::string s) { return {std::move(s)}; }
 argument const yes{true}, no{false};
@@ -178,4 +170,3 @@ TEST_CASE("search_for_loss: goes through a deep nest without recursion") {
 }
 
 }  // namespace
-}  // namespace cleave

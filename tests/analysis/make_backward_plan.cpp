@@ -13,7 +13,8 @@
 #include "support/rng.hpp"
 #include "support/small_stack.hpp"
 
-namespace cleave {
+using namespace cleave;
+
 namespace {
 
 using testing::linear_stages, testing::whole_number;
@@ -252,4 +253,3 @@ TEST_CASE("make_backward_plan: goes through 100,000 stages and elements nested a
 }
 
 }  // namespace
-}  // namespace cleave

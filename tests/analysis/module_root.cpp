@@ -12,7 +12,8 @@
 #include "support/linear_stages.hpp"
 #include "support/rng.hpp"
 
-namespace cleave {
+using namespace cleave;
+
 namespace {
 
 TEST_CASE("stage_root_of: reads a root back from the graph that it is written as") {
@@ -51,4 +52,3 @@ TEST_CASE("stage_root_of: state has no gradient, and nested and keyword argument
 }
 
 }  // namespace
-}  // namespace cleave

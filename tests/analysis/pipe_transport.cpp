@@ -10,20 +10,13 @@
 
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/split/module_pipe.hpp"
+#include "support/module_nodes.hpp"
 
 using namespace cleave;
 
 namespace {
 
-module_node make(node_kind kind, std::string name, std::string target,
-                 std::vector<module_graph::position> reads = {}) {
-  module_node n;
-  n.kind = kind;
-  n.name = std::move(name);
-  n.target = std::move(target);
-  for (auto const v : reads) n.args.push_back(node_argument(v));
-  return n;
-}
+using testing::make;
 
 module_node shaped(module_node n) {
   n.shape = {std::int64_t{2}, std::string("s0")};

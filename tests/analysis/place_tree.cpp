@@ -11,7 +11,8 @@
 #include "support/linear_stages.hpp"
 #include "support/rng.hpp"
 
-namespace cleave {
+using namespace cleave;
+
 namespace {
 
 TEST_CASE("place_tree: values are one place exactly if their paths are equal") {
@@ -67,4 +68,3 @@ TEST_CASE("find_tuple_loss: a loss of which elements are taken out, under any na
 }
 
 }  // namespace
-}  // namespace cleave

@@ -13,7 +13,8 @@
 #include "support/random_plan.hpp"
 #include "support/rng.hpp"
 
-namespace cleave {
+using namespace cleave;
+
 namespace {
 
 constexpr auto no = none<std::uint32_t>;
@@ -98,4 +99,3 @@ TEST_CASE("planned_root_of: what no stage sends and the caller does not pass has
 }
 
 }  // namespace
-}  // namespace cleave

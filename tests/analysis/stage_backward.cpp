@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-namespace cleave {
+using namespace cleave;
+
 namespace {
 
 /// Null, a number that is a multiple of one of two leaves, a vector of numbers, or a container.
@@ -177,4 +178,3 @@ TEST_CASE("null_coalesce_accumulate: what is of different form is refused where 
 }
 
 }  // namespace
-}  // namespace cleave

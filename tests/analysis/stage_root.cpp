@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <string>
 
-namespace cleave {
+using namespace cleave;
+
 namespace {
 
 using enum root_fault::kind;
@@ -26,4 +27,3 @@ TEST_CASE("find_root_fault: says of each fault where it is and what it is about"
 }
 
 }  // namespace
-}  // namespace cleave

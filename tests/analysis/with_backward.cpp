@@ -13,7 +13,8 @@
 #include "support/linear_stages.hpp"
 #include "support/rng.hpp"
 
-namespace cleave {
+using namespace cleave;
+
 namespace {
 
 using testing::linear_gradients, testing::linear_stages, testing::linear_value, testing::whole_number;
@@ -169,4 +170,3 @@ TEST_CASE("with_backward: what is no root is refused by the name of the node") {
 }
 
 }  // namespace
-}  // namespace cleave

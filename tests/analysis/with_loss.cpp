@@ -10,7 +10,8 @@
 #include "cleave/graph/interpreter.hpp"
 #include "support/integer_interpretation.hpp"
 
-namespace cleave {
+using namespace cleave;
+
 namespace {
 
 module_graph::position add(module_graph& g, node_kind kind, std::string const& target,
@@ -114,4 +115,3 @@ TEST_CASE("with_loss: what cannot be joined is refused and says why") {
 }
 
 }  // namespace
-}  // namespace cleave

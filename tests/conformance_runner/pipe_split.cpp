@@ -133,9 +133,9 @@ json write_structure(module_graph const& g, module_argument const& a) {
   return j;
 }
 
-class split_case {
+class pipe_split_case {
  public:
-  split_case(test_case const& c, json const& body) : c_(c), body_(body) {}
+  pipe_split_case(test_case const& c, json const& body) : c_(c), body_(body) {}
 
   std::vector<difference> run() {
     if (body_.contains("error") && !body_.contains("defect")) {
@@ -487,6 +487,6 @@ class split_case {
 
 }  // namespace
 
-outcome run_pipe_split(test_case const& c, json const& body) { return {split_case(c, body).run(), ""}; }
+outcome run_pipe_split(test_case const& c, json const& body) { return {pipe_split_case(c, body).run(), ""}; }
 
 }  // namespace cleave::conformance

@@ -29,7 +29,7 @@ namespace {
 
 using testing::parameter_gradients;
 
-double const nearly = 1e-12;
+double const rounding = 1e-12;
 
 /// The cases of a file, which name each other.
 std::vector<test_case> const& cases_of(std::filesystem::path const& file) {
@@ -52,7 +52,7 @@ void compare_numbers(json const& expected, json const& got, std::string const& w
                      std::vector<difference>& to) {
   if (expected.is_number() && got.is_number()) {
     auto const a = expected.get<double>(), b = got.get<double>();
-    if (!(std::abs(a - b) <= nearly * std::max(1.0, std::abs(a))))
+    if (!(std::abs(a - b) <= rounding * std::max(1.0, std::abs(a))))
       to.push_back({what, expected.dump(), got.dump()});
   } else if (expected.is_array() && got.is_array() && expected.size() == got.size()) {
     for (std::size_t i = 0; i < expected.size(); ++i)
@@ -65,7 +65,7 @@ void compare_numbers(json const& expected, json const& got, std::string const& w
   }
 }
 
-json write_gradient(std::optional<testing::tensor> const& t) { return t ? json(t->data) : json(); }
+json write_sum(std::optional<testing::tensor> const& t) { return t ? json(t->data) : json(); }
 
 /// The values of a result, flat.
 json write_values(testing::tape_value const& v) {
@@ -271,7 +271,7 @@ class traced_case {
     auto const sum = sum_of_copies(stages_);
     for (auto const& [holder, g] : whole_) {
       auto const found = sum.find(holder);
-      compare_numbers(write_gradient(g), found == sum.end() ? json() : write_gradient(found->second),
+      compare_numbers(write_sum(g), found == sum.end() ? json() : write_sum(found->second),
                       "the gradient of " + holder, differences_);
     }
   }
@@ -396,7 +396,7 @@ class traced_case {
         auto const& gradients = stages_.at(pipe.paths[i]);
         auto const g = gradients.find(testing::holder_of(*pipe.program.whole().find_attribute(name)));
         bool const has = (!copied || reads.contains(name)) && g != gradients.end();
-        of_stage[name] = has ? write_gradient(g->second) : json();
+        of_stage[name] = has ? write_sum(g->second) : json();
       }
     }
     return all;
@@ -409,7 +409,7 @@ class traced_case {
     for (auto const& a : model.graph().attributes())
       if (a.what == module_attribute::kind::parameter && met.insert(testing::holder_of(a)).second)
         if (auto const g = whole_.find(testing::holder_of(a)); g != whole_.end())
-          all[a.path] = write_gradient(g->second);
+          all[a.path] = write_sum(g->second);
     return all;
   }
 

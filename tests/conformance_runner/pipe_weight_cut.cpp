@@ -59,7 +59,7 @@ class sender_rows {
 };
 
 /// As a set: sorted by how it is written.
-json sorted(json list) {
+json as_set(json list) {
   std::sort(list.begin(), list.end(), [](json const& a, json const& b) { return a.dump() < b.dump(); });
   return list;
 }
@@ -67,8 +67,8 @@ json sorted(json list) {
 /// Parameters and intermediates are sets, and the groups are one.
 json group_set(json groups) {
   for (json& group : groups)
-    for (auto const* key : {"params", "intermediates"}) group[key] = sorted(group[key]);
-  return sorted(std::move(groups));
+    for (auto const* key : {"params", "intermediates"}) group[key] = as_set(group[key]);
+  return as_set(std::move(groups));
 }
 
 void run_cut(json const& body, outcome& to) {

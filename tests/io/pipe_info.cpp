@@ -9,6 +9,7 @@
 
 #include "cleave/io/json_document.hpp"
 #include "cleave/io/json_value.hpp"
+#include "support/module_nodes.hpp"
 
 using namespace cleave;
 
@@ -16,14 +17,7 @@ namespace {
 
 using position = module_graph::position;
 
-module_node make(node_kind kind, std::string name, std::string target, std::vector<position> reads = {}) {
-  module_node n;
-  n.kind = kind;
-  n.name = std::move(name);
-  n.target = std::move(target);
-  for (auto const v : reads) n.args.push_back(node_argument(v));
-  return n;
-}
+using testing::make;
 
 /// x -> f(w) -> | -> g -> | | -> h(f, g) -> |
 module_graph skipping() {

@@ -13,6 +13,7 @@
 #include "cleave/graph/result_structure.hpp"
 #include "cleave/partition/balance.hpp"
 #include "support/integer_interpretation.hpp"
+#include "support/module_nodes.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/rng.hpp"
 
@@ -22,14 +23,7 @@ namespace {
 
 using position = module_graph::position;
 
-module_node make(node_kind kind, std::string name, std::string target, std::vector<position> reads = {}) {
-  module_node n;
-  n.kind = kind;
-  n.name = std::move(name);
-  n.target = std::move(target);
-  for (auto const v : reads) n.args.push_back(node_argument(v));
-  return n;
-}
+using testing::make;
 
 module_node call(std::string name, std::vector<position> reads) {
   return make(node_kind::call_function, name, name, std::move(reads));

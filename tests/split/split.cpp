@@ -36,7 +36,7 @@ std::vector<int> numbers(std::vector<stage_id> const& order) {
 
 /// A random program: wide and narrow nodes, weights, cheap constants, values read twice, orders without a
 /// value.
-toy::program random_program(testing::rng& random, std::size_t ops) {
+toy::program random_operators(testing::rng& random, std::size_t ops) {
   toy::program p{{"x", "y"}, {"w", "u"}, {}};
   strings values{"x", "y", "w", "u", "literal"};
   for (std::size_t i = 0; i < ops; ++i) {
@@ -265,7 +265,7 @@ TEST_CASE(
   testing::rng random(1);
   std::size_t cuts = 0;
   for (int round = 0; round < 2000; ++round) {
-    auto const p = random_program(random, 1 + random.below(20));
+    auto const p = random_operators(random, 1 + random.below(20));
     toy::graph const g(p);
     partition cut{std::vector(g.nodes().size(), part_id{0}), static_cast<std::uint32_t>(1 + random.below(4))};
     for (auto& part : cut.of) part = part_id{static_cast<std::uint32_t>(random.below(cut.parts))};

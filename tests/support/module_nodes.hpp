@@ -17,7 +17,18 @@ inline module_node node(node_kind kind, std::string const& name, std::vector<mod
   return n;
 }
 
-/// Appends such a node, or one of another target.
+/// A node that reads `reads`, in order.
+inline module_node make(node_kind kind, std::string name, std::string target,
+                        std::vector<module_graph::position> const& reads = {}) {
+  module_node n;
+  n.kind = kind;
+  n.name = std::move(name);
+  n.target = std::move(target);
+  for (auto const v : reads) n.args.push_back(node_argument(v));
+  return n;
+}
+
+/// Appends a node whose target is called like it, or as `target` says.
 inline module_graph::position add(module_graph& g, node_kind kind, std::string const& name,
                                   std::vector<module_argument> args = {}, std::string target = {}) {
   auto n = node(kind, name, std::move(args));
