@@ -105,6 +105,27 @@ inline std::pair<std::size_t, double> work_of(cleave::module_graph const& g) {
   return work;
 }
 
+/// Where piece `i` is written.
+inline fs::path piece_path(fs::path const& folder, std::size_t i) {
+  return folder / ("stage_" + std::to_string(i) + ".json");
+}
+
+/// \throws cleave::error where a file that is to be written, or removed, is none of an earlier cut.
+inline void demand_own_files(fs::path const& folder, std::size_t pieces) {
+  auto const demand_own = [](fs::path const& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::string begin(80, ' ');
+    if (!in) return;
+    in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+    if (begin.find(cleave::graph_json_format) == begin.npos)
+      throw cleave::error(cleave::printable(file.string()) +
+                          ": is no graph that cleave wrote; move it away, or write elsewhere");
+  };
+  demand_own(folder / "outer.json");
+  for (std::size_t i = 0; i < pieces || fs::exists(piece_path(folder, i)); ++i)
+    demand_own(piece_path(folder, i));
+}
+
 /// `cleave split GRAPH.json`: writes outer.json, which calls the pieces, and each piece by itself.
 inline int split_graph(fs::path const& path, cut_options const& options, std::string const& out,
                        std::string const& report_file, bool as_json) {
@@ -115,14 +136,14 @@ inline int split_graph(fs::path const& path, cut_options const& options, std::st
   if (!out.empty()) {
     std::error_code refused;  // write_file says why
     fs::create_directories(out, refused);
+    demand_own_files(out, cut.names.size());
     write_file(fs::path(out) / "outer.json", cleave::write_graph_json(cut.outer));
     for (std::size_t i = 0; i < cut.names.size(); ++i) {
-      files.push_back(fs::path(out) / ("stage_" + std::to_string(i) + ".json"));
+      files.push_back(piece_path(out, i));
       write_file(files.back(), cleave::write_graph_json(cut.graph(i)));
     }
     // Of an earlier cut into more stages.
-    for (auto i = cut.names.size(); fs::remove(fs::path(out) / ("stage_" + std::to_string(i) + ".json"));)
-      ++i;
+    for (auto i = cut.names.size(); fs::remove(piece_path(out, i)); ++i) continue;
   }
   cleave::json_writer json(cleave::json_writer::layout::indented);
   json.open_object().member("file", path.string()).key("stages").open_array();

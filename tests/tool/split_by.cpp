@@ -128,6 +128,20 @@ TEST_CASE("split GRAPH.json: pieces and the graph that calls them are written an
   CHECK(run_tool({"split", file, "-k", "9"}).said.find("only 3 stages instead of 9") != std::string::npos);
 }
 
+TEST_CASE("split GRAPH.json: a file that is no piece of an earlier cut is not touched") {
+  scratch_folder const scratch;
+  auto const file = scratch / "net.json";
+  write(file, net);
+  for (std::string const name : {"outer.json", "stage_0.json", "stage_2.json"}) {
+    scratch_folder const out;
+    write(out / name, "{\"mine\": 1}");
+    write(out / "stage_1.json", R"({"format": "cleave graph 1", "nodes": []})");
+    auto const said = refusal({"split", file, "--by", "tags", "--out", out / ""}, 3);
+    CHECK(said.find(name + ": is no graph that cleave wrote") != std::string::npos);
+    CHECK(text_of_file(out / name) == "{\"mine\": 1}");
+  }
+}
+
 TEST_CASE("split --by: what cannot be understood is refused with its name and what is near") {
   scratch_folder const scratch;
   auto const file = scratch / "net.json";
