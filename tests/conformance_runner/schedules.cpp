@@ -15,6 +15,7 @@ outcome run_schedules_liveness(test_case const& c, json const& body);
 outcome run_schedules_lower(test_case const& c, json const& body);
 outcome run_schedules_p2p(test_case const& c, json const& body);
 outcome run_schedules_passes(test_case const& c, json const& body);
+outcome run_schedules_runtime_trace(test_case const& c, json const& body);
 outcome run_schedules_simulate(test_case const& c, json const& body);
 outcome run_schedules_text(test_case const& c, json const& body);
 outcome run_schedules_timeline(test_case const& c, json const& body);
@@ -36,7 +37,7 @@ constexpr std::array<std::pair<std::string_view, area_runner>, 16> runners{{
     {"/text.", run_schedules_text},
     {"/csv.", run_schedules_csv},
     {"/p2p.", run_schedules_p2p},
-    {"/runtime_trace.", nullptr},
+    {"/runtime_trace.", run_schedules_runtime_trace},
     {"/liveness.", run_schedules_liveness},
     {"/timeline_uneven.", run_schedules_timeline},
     {"/timeline.", run_schedules_timeline},

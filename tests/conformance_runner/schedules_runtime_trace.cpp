@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cleave/schedule/action_text.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/lower.hpp"
+#include "cleave/schedule/rank_call.hpp"
+#include "cleave/schedule/rank_calls.hpp"
+#include "cleave/schedule/reduce_gradients.hpp"
+#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/send_at_use.hpp"
+#include "conformance_runner/outcome.hpp"
+#include "conformance_runner/schedule_options.hpp"
+
+/// All that one rank calls while it runs a schedule, against its recordings.
+namespace cleave::conformance {
+namespace {
+
+/// Upstream runs the two schedules with one stage a rank without lowering them.
+schedule read_program(json const& input) {
+  auto const family = *find_pytorch_schedule(input["schedule"].get<std::string>())->family;
+  auto const s = make_schedule(family, {.ranks = input["ranks"],
+                                        .stages_per_rank = input["stages_per_rank"],
+                                        .microbatches = input["microbatches"]});
+  if (family == schedule_family::gpipe) return send_at_use(reduce_gradients(s));
+  if (family == schedule_family::one_f_one_b)
+    return send_at_use(reduce_gradients(s), send_pairing::with_next_receive);
+  auto options = read_lower_options(input["options"]);
+  options.order = receive_order::as_needed;
+  return lower(s, options);
+}
+
+call_options read_call_options(json const& input) {
+  json const& recorded = input["options"];
+  call_options options;
+  // Gradients from outside are not reduced either.
+  if (!recorded.value("loss", true)) {
+    options.loss = loss_source::caller;
+    options.gradients = gradient_end::kept;
+  }
+  if (!recorded.value("finalize", true)) options.gradients = gradient_end::kept;
+  if (!recorded.value("scale", true)) options.scale = gradient_scale::none;
+  if (recorded.value("fsdp", false)) options.weights = weight_storage::sharded;
+  if (recorded.value("groups", false)) options.exchanges = exchange_issue::by_rank_pair;
+  if (input["stages_per_rank"] == 1) options.releases = release_rule::all;
+  if (recorded.contains("custom"))
+    for (json const& name : recorded["custom"])
+      options.custom.push_back(*find_action_kind(name.get<std::string>()));
+  return options;
+}
+
+}  // namespace
+
+outcome run_schedules_runtime_trace(test_case const& c, json const& body) {
+  json got;
+  try {
+    auto const calls = rank_calls(read_program(c.input()), rank_id{c.input()["rank"].get<std::uint32_t>()},
+                                  read_call_options(c.input()));
+    got = json{{"events", call_lines(calls)}};
+  } catch (call_error const& e) {
+    got = json{{"type", "ValueError"}};
+  }
+  outcome result;
+  json const expected = body.contains("error") ? json{{"type", body["error"]["type"]}} : body["expect"];
+  compare(expected, got, "calls", result.differences);
+  return result;
+}
+
+}  // namespace cleave::conformance
