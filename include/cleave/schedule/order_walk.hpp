@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,8 @@ class order_walk {
         position_(lists_.count()),
         next_waiter_(lists_.count()),
         begun_(lists_.count()) {
+    is_simple_ =
+        rules.groups == message_groups::listed && !lists_.has_queues() && !has_limit() && !has_streams();
     if (has_limit()) channels_ = rank_channels(s.place);
     number_events(s);
     on_their_way_.resize(channels_.count());
@@ -152,16 +155,54 @@ class order_walk {
 
   void advance(std::uint32_t l) {
     auto const list = lists_[l];
-    for (auto& at = position_[l]; at < list.size();) {
-      if (begun_[l] == 0) {
-        if (lists_.is_queue(l) && waits(l)) return;
-        begun_[l] = 1;
-        begin(l);
+    for (auto& at = position_[l]; at < list.size();)
+      if (is_simple_ && list[at].parts == 0) {
+        if (!do_alone(l, list[at])) return;
+        ++at;
+      } else if (!do_group(l, list)) {
+        return;
       }
-      if (waits(l)) return;
-      begun_[l] = 0;
-      for (auto const end = lists_.end_of_group(l, at); at < end; ++at) finish(l, list[at]);
+  }
+
+  /// Whether one action could be done, and nothing began with it; the short way for what is most frequent.
+  bool do_alone(std::uint32_t l, action const& a) {
+    if (is_compute(a.kind)) {
+      if (!needs_.in_range(a)) return true;
+      bool const has_all = needs_.each_need(
+          a, [&](std::uint32_t event) { return state_[event] == done || (wait_for(l, event), false); });
+      if (has_all) needs_.each_effect(a, [&](std::uint32_t event) { happen(event); });
+      return has_all;
     }
+    if (!is_message(a.kind)) return true;
+    auto const end = needs_.message_end(a);
+    if (end == schedule_needs::none) return true;
+    bool const waits_for_send = is_wait_send(a.kind);
+    if (!waits_for_send && begun_[l] == 0) happen(end);
+    auto const other = schedule_needs::other_end(end);
+    bool const blocks = waits_for_send       ? rules_.delivery == delivery::async
+                        : is_receive(a.kind) ? receives_block()
+                                             : sends_block();
+    if (blocks && state_[other] != done) {
+      begun_[l] = waits_for_send ? 0 : 1;
+      wait_for(l, other);
+      return false;
+    }
+    begun_[l] = 0;
+    return true;
+  }
+
+  /// Whether what begins together could be done.
+  bool do_group(std::uint32_t l, std::span<action const> list) {
+    if (begun_[l] == 0) {
+      if (lists_.is_queue(l) && waits(l)) return false;
+      begun_[l] = 1;
+      begin(l);
+    }
+    if (waits(l)) return false;
+    begun_[l] = 0;
+    auto& at = position_[l];
+    for (auto const end = lists_.end_of_group(l, at); at < end; ++at) finish(l, list[at]);
+    return true;
   }
 
   /// Lets the list wait for the first thing that it needs.
@@ -172,9 +213,12 @@ class order_walk {
       return false;
     });
     if (unmet == schedule_needs::none) return false;
-    next_waiter_[l] = state_[unmet];
-    state_[unmet] = l + 2;
+    wait_for(l, unmet);
     return true;
+  }
+  void wait_for(std::uint32_t l, std::uint32_t event) {
+    next_waiter_[l] = state_[event];
+    state_[event] = l + 2;
   }
 
   /// Sends and receives are there for the other rank to see, or in its stream.
@@ -231,6 +275,7 @@ class order_walk {
   delivery_rules rules_;
   schedule_needs needs_;
   order_lists lists_;
+  bool is_simple_ = false;  ///< messages wait for nothing but their other ends, and alone
   pair_streams streams_;
   rank_channels channels_;
   std::uint32_t first_ended_ = 0, first_room_ = 0;
