@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -45,7 +46,7 @@ class memory_survey {
     auto const& row = schedule_.ranks[r];
     for (std::size_t i = 0; i < row.size(); ++i)
       if (row[i].stage != no_stage) note(row[i], times_.spans[r][i]);
-    std::ranges::stable_sort(changes_, {}, &change::time);
+    std::ranges::sort(changes_);
     std::vector<memory_step> steps{{0, 0}};
     for (auto const& c : changes_) steps.push_back({c.time, steps.back().bytes + c.more - c.less});
     return steps;
@@ -54,15 +55,21 @@ class memory_survey {
  private:
   struct change {
     double time;
+    std::size_t number;  ///< in the order of the list
     std::uint64_t more, less;
+
+    auto operator<=>(change const&) const = default;
   };
 
+  void add(double time, std::uint64_t more, std::uint64_t less) {
+    changes_.push_back({time, changes_.size(), more, less});
+  }
   std::size_t pair_of(action const& a) const {
     return std::size_t{index(a.stage)} * schedule_.microbatches + index(a.microbatch);
   }
   void change_to(std::uint64_t& kept, double time, std::uint64_t bytes) {
     auto const before = std::exchange(kept, bytes);
-    if (before != bytes) changes_.push_back({time, bytes, before});
+    if (before != bytes) add(time, bytes, before);
   }
 
   void note(action const& a, time_span const& t) {
@@ -127,8 +134,7 @@ class memory_survey {
     each_received(a, [&](std::uint32_t e, edge_flow flow, std::uint32_t maker) {
       auto const event = flow == edge_flow::activations ? needs_.forward_done(maker, a.microbatch)
                                                         : needs_.gradient_done(maker, a.microbatch);
-      if (auto const size = size_of(e, flow); size > 0)
-        changes_.push_back({std::min(results_[event], t.begin), size, 0});
+      if (auto const size = size_of(e, flow); size > 0) add(std::min(results_[event], t.begin), size, 0);
     });
   }
   void free_received(action const& a, time_span const& t) {
@@ -136,7 +142,7 @@ class memory_survey {
       if (needs_.messages())
         change_to(received_[number(e, flow, a.microbatch)], t.end, 0);
       else if (auto const size = size_of(e, flow); size > 0)
-        changes_.push_back({t.end, 0, size});
+        add(t.end, 0, size);
     });
   }
 
