@@ -4,7 +4,9 @@
 #include <cleave/core/printable.hpp>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
+#include <utility>
 
 namespace tool {
 
@@ -15,6 +17,20 @@ inline std::string shown(fs::path const& path) {
   auto const near = fs::proximate(path).string();
   return cleave::printable(near.starts_with("..") ? fs::absolute(path).lexically_normal().string() : near,
                            200);
+}
+
+/// \throws cleave::error where the file cannot be read.
+inline std::string read_text(fs::path const& path) {
+  auto const refuse = [&](std::string const& why) {
+    throw cleave::error(cleave::printable(path.string(), 200) + ": " + why);
+  };
+  std::error_code unknown;
+  if (fs::is_directory(path, unknown)) refuse("this is a directory; name a file in it");
+  std::ifstream in(path, std::ios::binary);
+  if (!in) refuse("cannot be opened; check the path and its permissions");
+  std::ostringstream text;
+  if (in.peek() != in.eof() && !(text << in.rdbuf())) refuse("cannot be read");
+  return std::move(text).str();
 }
 
 /// \throws cleave::error where the file cannot be written.

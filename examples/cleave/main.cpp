@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cleave: cuts ONNX models into stages. Exit codes: 0 done, 1 infeasible, 2 usage, 3 bad input.
+// cleave: cuts ONNX models into stages, and orders what pipelines of stages do. Exit codes: 0 done, 1
+// infeasible, 2 usage, 3 bad input.
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
 #include <cstdio>
@@ -23,16 +24,20 @@ struct subcommand {
 std::vector<subcommand> const subcommands = {
     {"split", "cuts a model into balanced stages", tool::split},
     {"inspect", "says what a model is", tool::inspect},
-    {"demo", "cuts a model, runs its stages as a pipeline and shows that they equal the whole", tool::demo}};
+    {"demo", "cuts a model, runs its stages as a pipeline and shows that they equal the whole", tool::demo},
+    {"schedule", "draws the order in which ranks run stages, of 18 kinds", tool::schedule},
+    {"verify", "says everything that is wrong with such an order", tool::verify},
+    {"simulate", "draws an order from a file in time", tool::simulate}};
 
 int run(std::vector<std::string> const& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    std::string text = "usage: cleave SUBCOMMAND MODEL.onnx [options]\n\n";
+    std::string text = "usage: cleave SUBCOMMAND WHAT [options]\n\n";
     for (auto const& s : subcommands)
       text += "  " + s.name + std::string(10 - s.name.size(), ' ') + s.about + "\n";
     text +=
         "\ncleave SUBCOMMAND --help tells more. Exit codes: 0 done, 1 infeasible, 2 usage, 3 bad input.\n";
-    if (words.empty()) throw tool::usage_error("a subcommand is missing: split, inspect or demo");
+    if (words.empty())
+      throw tool::usage_error("a subcommand is missing: split, inspect, demo, schedule, verify or simulate");
     tool::print(text);
     return 0;
   }

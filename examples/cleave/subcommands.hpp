@@ -10,6 +10,9 @@ namespace tool {
 int inspect(std::span<std::string const> words);
 int split(std::span<std::string const> words);
 int demo(std::span<std::string const> words);
+int schedule(std::span<std::string const> words);
+int verify(std::span<std::string const> words);
+int simulate(std::span<std::string const> words);
 int train(std::span<std::string const> words);  ///< `cleave demo train`
 
 }  // namespace tool

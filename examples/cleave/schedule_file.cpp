@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// Orders in files: what `cleave verify` and `cleave simulate` have in common.
+#include "schedule_file.hpp"
+
+#include <algorithm>
+#include <cleave/core/error.hpp>
+#include <cleave/core/printable.hpp>
+#include <cleave/io/schedule_json.hpp>
+#include <cleave/schedule/listed_schedule.hpp>
+#include <cleave/schedule/schedule_csv.hpp>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace tool {
+
+void add_count_options(command& c, cleave::row_counts& to) {
+  auto const add = [&](std::string const& letter, std::string const& name, std::uint32_t& count) {
+    c.options.push_back({letter, "--" + name, "N", "a whole number from 1 to 1048576",
+                         "how many " + name + " there must be (as many as the file has)",
+                         [&count](std::string_view text) {
+                           return read_number(text, count, std::uint32_t{1}, std::uint32_t{1} << 20);
+                         }});
+  };
+  add("-p", "ranks", to.ranks);
+  add("", "stages", to.stages);
+  add("-m", "microbatches", to.microbatches);
+}
+
+fs::path only_schedule(std::vector<std::string> const& operands) {
+  if (operands.empty()) throw usage_error("a schedule is missing: FILE.csv or FILE.json");
+  if (operands.size() > 1)
+    throw usage_error("one schedule at a time; what is '" + cleave::printable(operands[1]) + "'");
+  return operands[0];
+}
+
+schedule_file read_schedule(fs::path const& path, cleave::row_counts const& counts) {
+  auto const file = cleave::printable(path.string(), 200);
+  auto text = read_text(path);
+  bool const is_csv = path.extension() != ".json";
+  try {
+    if (!is_csv) return {path, cleave::read_schedule_json(std::move(text)), false};
+    return {path, cleave::listed_schedule(cleave::read_csv_rows(text), counts)};
+  } catch (cleave::cell_error const& e) {
+    auto const sentence = describe(e.witness);  // begins with row and column from 0
+    throw cleave::error(file + ":" + std::to_string(e.witness.row + 1) + ":" +
+                        std::to_string(e.witness.column + 1) + sentence.substr(sentence.find(": ")));
+  } catch (cleave::json_error const& e) {
+    throw cleave::error(file + ": " + e.what());
+  }
+}
+
+std::string csv_of(cleave::schedule const& s) {
+  if (s.place.edges != cleave::chain_edges(s.place.stages()))
+    throw usage_error("CSV has no place for stages that are no single chain; take JSON");
+  return cleave::schedule_csv(s);
+}
+
+void write_schedule_file(fs::path const& path, cleave::schedule const& order) {
+  if (path.extension() != ".json") return write_file(path, csv_of(order));
+  cleave::json_writer json;
+  json.open_object();
+  write_schedule_members(json, order);
+  write_file(path, json.close_object().text() + "\n");
+}
+
+file_place place_of(cleave::schedule const& order, cleave::schedule_fault const& f) {
+  auto const r = std::size_t{index(f.rank)};
+  bool const about_all = f.at == cleave::action{};
+  if (about_all || r >= order.ranks.size()) return {};
+  auto const& row = order.ranks[r];
+  auto position = f.position;
+  bool const repeated = f.what == cleave::schedule_fault::kind::repeated;
+  if (repeated || position >= row.size() || !(row[position] == f.at))  // some faults know the action alone
+    position = static_cast<std::size_t>(std::find(row.rbegin(), row.rend(), f.at).base() - row.begin()) - 1;
+  if (position >= row.size()) return {r + 1, 0};
+  std::size_t cell = 0, seen = 0;
+  each_cell(row, [&](cleave::action const&, auto const& parts) {
+    if (seen <= position) ++cell;
+    seen += 1 + parts.size();
+  });
+  return {r + 1, cell};
+}
+
+std::string place_text(schedule_file const& file, file_place const& at) {
+  auto text = cleave::printable(file.path.string(), 200);
+  if (at.line == 0) return text;
+  text += file.is_csv ? ":" + std::to_string(at.line) : ", rank " + std::to_string(at.line - 1);
+  if (at.cell > 0) text += (file.is_csv ? ":" : ", cell ") + std::to_string(at.cell);
+  return text;
+}
+
+std::string sentence_of(cleave::schedule_fault const& f) {
+  auto const whole = describe(f);
+  auto const place = "rank " + std::to_string(index(f.rank)) + ", action #";
+  return whole.starts_with(place) ? whole.substr(whole.find(": ") + 2) : whole;
+}
+
+}  // namespace tool

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// A schedule in time: what `cleave schedule` and `cleave simulate` have in common.
+#include "schedule_run.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cleave/core/error.hpp>
+#include <cleave/core/printable.hpp>
+#include <cleave/io/costs_file.hpp>
+#include <cleave/io/schedule_chart.hpp>
+#include <cleave/io/schedule_json.hpp>
+#include <cleave/io/schedule_page.hpp>
+#include <cleave/io/schedule_svg.hpp>
+#include <cleave/io/schedule_trace.hpp>
+#include <cleave/schedule/critical_path.hpp>
+#include <cleave/schedule/lower.hpp>
+#include <cleave/schedule/memory_over_time.hpp>
+#include <cleave/schedule/simulate.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "files.hpp"
+#include "schedule_file.hpp"
+#include "terminal.hpp"
+
+namespace tool {
+
+namespace {
+
+/// Browsers show pictures of so many bars, slowly.
+constexpr std::size_t most_bars = 500'000;
+
+cleave::cost_table costs_of(time_options const& options) {
+  if (options.costs.empty()) return {};
+  try {
+    return cleave::read_costs(read_text(options.costs));
+  } catch (cleave::json_error const& e) {
+    throw cleave::error(cleave::printable(options.costs, 200) + ": " + e.what());
+  } catch (cleave::cost_line_error const& e) {
+    throw cleave::error(cleave::printable(options.costs, 200) + ": " + e.what());
+  }
+}
+
+/// Without colours where stdout is no terminal, which then is 100 columns wide.
+cleave::schedule_chart_options chart_options(bool in_file) {
+  cleave::schedule_chart_options options;
+  if (in_file || isatty(STDOUT_FILENO) == 0) return options;
+  if (!bold("").empty()) options.colours = cleave::schedule_chart_options::ink::ansi;
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) options.columns = size.ws_col;
+  return options;
+}
+
+std::string table_of(cleave::timed_schedule const& t) {
+  std::vector<std::vector<std::string>> rows = {{"rank", "stages", "computes", "bubble", "begins", "ends"}};
+  if (!t.memory.empty()) rows[0].push_back("memory");
+  for (std::size_t r = 0; r < t.order.ranks.size(); ++r) {
+    std::string stages;
+    for (std::size_t s = 0; s < t.order.place.rank_of.size(); ++s)
+      if (index(t.order.place.rank_of[s]) == r) stages += (stages.empty() ? "" : ",") + std::to_string(s);
+    rows.push_back({std::to_string(r), cleave::printable(stages, 24), cleave::time_text(t, t.times.busy[r]),
+                    cleave::percent_text(1 - t.times.busy[r] / cleave::drawn_time(t.times)),
+                    cleave::time_text(t, t.times.first[r]), cleave::time_text(t, t.times.last[r])});
+    if (!t.memory.empty()) rows.back().push_back(cleave::memory_text(t, cleave::most_memory(t.memory[r])));
+  }
+  return table_text(rows);
+}
+
+std::string small_letters_text(cleave::timed_schedule const& t) {
+  auto const local = cleave::local_numbers(t.order.place);
+  auto const several = std::ranges::any_of(local, [](auto number) { return number > 0; });
+  return several ? "\nsmall letters: every second stage of a rank\n" : "";
+}
+
+std::string text_of(cleave::timed_schedule const& t, bool in_file) {
+  return (in_file ? t.name : bold(t.name)) + ": " + plural(t.order.ranks.size(), "rank") + ", " +
+         plural(t.order.place.stages(), "stage") + ", " + plural(t.order.microbatches, "microbatch") +
+         "\n  the step takes " + cleave::time_text(t, t.times.makespan) + ", bubble " +
+         cleave::percent_text(cleave::bubble_rate(t.times)) + ", " +
+         plural(cleave::count_messages(t.order), "message") + "\n\n" +
+         cleave::schedule_chart(t, chart_options(in_file)) + small_letters_text(t) + "\n" + table_of(t);
+}
+
+std::string written(schedule_run const& run, schedule_output const& to) {
+  using enum schedule_output::form;
+  auto const t = run.shown();
+  auto const form = to.asked.value_or(text);
+  std::size_t actions = 0;
+  for (auto const& row : run.order.ranks) actions += row.size();
+  if ((form == svg || form == html) && actions > most_bars)
+    throw usage_error("a picture of " + std::to_string(actions) + " actions is more than can be looked at; " +
+                      std::to_string(most_bars) + " is the most, or take --csv, --json or --trace");
+  switch (form) {
+    case svg:
+      return cleave::schedule_svg(t, {.bars = to.plain ? cleave::schedule_svg_options::detail::plain
+                                                       : cleave::schedule_svg_options::detail::hover});
+    case html:
+      return cleave::schedule_page(t);
+    case trace:
+      return cleave::schedule_trace(t) + "\n";
+    case csv:
+      return csv_of(run.order);
+    case json:
+      return cleave::schedule_json(t) + "\n";
+    case text:
+      break;
+  }
+  return text_of(t, !to.file.empty());
+}
+
+}  // namespace
+
+void add_time_options(command& c, time_options& to) {
+  c.options.push_back({"", "--costs", "FILE", "a file name",
+                       "times, bytes and links, as docs/schedules.md says",
+                       [&to](auto text) { return !(to.costs = text).empty(); }});
+  c.options.push_back({"", "--hop", "TIME", "a time from 0 to 1e100", "of every message between ranks (0)",
+                       [&to](auto text) { return read_number(text, to.hop.emplace(), 0.0, 1e100); }});
+  c.options.push_back(flag("--overlap", "a compound takes the time of its longest part", to.overlap));
+  c.options.push_back({"", "--jitter", "SHARE", "a share from 0 to 1", "by which times vary at most (0)",
+                       [&to](auto text) { return read_number(text, to.jitter, 0.0, 1.0); }});
+  c.options.push_back({"", "--seed", "N", "a whole number", "of the jitter (0)", [&to](auto text) {
+                         return read_number(text, to.seed, std::uint64_t{0}, ~std::uint64_t{0});
+                       }});
+}
+
+schedule_run run_in_time(std::string const& name, cleave::schedule order, time_options const& options) {
+  auto const costs = costs_of(options);
+  auto timing = cleave::simulate_options_of(costs, order.place);
+  if (options.hop) timing.hop = *options.hop;
+  if (options.overlap) timing.compounds = cleave::compound_time::longest_part;
+  timing.jitter = options.jitter;
+  timing.seed = options.seed;
+  auto times = cleave::simulate(order, timing);
+  bool const in_bytes = !costs.bytes.stages.empty();
+  std::vector<std::vector<cleave::memory_step>> memory;
+  if (cleave::passes_of(order) == cleave::expected_passes::forward_and_backward)  // else nothing is kept
+    memory = cleave::memory_over_time(order, times, in_bytes ? costs.bytes : cleave::schedule_bytes{});
+  std::vector<cleave::action_place> critical;
+  for (auto const& step : cleave::critical_path(order, times))
+    critical.push_back({step.rank, static_cast<std::uint32_t>(step.position)});
+  using enum cleave::timed_schedule::unit;
+  return {name,
+          std::move(order),
+          std::move(times),
+          costs.unit,
+          in_bytes ? bytes : passes,
+          std::move(memory),
+          std::move(critical)};
+}
+
+void add_output_options(command& c, schedule_output& to) {
+  using enum schedule_output::form;
+  auto const add = [&](std::string const& name, schedule_output::form form, std::string const& help) {
+    c.options.push_back({"", name, "", "", help, [&to, form, name](std::string_view) {
+                           if (to.asked && *to.asked != form)
+                             throw usage_error("one form at a time; leave out " + name + " or the other one");
+                           to.asked = form;
+                           return true;
+                         }});
+  };
+  add("--text", text, "for the terminal (as it is without any of these)");
+  add("--svg", svg, "a picture");
+  add("--html", html, "a page with the picture and a table, that needs nothing else");
+  add("--trace", trace, "a trace that Perfetto and Chrome open");
+  add("--csv", csv, "PyTorch's CSV");
+  add("--json", json, "everything, as one JSON object");
+  c.options.push_back(flag("--plain", "with --svg: smaller, without texts to point at", to.plain));
+  c.options.push_back({"-o", "--out", "FILE", "a file name", "write there instead of to stdout",
+                       [&to](auto text) { return !(to.file = text).empty(); }});
+}
+
+void write_run(schedule_run const& run, schedule_output const& to) {
+  auto const text = written(run, to);
+  if (to.file.empty()) return print(text);
+  write_file(to.file, text);
+  print("  " + shown(to.file) + "\n");
+}
+
+void demand_memory(std::uint64_t actions) {
+  constexpr std::uint64_t bytes_each = 400;  // in the lists, in time and as text
+  auto const pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
+  if (pages <= 0 || page <= 0) return;
+  auto const there = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) / 2;
+  if (actions > there / bytes_each)
+    throw usage_error("about " + std::to_string(actions) +
+                      " actions need more memory than half of this machine's, " +
+                      cleave::format_bytes(there) + "; take fewer microbatches, stages or ranks");
+}
+
+}  // namespace tool

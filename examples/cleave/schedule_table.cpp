@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// All schedules side by side: `cleave schedule all`, and the table of docs/schedules.md.
+#include "schedule_table.hpp"
+
+#include <algorithm>
+#include <cleave/io/timed_schedule.hpp>
+#include <cleave/io/units.hpp>
+#include <cleave/schedule/generate.hpp>
+#include <cleave/schedule/kept_passes.hpp>
+#include <cleave/schedule/simulate.hpp>
+#include <string>
+#include <vector>
+
+#include "schedule_facts.hpp"
+#include "terminal.hpp"
+
+namespace tool {
+
+namespace {
+
+/// A schedule among the others. A rank works as long for a microbatch in each: F, I and W of all its stages
+/// take 1 together, and what it keeps is counted in shares of 1 / p of the model.
+struct compared_schedule {
+  schedule_facts const& facts;
+  cleave::schedule_shape shape;
+  std::string refused = {};
+  double time = 0, bubble = 0, share = 0, kept = 0;
+  std::uint64_t messages = 0, copies = 1;
+};
+
+compared_schedule compared(schedule_facts const& facts, table_counts const& counts) {
+  auto const stages = cleave::stages_per_rank_of(facts.family).value_or(counts.stages_per_rank.value_or(2));
+  compared_schedule row{facts, {counts.ranks, stages, counts.microbatches}};
+  try {
+    auto const s = cleave::make_schedule(facts.family, row.shape);
+    auto const chains = s.place.stages() - s.place.edges.size();
+    double const share = static_cast<double>(counts.ranks * chains) / s.place.stages();
+    auto const times = cleave::simulate(s, {.costs = {{share, 2 * share, share, share}}});
+    row.time = times.makespan;
+    row.share = cleave::bubble_rate(times);
+    row.bubble = times.makespan * row.share;
+    for (auto const& kept : times.most_kept)
+      if (facts.family != cleave::schedule_family::forward_only)
+        row.kept = std::max(row.kept, share * static_cast<double>(kept.passes));
+    row.messages = cleave::count_messages(s);
+    row.copies = chains;
+  } catch (cleave::shape_error const& e) {
+    row.refused = describe(e.witness);
+  }
+  return row;
+}
+
+std::string published(compared_schedule const& row) {
+  if (row.facts.bubble.empty()) return "";
+  auto const formula = std::string(row.facts.bubble);
+  return formula + " = " + cleave::decimal_text(row.facts.bubble_time(row.shape), 2);
+}
+
+/// Name, stages a rank, and what follows; what is refused has one cell that says why.
+std::vector<std::string> cells(compared_schedule const& row) {
+  std::vector<std::string> list = {std::string(name_of(row.facts.family)),
+                                   std::to_string(row.shape.stages_per_rank)};
+  if (!row.refused.empty()) {
+    list.insert(list.end(), {"", "", "", "", "", "", "", "no: " + row.refused});
+    return list;
+  }
+  list.insert(list.end(),
+              {cleave::decimal_text(row.time, 2), cleave::decimal_text(row.bubble, 2), published(row),
+               cleave::percent_text(row.share), cleave::decimal_text(row.kept, 2), std::to_string(row.copies),
+               cleave::count_text(row.messages), std::string(row.facts.takes)});
+  return list;
+}
+
+/// As Markdown calls a heading.
+std::string anchor(std::string const& name) {
+  std::string text;
+  for (char const c : name) text += cleave::lower_case(c);
+  return text;
+}
+
+std::vector<std::string> const heading = {"schedule", "stages a rank", "time",    "bubble",   "published",
+                                          "share",    "kept",          "weights", "messages", "takes"};
+
+}  // namespace
+
+std::string schedule_names_text() {
+  std::string text;
+  for (auto const& facts : all_schedule_facts) {
+    auto const name = std::string(name_of(facts.family));
+    text += "  " + bold(name) + std::string(22 - name.size(), ' ') + std::string(facts.about) + "\n" +
+            std::string(24, ' ') + "p ranks, v stages a rank, m microbatches: " + std::string(facts.takes) +
+            (facts.origin.empty() ? "" : ". " + std::string(facts.origin)) + "\n";
+  }
+  return text;
+}
+
+std::string schedule_table_text(table_counts const& counts) {
+  std::vector<std::vector<std::string>> rows = {heading};
+  for (auto const& facts : all_schedule_facts) rows.push_back(cells(compared(facts, counts)));
+  return bold(plural(counts.ranks, "rank") + ", " + plural(counts.microbatches, "microbatch")) + "\n" +
+         table_text(rows) +
+         "\n  F, I and W of a rank take 1 each for a microbatch, a message nothing. bubble: how long a rank\n"
+         "  computes nothing, on average, and which share of the step that is. kept: the most forward "
+         "passes\n"
+         "  that a rank keeps, each of 1/p of the model. weights: how often they are there.\n";
+}
+
+std::string schedule_table_markdown(table_counts const& counts, std::string const& pictures) {
+  auto const line = [](std::vector<std::string> const& list) {
+    std::string text = "|";
+    for (auto const& cell : list) text += ' ' + cell + " |";
+    return text + '\n';
+  };
+  auto text = "\n" + line(heading) + "|---|";
+  for (std::size_t i = 2; i < heading.size(); ++i) text += "---:|";
+  text += "---|\n";
+  for (auto const& facts : all_schedule_facts) {
+    auto list = cells(compared(facts, counts));
+    list[0] = "[" + list[0] + "](#" + anchor(list[0]) + ")";
+    text += line(list);
+  }
+  for (auto const& facts : all_schedule_facts) {
+    auto const name = std::string(name_of(facts.family));
+    text += "\n### " + name + "\n\n" + std::string(facts.about) +
+            (facts.origin.empty() ? "" : " " + std::string(facts.origin) + ".") + "\n\n![" + name + "](" +
+            pictures + "/" + name + ".svg)\n";
+  }
+  return text + "\n";
+}
+
+}  // namespace tool

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// cleave verify FILE.csv: everything that keeps an order from being run.
+//
+// --json writes one object:
+//   file, ranks, stages, microbatches, actions, transport
+//   faults       [{code, rank, line, cell, action, message, fix}]; line and cell from 1, null where there is none
+//   transports   {name: "finishes" or where it gets stuck}; only where nothing else is wrong
+//   notes        what is odd and no fault
+#include <array>
+#include <cleave/core/printable.hpp>
+#include <cleave/io/json_writer.hpp>
+#include <cleave/io/units.hpp>
+#include <cleave/schedule/deadlock.hpp>
+#include <cleave/schedule/lower.hpp>
+#include <cleave/schedule/verify.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "schedule_file.hpp"
+#include "schedule_fixes.hpp"
+#include "subcommands.hpp"
+#include "terminal.hpp"
+
+namespace tool {
+
+namespace {
+
+using cleave::delivery;
+constexpr std::array<std::pair<std::string_view, delivery>, 6> transports = {
+    {{"buffered", delivery::buffered},
+     {"rendezvous", delivery::rendezvous},
+     {"async", delivery::async},
+     {"pair-stream", delivery::pair_stream},
+     {"one-queue", delivery::one_queue},
+     {"two-queues", delivery::two_queues}}};
+
+bool read_transport(std::string_view text, cleave::verify_options& to) {
+  to.buffers = cleave::any_number;
+  for (auto const& [name, kind] : transports)
+    if (text == name) return to.delivery = kind, true;
+  to.delivery = delivery::buffered;
+  return text.starts_with("buffers=") && read_number(text.substr(8), to.buffers, 0u, cleave::any_number);
+}
+
+/// What was found in a file.
+struct verdict {
+  std::vector<cleave::schedule_fault> faults;
+  std::vector<std::pair<std::string, std::string>> transports;  ///< only where nothing is wrong
+  std::vector<std::string> notes;
+};
+
+verdict verdict_on(schedule_file const& file, cleave::verify_options const& options) {
+  verdict v;
+  v.faults = schedule_faults(file.order, options);
+  auto const& ranks = file.order.ranks;
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    if (ranks[r].empty())
+      v.notes.push_back("rank " + std::to_string(r) + " does nothing" +
+                        (file.is_csv ? ": line " + std::to_string(r + 1) + " is empty" : ""));
+  cleave::action const* largest = nullptr;
+  for (auto const& row : ranks)
+    each_action(row, [&](cleave::action const& a) {
+      if (a.microbatch != cleave::no_microbatch &&
+          (!largest || index(largest->microbatch) < index(a.microbatch)))
+        largest = &a;
+    });
+  for (auto const& f : v.faults)
+    if (f.what == cleave::schedule_fault::kind::too_few_actions && largest)
+      v.notes.push_back("the largest microbatch is that of '" + action_text(*largest) + "'");
+  if (v.faults.empty())
+    for (auto const& [name, kind] : transports)
+      v.transports.emplace_back(name, transport_verdict(file.order, kind));
+  return v;
+}
+
+std::string json_of(schedule_file const& file, verdict const& v, std::string const& transport) {
+  cleave::json_writer json(cleave::json_writer::layout::indented);
+  json.open_object().member("file", file.path.string()).member("ranks", file.order.place.ranks);
+  json.member("stages", file.order.place.stages()).member("microbatches", file.order.microbatches);
+  json.member("actions", count_actions(file.order)).member("transport", transport).key("faults").open_array();
+  auto const number = [&](char const* key, std::size_t n) {
+    json.key(key);
+    n == 0 ? json.null() : json.value(n);
+  };
+  for (auto const& f : v.faults) {
+    auto const at = place_of(file.order, f);
+    json.open_object().member("code", code_of(f.what)).member("rank", index(f.rank));
+    number("line", at.line);
+    number("cell", at.cell);
+    json.member("action", action_text(f.at)).member("message", sentence_of(f));
+    json.member("fix", fix_of(code_of(f.what))).close_object();
+  }
+  json.close_array().key("transports").open_object();
+  for (auto const& [name, said] : v.transports) json.member(name, said);
+  json.close_object().key("notes").open_array();
+  for (auto const& note : v.notes) json.value(note);
+  return json.close_array().close_object().text() + "\n";
+}
+
+std::string text_of(schedule_file const& file, verdict const& v) {
+  auto const& s = file.order;
+  std::string text;
+  for (auto const& f : v.faults) {
+    text += bold(place_text(file, place_of(s, f))) + ": " + std::string(code_of(f.what)) + ": " +
+            sentence_of(f) + "\n";
+    if (auto const fix = fix_of(code_of(f.what)); !fix.empty()) text += "    " + std::string(fix) + "\n";
+  }
+  text += cleave::printable(file.path.string(), 200) + ": " + plural(s.place.ranks, "rank") + ", " +
+          plural(s.place.stages(), "stage") + ", " + plural(s.microbatches, "microbatch") + ", " +
+          plural(count_actions(s), "action") + ": " +
+          (v.faults.empty() ? std::string("no fault") : plural(v.faults.size(), "fault")) + "\n";
+  for (auto const& [name, said] : v.transports)
+    text += "  " + name + std::string(13 - name.size(), ' ') + said + "\n";
+  for (auto const& note : v.notes) text += "  note: " + note + "\n";
+  return text;
+}
+
+}  // namespace
+
+int verify(std::span<std::string const> words) {
+  cleave::row_counts counts;
+  cleave::verify_options options;
+  std::string transport = "buffered";
+  bool as_json = false;
+  command c{
+      "verify",
+      "FILE.csv | FILE.json",
+      "Says everything that is wrong with an order of actions, with a code, the place and how to mend it:\n"
+      "PyTorch's CSV, compute only or with communication, or what cleave schedule --json writes.",
+      {}};
+  c.options.push_back(
+      {"", "--transport", "HOW",
+       "buffered, buffers=K, rendezvous, async, pair-stream, one-queue or two-queues",
+       "how messages move: buffered, buffers=2, rendezvous, async, pair-stream, one-queue, two-queues",
+       [&](auto text) {
+         transport = text;
+         return read_transport(text, options);
+       }});
+  c.options.push_back({"", "--match", "HOW", "in-order or by-name", "how a receive finds its send (in-order)",
+                       [&](auto text) {
+                         bool const by_name = text == "by-name";
+                         options.matching =
+                             by_name ? cleave::message_matching::by_name : cleave::message_matching::in_order;
+                         return by_name || text == "in-order";
+                       }});
+  c.options.push_back({"", "--most-kept", "N", "a whole number from 1",
+                       "the forward passes that a rank may keep at once (any number)", [&](auto text) {
+                         return read_number(text, options.most_kept, std::uint64_t{1}, ~std::uint64_t{0});
+                       }});
+  add_count_options(c, counts);
+  c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
+  auto const file = read_schedule(only_schedule(read_options(c, words)), counts);
+
+  options.passes = cleave::passes_of(file.order);
+  auto const v = verdict_on(file, options);
+  print(as_json ? json_of(file, v, transport) : text_of(file, v));
+  return v.faults.empty() ? 0 : 1;
+}
+
+}  // namespace tool
