@@ -62,7 +62,7 @@ TEST_CASE("send into slots: no rank ever has more than its slots, and all finish
   for (int i = 0; i < 120; ++i) {
     auto const s = testing::some_schedule(random);
     auto const part = [&] { return static_cast<double>(random.below(5)) / 4; };
-    send_into_slots_options options{.costs = {{part(), part(), part(), part()}}, .hop = part()};
+    send_into_slots_options options{.times = {{{part(), part(), part(), part()}}, part()}};
     auto const inputs = random.one_in(2) ? input_use::by_forward : input_use::until_gradient;
     options.slots = fewest_receive_slots(s, inputs);
     for (auto* slots : {&options.slots.activations, &options.slots.gradients})
@@ -89,7 +89,7 @@ TEST_CASE("send into slots: passes keep their order, and with room for all nothi
       return std::ranges::any_of(row, [](auto const& a) { return a.parts > 0; });
     });
     double const hop = static_cast<double>(random.below(5)) / 4;
-    auto const sent = send_into_slots(s, {.hop = hop});
+    auto const sent = send_into_slots(s, {.times = {.hop = hop}});
     if (compounds) continue;  // they are begun later, or split
     REQUIRE(without_messages(sent) == s);
     REQUIRE(simulate(sent, {.hop = hop}).makespan == simulate(s, {.hop = hop}).makespan);
@@ -101,7 +101,7 @@ TEST_CASE(
   // A transfer takes a tenth of F, B twice as long as F; one queue for all messages makes 61.0 of 59.8.
   auto const s = one_f_one_b(4, 16);
   auto const makespan = [&](std::vector<std::uint32_t> slots) {
-    return simulate(send_into_slots(s, {.slots = {.activations = std::move(slots)}, .hop = 0.1}),
+    return simulate(send_into_slots(s, {.slots = {.activations = std::move(slots)}, .times = {.hop = 0.1}}),
                     {.hop = 0.1})
         .makespan;
   };
@@ -128,7 +128,7 @@ TEST_CASE("send into slots: too few slots and costs that make no sense are refus
   auto const s = one_f_one_b(3, 4);
   CHECK_THROWS_AS(send_into_slots(s, {.slots = {.activations = {1}}}), slot_shortage_error);
   CHECK_THROWS_AS(send_into_slots(s, {.slots = {.gradients = {0}}}), slot_shortage_error);
-  CHECK_THROWS_AS(send_into_slots(s, {.hop = -1}), simulate_option_error);
-  CHECK_THROWS_AS(send_into_slots(s, {.costs = {{.forward = -1}}}), simulate_option_error);
+  CHECK_THROWS_AS(send_into_slots(s, {.times = {.hop = -1}}), nominal_time_error);
+  CHECK_THROWS_AS(send_into_slots(s, {.times = {.costs = {{.forward = -1}}}}), nominal_time_error);
   CHECK_THROWS_AS(send_into_slots(testing::schedule_of_rows({"1F0,0F0,1B0,0B0"})), schedule_error);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -92,9 +91,13 @@ inline memory_layout place_in_memory(std::span<memory_need const> needs, std::ui
   if (auto const fault = find_memory_need_fault(needs, alignment)) throw memory_need_error(*fault);
   std::vector<memory_need> rounded(needs.begin(), needs.end());
   for (auto& n : rounded) n.bytes = rounded_up(n.bytes, alignment);
-  std::array layouts{good_fits(rounded), good_fits_backward(rounded), slots_by_size(rounded)};
-  auto best = std::move(*std::ranges::min_element(layouts, {}, &memory_layout::bytes));
-  best.least_bytes = most_alive_bytes(rounded);
+  auto const least = most_alive_bytes(rounded);
+  auto best = slots_by_size(rounded);
+  for (auto* const layout_of : {good_fits, good_fits_backward}) {
+    if (best.bytes == least) break;
+    if (auto other = layout_of(rounded); other.bytes < best.bytes) best = std::move(other);
+  }
+  best.least_bytes = least;
   return best;
 }
 

@@ -4,20 +4,18 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/action.hpp"
-#include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/edge_numbers.hpp"
 #include "cleave/schedule/local_passes.hpp"
+#include "cleave/schedule/nominal_times.hpp"
 #include "cleave/schedule/receive_slots.hpp"
 #include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/send_in_rounds.hpp"
-#include "cleave/schedule/simulate_options.hpp"
+#include "cleave/schedule/sending_lists.hpp"
 #include "cleave/schedule/stage_cost.hpp"
 #include "cleave/schedule/verify.hpp"
 
@@ -25,8 +23,7 @@ namespace cleave {
 
 struct send_into_slots_options {
   receive_slots slots = {};
-  std::vector<stage_cost> costs = {};  ///< of each stage; one for all; none: 1 for F, I and W, and 2 for B
-  double hop = 0;                      ///< how long a message is on its way
+  nominal_times times = {};
 };
 
 /// Runs a schedule in time and writes its messages down; `send_into_slots` is its one use.
@@ -40,17 +37,14 @@ class slot_sender {
         passes_(s, edges_, uses_),
         messages_(uses_.messages()),
         ranks_(s.ranks.size()),
-        sent_(s) {
-    for (std::size_t r = 0; r < s.ranks.size(); ++r) {
-      sent_.ranks[r].clear();
-      sent_.ranks[r].reserve(2 * s.ranks[r].size());
+        lists_(s) {
+    for (std::size_t r = 0; r < s.ranks.size(); ++r)
       each_action(s.ranks[r], [&](action const& a) {
         uses_.each_received(a, [&](std::uint32_t edge, edge_flow flow) {
           ranks_[r].queues[static_cast<std::size_t>(flow)].messages.push_back(
               uses_.message(edge, flow, a.microbatch));
         });
       });
-    }
   }
 
   schedule take() {
@@ -63,8 +57,7 @@ class slot_sender {
     do {
       while (!events_.empty()) next_event();
     } while (split_a_compound());
-    if (auto stuck = list_stuck(); !stuck.empty()) throw stuck_error(std::move(stuck));
-    return std::move(sent_);
+    return lists_.finish();
   }
 
  private:
@@ -82,9 +75,7 @@ class slot_sender {
     std::size_t granted = 0;  ///< so many have slots
   };
   struct rank_state {
-    std::size_t cell = 0;        ///< where its next cell begins
-    std::size_t parts_done = 0;  ///< of a compound that has been split
-    std::size_t parts_next = 0;  ///< how many are planned; 0 while it waits
+    std::size_t parts = 0;  ///< of its next cell, how many are planned; 0 while it waits
     double free = 0;
     std::array<receive_queue, 2> queues;
   };
@@ -113,26 +104,17 @@ class slot_sender {
       deliver(e.number, e.time);
   }
 
-  bool at_end(std::uint32_t r) const { return ranks_[r].cell == schedule_.ranks[r].size(); }
-  /// The next action, or what is left of the parts of a compound.
-  std::span<action const> rest_of_cell(std::uint32_t r) const {
-    auto const row = std::span(schedule_.ranks[r]).subspan(ranks_[r].cell);
-    return row[0].parts == 0 ? row.first(1) : row.subspan(1, row[0].parts).subspan(ranks_[r].parts_done);
-  }
-
   /// Plans the next cell of a rank if it can be done, or as many of its parts as can.
   bool look_at(std::uint32_t r, std::size_t least_parts) {
     auto& rank = ranks_[r];
-    while (!at_end(r) && schedule_.ranks[r][rank.cell].kind == action_kind::idle) ++rank.cell;
-    if (rank.parts_next > 0 || at_end(r)) return false;
-    auto const rest = rest_of_cell(r);
+    if (rank.parts > 0 || lists_.at_end(r)) return false;
+    auto const rest = lists_.rest_of_cell(r);
     auto begin = rank.free;
     auto const ready =
         passes_.count_ready(rest, [&](std::uint32_t message) { return messages_[message].arrival; }, begin);
     if (ready < (least_parts == whole_cell ? rest.size() : least_parts)) return false;
-    rank.parts_next = ready;
-    for (action const& a : rest.first(ready))
-      if (is_compute(a.kind) || a.kind == action_kind::recompute) begin += cost_of(a);
+    rank.parts = ready;
+    for (action const& a : rest.first(ready)) begin += time_of(a);
     add_event({begin, true, r});
     return true;
   }
@@ -146,29 +128,15 @@ class slot_sender {
 
   /// A rank has done what was planned.
   void end_cell(std::uint32_t r, double now) {
-    auto& rank = ranks_[r];
-    auto const parts = rest_of_cell(r).first(std::exchange(rank.parts_next, 0));
-    auto head = schedule_.ranks[r][rank.cell];
-    auto& to = sent_.ranks[r];
-    if (head.parts > 0 && parts.size() > 1) {
-      head.parts = static_cast<std::uint16_t>(parts.size());
-      to.push_back(head);
-    }
-    to.insert(to.end(), parts.begin(), parts.end());
-    rank.free = now;
-    for (action const& a : parts) finish(a, r);
-    rank.parts_done += parts.size();
-    auto const& whole = schedule_.ranks[r][rank.cell];
-    if (rank.parts_done >= whole.parts) {
-      rank.cell += std::size_t{1} + whole.parts;
-      rank.parts_done = 0;
-    }
+    ranks_[r].free = now;
+    for (action const& a : lists_.take(r, std::exchange(ranks_[r].parts, 0))) finish(a, r);
     look_at(r, whole_cell);
   }
 
-  double cost_of(action const& a) const {
-    if (options_.costs.empty()) return stage_cost{}.of(a.kind);
-    return options_.costs[options_.costs.size() == 1 ? 0 : index(a.stage)].of(a.kind);
+  double time_of(action const& a) const {
+    if (!is_compute(a.kind) && a.kind != action_kind::recompute) return 0;
+    auto const& costs = options_.times.costs;
+    return costs.empty() ? stage_cost{}.of(a.kind) : costs[costs.size() == 1 ? 0 : index(a.stage)].of(a.kind);
   }
 
   /// What a pass made is there, and what it let go is free.
@@ -205,25 +173,13 @@ class slot_sender {
   }
 
   void deliver(std::uint32_t number, double now) {
-    using enum action_kind;
-    messages_[number].arrival = now + options_.hop;
+    messages_[number].arrival = now + options_.times.hop;
     microbatch_id const m{number % schedule_.microbatches};
     auto const both = number / schedule_.microbatches;
-    bool const back = both % 2 == 1;
-    auto [from, to] = schedule_.place.edges[both / 2];
-    if (back) std::swap(from, to);
-    auto const here = index(schedule_.place.rank_of[index(from)]);
-    auto const there = index(schedule_.place.rank_of[index(to)]);
-    sent_.ranks[here].push_back({back ? send_gradient : send_activation, 0, from, m, to});
-    sent_.ranks[there].push_back({back ? receive_gradient : receive_activation, 0, to, m, from});
-    look_at(there, whole_cell);
-  }
-
-  std::vector<stuck_rank> list_stuck() const {
-    std::vector<stuck_rank> stuck;
-    for (std::uint32_t r = 0; r < ranks_.size(); ++r)
-      if (!at_end(r)) stuck.push_back({rank_id{r}, action_text(rest_of_cell(r).front())});
-    return stuck;
+    auto const [before, after] = schedule_.place.edges[both / 2];
+    look_at(both % 2 == 0 ? lists_.send_one(before, after, m, action_kind::send_activation)
+                          : lists_.send_one(after, before, m, action_kind::send_gradient),
+            whole_cell);
   }
 
   schedule const& schedule_;
@@ -234,7 +190,7 @@ class slot_sender {
   std::vector<message_state> messages_;
   std::vector<rank_state> ranks_;
   std::vector<event> events_;
-  schedule sent_;
+  sending_lists lists_;
 };
 
 /// A schedule that sends and receives, where each rank has so many slots for what it receives. A message goes
@@ -245,11 +201,10 @@ class slot_sender {
 /// All messages have one order, so that it finishes on every transport; a receive stands behind what lets its
 /// slot go. A compound begins when all is there that its parts need; one that needs another rank's answer to
 /// its own parts is split there. Precondition: a number of slots for each rank, one for all, or none; the
-/// schedule has no messages. O(actions log actions). \throws schedule_error, simulate_option_error,
+/// schedule has no messages. O(actions log actions). \throws schedule_error, nominal_time_error,
 /// slot_shortage_error, and stuck_error where a compound cannot be split so
 inline schedule send_into_slots(schedule const& s, send_into_slots_options const& options = {}) {
-  if (auto const f = find_simulate_option_fault({.costs = options.costs, .hop = options.hop}, s.place))
-    throw simulate_option_error(*f);
+  demand_nominal_times(options.times, s.place.stages());
   auto const fits = [&](std::vector<std::uint32_t> const& slots) {
     return slots.size() <= 1 || slots.size() == s.ranks.size();
   };

@@ -70,11 +70,19 @@ class sending_lists {
     if (!makes_results(a.kind)) return;
     auto const s = index(a.stage);
     if (a.kind == forward)
-      for (auto const reader : neighbours_.after(s))
-        send(a, reader, send_activation, receive_activation, received);
+      for (auto const reader : neighbours_.after(s)) send(a, reader, send_activation, received);
     else
-      for (auto const feeder : neighbours_.before(s))
-        send(a, feeder, send_gradient, receive_gradient, received);
+      for (auto const feeder : neighbours_.before(s)) send(a, feeder, send_gradient, received);
+  }
+
+  /// Sends one thing from a stage to another, on another rank, which is returned. O(1).
+  std::uint32_t send_one(stage_id from, stage_id to, microbatch_id m, action_kind send_kind) {
+    auto const there = index(schedule_.place.rank_of[index(to)]);
+    auto const receive_kind = send_kind == action_kind::send_activation ? action_kind::receive_activation
+                                                                        : action_kind::receive_gradient;
+    made_.ranks[index(schedule_.place.rank_of[index(from)])].push_back({send_kind, 0, from, m, to});
+    made_.ranks[there].push_back({receive_kind, 0, to, m, from});
+    return there;
   }
 
   /// Those that are not at their end, and where they are.
@@ -112,13 +120,10 @@ class sending_lists {
   }
 
   template <class F>
-  void send(action const& a, std::uint32_t to, action_kind send_kind, action_kind receive_kind, F& received) {
-    auto const here = index(schedule_.place.rank_of[index(a.stage)]);
-    auto const there = index(schedule_.place.rank_of[to]);
-    if (here == there) return;
-    made_.ranks[here].push_back({send_kind, 0, a.stage, a.microbatch, stage_id{to}});
-    made_.ranks[there].push_back({receive_kind, 0, stage_id{to}, a.microbatch, a.stage});
-    received(there);
+  void send(action const& a, std::uint32_t to, action_kind send_kind, F& received) {
+    auto const& rank_of = schedule_.place.rank_of;
+    if (rank_of[index(a.stage)] != rank_of[to])
+      received(send_one(a.stage, stage_id{to}, a.microbatch, send_kind));
   }
 
   schedule const& schedule_;
