@@ -110,7 +110,6 @@ TEST_CASE("search: small steps are scheduled as well as by an exact search, or n
   }
   CHECK(compared > 25);
   CHECK(10 * reached >= 9 * compared);
-  MESSAGE(reached, " of ", compared);
 }
 
 TEST_CASE("search: the same seed finds the same, and no more effort is spent than allowed") {

@@ -19,7 +19,7 @@ struct improve_options {
   std::uint64_t seed = 1;
   std::uint64_t effort = 10'000'000;  ///< how many passes are timed, at 10 to 20 ns each
   backward_choice form = backward_choice::either;
-  double slack = 0.01;  ///< by which share of the makespan a list may become worse at first; less later
+  double slack = 0.4;  ///< of a mean pass, by which a list may end later than before at first; less later
 };
 
 struct improved_lists {
@@ -41,7 +41,7 @@ class pass_improver {
 
   /// Until the effort is spent, or a list that ends at `good_enough` is found.
   improved_lists run(double good_enough) {
-    double const first_slack = options_.slack * best_value_;
+    double const first_slack = options_.slack * mean_pass();
     while (!path_.empty() && best_value_ > good_enough && spent_ + 3 * count_ <= options_.effort) {
       double const share = static_cast<double>(spent_) / static_cast<double>(options_.effort);
       try_move(value_ + first_slack * (1 - share));
@@ -56,6 +56,13 @@ class pass_improver {
     for (auto const& list : lists_) count_ += list.size();
     spent_ += count_;
     return timer_.makespan(lists_);
+  }
+
+  double mean_pass() const {
+    double sum = 0;
+    for (auto const& list : lists_)
+      for (auto const& p : list) sum += step_.stages[p.stage].cost.of(p.kind);
+    return sum / static_cast<double>(count_);
   }
 
   /// One random change at a pass on the critical path; kept where the lists end at `most` or before.

@@ -77,16 +77,19 @@ class candidate_list {
     auto few = *at;
     few.microbatches = std::min(few.microbatches, 2 * few.place.ranks);
     pass_timer timer(few);
-    std::vector<std::pair<double, v_block_rule>> timed;
-    for (auto const& rule : v_block_family(few.place.ranks)) {
-      auto const lists = pass_lists_of(v_block_lists(rule, few));
+    auto const family = v_block_family(few.place.ranks);
+    std::vector<std::pair<double, std::size_t>> timed;  // which rule
+    for (std::size_t i = 0; i < family.size(); ++i) {
+      auto const lists = pass_lists_of(schedule_by(family[i], few));
       passes_timed_ += few.most_passes();
-      if (fits(few, lists)) timed.emplace_back(timer.makespan(lists), rule);
+      if (fits(few, lists)) timed.emplace_back(timer.makespan(lists), i);
     }
-    std::ranges::stable_sort(timed, {}, &std::pair<double, v_block_rule>::first);
-    for (std::size_t i = 0; i < std::min(timed.size(), most_blocks); ++i)
-      add({name_of(timed[i].second), std::nullopt, static_cast<std::size_t>(at - steps_.begin()),
-           pass_lists_of(v_block_lists(timed[i].second, *at))});
+    std::ranges::sort(timed);
+    for (std::size_t i = 0; i < std::min(timed.size(), most_blocks); ++i) {
+      auto const& rule = family[timed[i].second];
+      add({name_of(rule), std::nullopt, static_cast<std::size_t>(at - steps_.begin()),
+           pass_lists_of(schedule_by(rule, *at))});
+    }
   }
 
   /// What list scheduling makes of the true costs, for several amounts of memory.
@@ -116,7 +119,7 @@ class candidate_list {
   std::uint64_t passes_timed() const { return passes_timed_; }
 
  private:
-  static schedule v_block_lists(v_block_rule const& rule, placed_step const& step) {
+  static schedule schedule_by(v_block_rule const& rule, placed_step const& step) {
     auto const ranks = step.place.ranks;
     return v_block_schedule(ranks, step.microbatches, [&](std::uint32_t r) { return rule.block(r, ranks); });
   }
@@ -141,6 +144,8 @@ class candidate_list {
     if (c.makespan == no_end) return;
     if (c.family && (!best_family_ || c.makespan < best_family_->makespan))
       best_family_ = schedule_candidate{c.name, c.family, c.step, {}, c.makespan};
+    for (auto const& known : found_)
+      if (known.makespan == c.makespan && known.step == c.step && known.lists == c.lists) return;
     auto const at = std::ranges::upper_bound(found_, c.makespan, {}, &schedule_candidate::makespan);
     found_.insert(at, std::move(c));
     if (found_.size() > most_found) found_.pop_back();
