@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cleave/schedule/deadlock.hpp"
+#include "cleave/schedule/delivery.hpp"
 #include "cleave/schedule/gpipe.hpp"
 #include "cleave/schedule/one_f_one_b.hpp"
 #include "cleave/schedule/read_cells.hpp"
@@ -101,6 +102,15 @@ TEST_CASE("send at use: GPipe apart and 1F1B paired send everything once and fin
       CHECK(transport_verdict(send_at_use(gpipe(p, m)), delivery::rendezvous) == "finishes");
       check_messages(one_f_one_b(p, m), send_at_use(one_f_one_b(p, m), send_pairing::with_next_receive));
     }
+}
+
+TEST_CASE("send at use: where sends block, GPipe finishes in any case and 1F1B with its pairs alone") {
+  for (std::uint32_t p = 2; p < 6; ++p) {
+    auto const order = one_f_one_b(p, 2 * p);
+    CHECK(!find_deadlock(send_at_use(gpipe(p, 2 * p)), serial_device));
+    CHECK(!find_deadlock(send_at_use(order, send_pairing::with_next_receive), serial_device));
+    CHECK(find_deadlock(send_at_use(order), serial_device));
+  }
 }
 
 TEST_CASE("send at use: lists and placements that are none are refused") {
