@@ -17,6 +17,7 @@
 #include "cleave/schedule/interleaved_1f1b.hpp"
 #include "cleave/schedule/one_f_one_b.hpp"
 #include "cleave/schedule/plan_slots.hpp"
+#include "cleave/schedule/send_in_time.hpp"
 #include "cleave/schedule/simulate.hpp"
 #include "support/some_schedule.hpp"
 

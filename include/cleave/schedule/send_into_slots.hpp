@@ -81,13 +81,15 @@ class slot_sender {
   };
   struct event {
     double time;
-    bool is_pass;          ///< that ends; else a message that goes
-    std::uint32_t number;  ///< of the rank, or of the message
+    bool is_pass;        ///< that ends; else a message that goes
+    std::uint32_t rank;  ///< that ends it, or that sends
+    std::uint32_t message = 0;
   };
-  /// What comes later; of one time, messages come after the passes that end then.
+  /// What comes later; of one time, messages come after the passes that end then, rank after rank.
   static bool is_later(event const& a, event const& b) {
     if (a.time != b.time) return a.time > b.time;
-    return a.is_pass != b.is_pass ? b.is_pass : a.number > b.number;
+    if (a.is_pass != b.is_pass) return b.is_pass;
+    return a.rank != b.rank ? a.rank > b.rank : a.message > b.message;
   }
 
   void add_event(event e) {
@@ -99,9 +101,9 @@ class slot_sender {
     auto const e = events_.back();
     events_.pop_back();
     if (e.is_pass)
-      end_cell(e.number, e.time);
+      end_cell(e.rank, e.time);
     else
-      deliver(e.number, e.time);
+      deliver(e.message, e.time);
   }
 
   /// Plans the next cell of a rank if it can be done, or as many of its parts as can.
@@ -169,16 +171,24 @@ class slot_sender {
   }
   void send_once_possible(std::uint32_t number) {
     auto const& m = messages_[number];
-    if (m.ready != unknown && m.allowed != unknown) add_event({std::max(m.ready, m.allowed), false, number});
+    if (m.ready != unknown && m.allowed != unknown)
+      add_event({std::max(m.ready, m.allowed), false,
+                 index(schedule_.place.rank_of[index(ends_of(number).from)]), number});
+  }
+
+  /// The stages that a message goes between.
+  stage_edge ends_of(std::uint32_t number) const {
+    auto const both = number / schedule_.microbatches;
+    auto const e = schedule_.place.edges[both / 2];
+    return both % 2 == 0 ? e : stage_edge{e.to, e.from};
   }
 
   void deliver(std::uint32_t number, double now) {
     messages_[number].arrival = now + options_.times.hop;
-    microbatch_id const m{number % schedule_.microbatches};
-    auto const both = number / schedule_.microbatches;
-    auto const [before, after] = schedule_.place.edges[both / 2];
-    look_at(both % 2 == 0 ? lists_.send_one(before, after, m, action_kind::send_activation)
-                          : lists_.send_one(after, before, m, action_kind::send_gradient),
+    auto const [from, to] = ends_of(number);
+    bool const back = number / schedule_.microbatches % 2 == 1;
+    look_at(lists_.send_one(from, to, microbatch_id{number % schedule_.microbatches},
+                            back ? action_kind::send_gradient : action_kind::send_activation),
             whole_cell);
   }
 
