@@ -103,6 +103,7 @@ inline std::string describe(call_fault const& f) {
   }
 }
 
+/// A list that its rank cannot be called for. The witness: why, and where.
 class call_error : public witness_error<call_fault> {
  public:
   explicit call_error(call_fault f) : witness_error("calls: " + describe(f), f) {}

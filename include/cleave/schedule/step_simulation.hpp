@@ -54,6 +54,7 @@ inline std::string describe(step_fault const& f) {
                             : "it does not progress: " + places + "; put what they wait for before it";
 }
 
+/// A schedule that does not come to its end in steps. The witness: why, and where.
 class step_error : public witness_error<step_fault> {
  public:
   explicit step_error(step_fault f) : witness_error("steps: " + describe(f), f) {}
