@@ -23,10 +23,10 @@
 namespace cleave::conformance {
 namespace {
 
-bool is_spaced(json const& input) { return input.value("add_spacing", false); }
+bool asks_for_spacing(json const& input) { return input.value("add_spacing", false); }
 
 /// As asked for, but not spaced.
-schedule read_plain(json const& input) {
+schedule read_visual(json const& input) {
   std::optional<std::uint32_t> stages;
   if (!input["stages_per_rank"].is_null()) stages = input["stages_per_rank"];
   auto const s =
@@ -68,7 +68,7 @@ void shift_as_listed(schedule& s) {
       if (has_step(r, step)) s.ranks[to++][step] = rows[r][step];
 }
 
-json write_rows(schedule const& s) {
+json visual_rows(schedule const& s) {
   json rows = json::array();
   for (auto const& row : s.ranks) rows.push_back(row_text(row));
   return {{"rows", rows}};
@@ -150,18 +150,18 @@ class step_run {
 };
 
 /// Where the reference system fails: what is right is a sound schedule, spaced as it runs step by step.
-void check_rule(schedule const& got, json const& input, outcome& result) {
+void check_visual_rule(schedule const& got, json const& input, outcome& result) {
   if (auto const fault = find_schedule_fault(got))
     result.differences.push_back({"listing", "a sound schedule", describe(*fault)});
-  if (!is_spaced(input)) return;
-  auto const plain = read_plain(input);
+  if (!asks_for_spacing(input)) return;
+  auto const plain = read_visual(input);
   auto expected = got;
   expected.ranks = step_run(plain).rows();
-  compare(write_rows(expected), write_rows(got), "listing", result.differences);
+  compare(visual_rows(expected), visual_rows(got), "listing", result.differences);
 }
 
 /// PyTorch's kind of error for what ours refuse.
-std::string error_type(shape_error const& e, json const& input) {
+std::string visual_error(shape_error const& e, json const& input) {
   bool const usual_count = e.witness.what == shape_fault::kind::stages_per_rank &&
                            (e.witness.needed == 1 || input["stages_per_rank"] == 1);
   return usual_count ? "AssertionError" : "ValueError";
@@ -174,18 +174,18 @@ outcome run_schedules_visual(test_case const& c, json const& body) {
   outcome result;
   json got;
   try {
-    auto s = read_plain(input);
-    if (is_spaced(input)) s = spaced_listing(s);
+    auto s = read_visual(input);
+    if (asks_for_spacing(input)) s = spaced_listing(s);
     if (body.contains("defect")) {
-      check_rule(s, input, result);
+      check_visual_rule(s, input, result);
       return result;
     }
     auto const family = schedule_family_of(input["schedule"].get<std::string>());
     if (usual_stages_per_rank(family) == 1) write_as_listed(s, family);
-    if (is_spaced(input)) shift_as_listed(s);
-    got = write_rows(s);
+    if (asks_for_spacing(input)) shift_as_listed(s);
+    got = visual_rows(s);
   } catch (shape_error const& e) {
-    got = {{"type", error_type(e, input)}};
+    got = {{"type", visual_error(e, input)}};
   } catch (schedule_name_error const&) {
     got = {{"type", "ValueError"}};
   }

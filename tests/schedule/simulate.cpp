@@ -41,7 +41,7 @@ constexpr schedule_family families[] = {schedule_family::gpipe,
                                         schedule_family::zbv,
                                         schedule_family::dual_pipe_v};
 
-schedule some_schedule(testing::rng& random) {
+schedule small_order(testing::rng& random) {
   auto const family = families[random.below(std::size(families))];
   bool const one = family == schedule_family::gpipe || family == schedule_family::one_f_one_b;
   auto const ranks = static_cast<std::uint32_t>(1 + random.below(4));
@@ -52,7 +52,7 @@ schedule some_schedule(testing::rng& random) {
 
 /// One of the schedules that there are, as it is, with plain messages, or lowered, with stashes that move.
 schedule some_program(testing::rng& random) {
-  auto s = some_schedule(random);
+  auto s = small_order(random);
   auto const form = random.below(4);
   if (form == 1) return testing::with_plain_messages(s);
   if (form == 2) return lower(s, {.receives = receive_time::deferred});
@@ -108,7 +108,7 @@ void check_same(schedule_times const& times, testing::event_run const& plain) {
 TEST_CASE("simulate: times are those of the plainest run, whatever passes and hops take") {
   testing::rng random(40);
   for (int i = 0; i < 200; ++i) {
-    auto const s = some_schedule(random);
+    auto const s = small_order(random);
     auto const part = [&] { return static_cast<double>(random.below(9)) / 4; };
     stage_cost const cost{part(), part(), part(), part()};
     double const hop = part();
@@ -123,7 +123,7 @@ TEST_CASE("simulate: times are those of the plainest run, whatever passes and ho
 TEST_CASE("simulate: passes of a rank follow each other, each as long as it takes") {
   testing::rng random(41);
   for (int i = 0; i < 50; ++i) {
-    auto const s = some_schedule(random);
+    auto const s = small_order(random);
     std::vector<stage_cost> costs;
     for (std::uint32_t n = 0; n < s.place.stages(); ++n)
       costs.push_back({1 + random.unit(), 2 + random.unit(), random.unit(), random.unit()});
