@@ -45,7 +45,7 @@ class schedule_frame {
     for (auto const& row : t.order.ranks)
       longest = std::max(longest, static_cast<std::size_t>(std::ranges::count_if(
                                       row, [](action const& a) { return is_compute(a.kind); })));
-    width = asked > 0 ? asked : std::clamp(13.0 * static_cast<double>(longest), 920.0, 16000.0);
+    width = asked > 0 ? asked : std::clamp(13.0 * static_cast<double>(longest), 908.0, 16000.0);
     row_height = ranks() <= 12 ? 24 : ranks() <= 40 ? 17 : 11;
     scale = width / drawn_time(t.times);
     for (auto const& steps : t.memory) most_ = std::max(most_, most_memory(steps));

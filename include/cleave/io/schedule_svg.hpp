@@ -27,7 +27,7 @@ struct schedule_svg_options {
     plain,  ///< much smaller: the bars of one colour are one path
   };
   detail bars = detail::hover;
-  double width = 0;  ///< of the time axis, in pixels; 0: what the bars need to be told apart, 920 at least
+  double width = 0;  ///< of the time axis, in pixels; 0: what the bars need to be told apart, 908 at least
 };
 
 /// Draws a schedule; `write_schedule` is its one use.
@@ -101,7 +101,7 @@ class schedule_drawing {
   void write_number(schedule_bar const& b, box const& at) {
     if (b.what.microbatch == no_microbatch || at.height < 10) return;
     auto const number = std::to_string(index(b.what.microbatch));
-    if (at.width < 3 + 7 * static_cast<double>(number.size())) return;
+    if (at.width < 1 + 6.6 * static_cast<double>(number.size())) return;
     to_.element("text", {{"class", "number"}, {"x", at.x + at.width / 2}, {"y", at.y + at.height / 2 + 4}},
                 number);
   }
