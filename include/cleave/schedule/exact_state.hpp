@@ -25,9 +25,9 @@ struct exact_state {
       : done(3 * step.stages.size()),
         times(first_message(step) + 2 * step.forward.size() * step.microbatches) {}
 
-  std::uint16_t forward(std::uint32_t s) const { return done[3 * s]; }
-  std::uint16_t gradient(std::uint32_t s) const { return done[3 * s + 1]; }
-  std::uint16_t put_off(std::uint32_t s) const { return done[3 * s + 2]; }
+  std::uint16_t forward(std::uint32_t s) const { return done[std::size_t{3} * s]; }
+  std::uint16_t gradient(std::uint32_t s) const { return done[std::size_t{3} * s + 1]; }
+  std::uint16_t put_off(std::uint32_t s) const { return done[std::size_t{3} * s + 2]; }
 
   /// When the last rank is free.
   double latest(placed_step const& step) const {
@@ -98,9 +98,7 @@ struct exact_state {
   }
 
  private:
-  static std::size_t first_message(placed_step const& step) {
-    return step.locals.size() * (1 + step.locals.size());
-  }
+  static std::size_t first_message(placed_step const& step) { return step.locals.size() + step.pairs; }
   static std::size_t gradients(placed_step const& step) { return step.forward.size() * step.microbatches; }
   static std::size_t activation(placed_step const& step, std::uint32_t edge, std::uint32_t microbatch) {
     return first_message(step) + edge * std::size_t{step.microbatches} + microbatch;
@@ -120,9 +118,9 @@ struct exact_state {
     auto const settle = [now](double& t) {
       if (t > 0) t = std::max(t, now);
     };
-    for (std::size_t to = 0; to < step.locals.size(); ++to)
-      settle(times[step.locals.size() * (1 + rank) + to]);
     for (auto const s : step.locals[rank]) {
+      for (auto const e : step.stages[s].after) settle(times[step.locals.size() + step.forward[e].pair]);
+      for (auto const e : step.stages[s].before) settle(times[step.locals.size() + step.backward[e].pair]);
       for (auto const e : step.stages[s].before)
         for (std::uint32_t k = forward(s); k < step.microbatches; ++k) settle(times[activation(step, e, k)]);
       for (auto const e : step.stages[s].after)

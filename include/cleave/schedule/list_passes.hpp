@@ -44,7 +44,7 @@ class pass_lister {
         rule_(rule),
         stages_(step.stages.size()),
         ranks_(step.locals.size()),
-        pairs_(ranks_.size() * ranks_.size()),
+        pairs_(step.pairs),
         activation_(step.forward.size() * step.microbatches),
         gradient_(activation_),
         lists_(ranks_.size()) {

@@ -28,7 +28,7 @@ class pass_timer {
       : step_(step),
         stages_(step.stages.size()),
         ranks_(step.locals.size()),
-        pairs_(ranks_.size() * ranks_.size()),
+        pairs_(step.pairs),
         activation_(step.forward.size() * step.microbatches),
         gradient_(activation_) {}
 

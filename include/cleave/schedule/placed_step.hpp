@@ -19,7 +19,7 @@ namespace cleave {
 /// What moves along an edge in one of its directions.
 struct placed_message {
   std::uint32_t reader = 0;  ///< the stage that it is for
-  std::uint32_t pair = 0;    ///< the ranks it moves between: from * ranks + to
+  std::uint32_t pair = 0;    ///< of ranks that it moves between, in this direction: a number below `pairs`
   double leaving = 0;        ///< how long its bytes keep others of the pair waiting
   double delay = 0;          ///< how long it takes in all, once it begins to leave
 };
@@ -37,6 +37,7 @@ struct placed_step {
   std::uint32_t microbatches = 0;  ///< of each chain
   std::vector<placed_stage> stages;
   std::vector<placed_message> forward, backward;   ///< of each edge: activations, and gradients
+  std::uint32_t pairs = 0;                         ///< how many directed pairs of ranks have an edge
   std::vector<std::uint32_t> order;                ///< the stages, each after those that feed it
   std::vector<std::vector<std::uint32_t>> locals;  ///< the stages of each rank, in that order
   std::vector<std::uint64_t> resident, cap;        ///< of each rank
@@ -51,9 +52,10 @@ struct placed_step {
 
 inline placed_message place_message(search_problem const& p, rank_id from, rank_id to, std::uint32_t reader,
                                     std::uint64_t bytes) {
-  placed_message m{reader, index(from) * p.ranks + index(to), 0, 0};
+  placed_message m{reader, 0, 0, 0};
   if (from == to) return m;
-  auto const l = p.links.empty() ? rank_link{} : p.links[p.links.size() == 1 ? 0 : m.pair];
+  auto const at = std::size_t{index(from)} * p.ranks + index(to);
+  auto const l = p.links.empty() ? rank_link{} : p.links[p.links.size() == 1 ? 0 : at];
   m.leaving = static_cast<double>(bytes) / l.bandwidth;
   m.delay = p.hop + l.latency + m.leaving;
   return m;
@@ -69,8 +71,32 @@ inline std::vector<std::uint32_t> stages_by_depth(placement const& place) {
   return order;
 }
 
+/// Numbers the directed pairs of ranks between which messages move. O(edges log edges).
+inline void number_pairs(placed_step& step) {
+  auto const ends = [&](std::uint32_t edge, bool is_backward) {
+    auto const from = step.stages[step.feeding(edge)].rank, to = step.stages[step.fed(edge)].rank;
+    return is_backward ? std::pair(to, from) : std::pair(from, to);
+  };
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  for (std::uint32_t e = 0; e < step.forward.size(); ++e) {
+    pairs.push_back(ends(e, false));
+    pairs.push_back(ends(e, true));
+  }
+  std::ranges::sort(pairs);
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  auto const number = [&](std::uint32_t edge, bool is_backward) {
+    return static_cast<std::uint32_t>(std::ranges::lower_bound(pairs, ends(edge, is_backward)) -
+                                      pairs.begin());
+  };
+  for (std::uint32_t e = 0; e < step.forward.size(); ++e) {
+    step.forward[e].pair = number(e, false);
+    step.backward[e].pair = number(e, true);
+  }
+  step.pairs = static_cast<std::uint32_t>(pairs.size());
+}
+
 /// A step on a placement. Where that has the stages several times, stage s is like stage s modulo those of
-/// the step, and each chain has `microbatches`. O(stages + edges).
+/// the step, and each chain has `microbatches`. O(stages + edges log edges).
 /// Precondition: nothing is wrong with either. \throws infeasible_error where stages wait for each other
 inline placed_step place_step(search_problem const& p, placement place, std::uint32_t microbatches) {
   constexpr auto no_cap = std::numeric_limits<std::uint64_t>::max();
@@ -102,6 +128,7 @@ inline placed_step place_step(search_problem const& p, placement place, std::uin
     step.stages[index(to)].before.push_back(e);
     step.stages[index(from)].after.push_back(e);
   }
+  number_pairs(step);
   return step;
 }
 
