@@ -83,7 +83,7 @@ TEST_CASE("reduce ties: each begins as soon as all its ranks are idle, which try
     auto placed = tie_reductions(s, ties, options);
     REQUIRE(placed.size() == ties.size());
     REQUIRE(std::ranges::is_sorted(placed, {}, &tie_reduction::begin));
-    std::ranges::stable_sort(placed, {}, [](tie_reduction const& t) { return std::pair(t.ready, t.tie); });
+    std::ranges::sort(placed, {}, [](tie_reduction const& t) { return std::pair(t.ready, t.tie); });
     for (std::size_t n = 0; n < placed.size(); ++n) {
       auto const& tie = ties[placed[n].tie];
       double ready = 0;

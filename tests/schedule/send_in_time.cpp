@@ -52,7 +52,9 @@ class plain_order {
 
   schedule made() {
     for (std::uint32_t r = 0; r < s_.ranks.size(); ++r) list_rank(r);
-    std::ranges::stable_sort(all_, {}, [](entry const& e) { return std::tuple(e.time, e.phase, e.sender); });
+    for (std::size_t i = 0; i < all_.size(); ++i) all_[i].number = i;
+    std::ranges::sort(all_, {},
+                      [](entry const& e) { return std::tuple(e.time, e.phase, e.sender, e.number); });
     schedule made{s_.place, s_.microbatches, std::vector<std::vector<action>>(s_.ranks.size())};
     for (auto const& e : all_) made.ranks[e.rank].push_back(e.what);
     return made;
@@ -64,6 +66,7 @@ class plain_order {
     int phase;  // passes, then messages, then what takes no time
     std::uint32_t sender, rank;
     action what;
+    std::size_t number = 0;  // of those listed
   };
 
   void list_rank(std::uint32_t r) {

@@ -52,7 +52,7 @@ class gradient_matcher {
 
   [[noreturn]] void refuse(kind what, std::size_t at) const {
     std::string path = trail_[at].key;
-    while (at != 0) path = trail_[at = trail_[at].before].key + path;
+    while (at != 0) path.insert(0, trail_[at = trail_[at].before].key);
     throw gradient_error("stage_backward: output", {what, path});
   }
 

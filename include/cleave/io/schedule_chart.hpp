@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -66,7 +67,7 @@ class schedule_chart_writer {
       if (scale_ * drawn_time(t_.times) <= most) break;
       scale_ = static_cast<double>(room_) / drawn_time(t_.times);
     }
-    total_ = static_cast<std::size_t>(scale_ * drawn_time(t_.times) + 0.5);
+    total_ = column_at(drawn_time(t_.times));
   }
 
   std::string label(std::string_view what, std::size_t r) const {
@@ -87,7 +88,7 @@ class schedule_chart_writer {
     }
     return lines;
   }
-  std::size_t column_at(double time) const { return static_cast<std::size_t>(time * scale_ + 0.5); }
+  std::size_t column_at(double time) const { return static_cast<std::size_t>(std::lround(time * scale_)); }
 
   std::string bars_text(std::vector<std::uint32_t> const& line, std::size_t from, std::size_t to) const {
     std::string text;

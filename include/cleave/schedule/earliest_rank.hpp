@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -16,9 +17,9 @@ class earliest_rank {
 
   /// All ranks never. O(ranks).
   explicit earliest_rank(std::uint32_t ranks)
-      : leaves_(std::bit_ceil(std::max(ranks, 1u))), players_(2 * leaves_) {
+      : leaves_(std::bit_ceil(std::max(ranks, 1u))), players_(std::size_t{2} * leaves_) {
     for (std::uint32_t r = 0; r < leaves_; ++r) players_[leaves_ + r].rank = r;
-    for (auto n = leaves_ - 1; n > 0; --n) players_[n] = players_[2 * n];
+    for (auto n = leaves_ - 1; n > 0; --n) players_[n] = players_[std::size_t{2} * n];
   }
 
   /// O(log ranks), less where it changes the first rounds alone.
@@ -49,8 +50,8 @@ class earliest_rank {
   };
 
   player const& winner_of(std::uint32_t n) const {
-    auto const& low = players_[2 * n];
-    auto const& high = players_[2 * n + 1];
+    auto const& low = players_[std::size_t{2} * n];
+    auto const& high = players_[std::size_t{2} * n + 1];
     return high.time < low.time ? high : low;
   }
 

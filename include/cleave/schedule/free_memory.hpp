@@ -65,7 +65,7 @@ class free_memory {
   static std::size_t list_of(std::uint64_t bytes) {
     if (bytes < 16) return static_cast<std::size_t>(bytes);
     auto const log = static_cast<unsigned>(std::bit_width(bytes)) - 1;
-    return 16 * (log - 3) + static_cast<std::size_t>(bytes >> (log - 4) & 15);
+    return std::size_t{16} * (log - 3) + static_cast<std::size_t>(bytes >> (log - 4) & 15);
   }
 
   /// The first block of its own list, if it is large enough, or any of the next list that has one.
@@ -135,10 +135,12 @@ class free_memory {
     auto& b = blocks_[block];
     b.is_free = false;
     if (b.next != none) blocks_[b.next].previous = b.previous;
-    if (b.previous != none)
+    if (b.previous != none) {
       blocks_[b.previous].next = b.next;
-    else if ((heads_[list] = b.next) == none)
-      filled_[list / 64] &= ~(std::uint64_t{1} << list % 64);
+      return;
+    }
+    heads_[list] = b.next;
+    if (b.next == none) filled_[list / 64] &= ~(std::uint64_t{1} << list % 64);
   }
 
   std::vector<memory_block> blocks_;

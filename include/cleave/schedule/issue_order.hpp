@@ -44,7 +44,14 @@ void append_issues(std::vector<message_end<Communicator>> const& ends, std::span
 template <class Communicator, class Key, class F>
 void each_run(std::vector<message_end<Communicator>> const& ends, std::vector<std::size_t> some, Key key,
               F f) {
-  std::ranges::stable_sort(some, {}, [&](std::size_t i) -> auto const& { return key(ends[i]); });
+  std::vector<std::size_t> order(some.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    auto const &one = key(ends[some[a]]), &other = key(ends[some[b]]);
+    return one != other ? one < other : a < b;
+  });
+  for (auto& i : order) i = some[i];
+  some = std::move(order);
   for (std::size_t first = 0, last = 0; first < some.size(); first = last) {
     while (last < some.size() && key(ends[some[last]]) == key(ends[some[first]])) ++last;
     f(std::span<std::size_t const>(some).subspan(first, last - first));

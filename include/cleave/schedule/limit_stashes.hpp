@@ -120,7 +120,7 @@ class stash_limiter {
     for (std::uint32_t i = 0; i < stays_.size(); ++i)
       if (stays_[i].what == stash_kind::stash) stashes.push_back(i);
     auto const pair = [&](std::uint32_t i) { return std::pair(stays_[i].stage, stays_[i].microbatch); };
-    std::ranges::stable_sort(stashes, {}, pair);
+    std::ranges::sort(stashes, {}, [&](std::uint32_t i) { return std::pair(pair(i), i); });
     for (std::size_t i = 0; i < stashes.size(); ++i) {
       bool const again = (i > 0 && pair(stashes[i - 1]) == pair(stashes[i])) ||
                          (i + 1 < stashes.size() && pair(stashes[i + 1]) == pair(stashes[i]));

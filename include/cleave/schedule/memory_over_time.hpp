@@ -88,7 +88,6 @@ class memory_survey {
         keep(t.end, a.kind == backward ? 0 : size.weight_stash);
         return free_received(a, t);
       case weight_gradient:
-        return keep(t.end, 0);
       case offload:
         return keep(t.end, 0);
       case reload:

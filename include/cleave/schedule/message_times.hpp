@@ -57,7 +57,9 @@ class message_times {
   message_state const& at(message_id const& m) const {
     return messages_[std::size_t{way_of(m)} * microbatches_ + index(m.microbatch)];
   }
-  bool crosses_ranks(std::uint32_t edge) const { return ways_[2 * edge].from != ways_[2 * edge].to; }
+  bool crosses_ranks(std::uint32_t edge) const {
+    return ways_[std::size_t{2} * edge].from != ways_[std::size_t{2} * edge].to;
+  }
 
   /// How long it takes until all bytes of a message have left.
   double transfer(message_id const& m) const { return ways_[way_of(m)].transfer * factor(m); }

@@ -55,7 +55,7 @@ inline memory_layout good_fits_backward(std::span<memory_need const> needs) {
 inline memory_layout slots_by_size(std::span<memory_need const> needs) {
   std::vector<std::uint32_t> order(needs.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return needs[i].bytes; });
+  std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(needs[i].bytes, i); });
   memory_layout layout{std::vector<std::uint64_t>(needs.size())};
   std::vector<lifetime> alive;
   for (std::size_t first = 0, last = 0; first < order.size(); first = last) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -77,7 +78,10 @@ class slot_survey {
                               .bytes = s.bytes});
     for (std::uint32_t e = 0; e < schedule_.place.edges.size(); ++e)
       for (std::uint32_t m = 0; m < schedule_.microbatches; ++m) add_edge(e, microbatch_id{m});
-    for (auto& values : values_) std::ranges::stable_sort(values, {}, &slot_value::alive);
+    for (auto& values : values_)
+      std::ranges::sort(values, {}, [](slot_value const& v) {
+        return std::tuple(v.alive, v.use, v.stage, v.microbatch, v.peer);
+      });
     return std::move(values_);
   }
 

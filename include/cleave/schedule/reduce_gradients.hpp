@@ -27,7 +27,7 @@ inline std::vector<action> reduce_gradients(std::span<action const> row, std::ui
   rank_stages const stages(row);
   std::vector<std::uint32_t> done(stages.count());
   std::vector<action> reduced;
-  reduced.reserve(row.size() + 2 * stages.count());
+  reduced.reserve(row.size() + std::size_t{2} * stages.count());
   std::optional<stage_id> pending;
   auto const add = [&](action_kind kind, stage_id s) {
     reduced.push_back({kind, 0, s, no_microbatch, no_stage});

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace cleave {
@@ -22,7 +23,7 @@ struct lifetime {
 inline std::vector<std::uint32_t> order_of(std::span<lifetime const> all) {
   std::vector<std::uint32_t> order(all.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return all[i]; });
+  std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(all[i], i); });
   return order;
 }
 
@@ -30,7 +31,7 @@ inline std::vector<std::uint32_t> order_of(std::span<lifetime const> all) {
 inline std::vector<std::uint32_t> order_of_ends(std::span<lifetime const> all) {
   std::vector<std::uint32_t> order(all.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return all[i].last; });
+  std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(all[i].last, i); });
   return order;
 }
 

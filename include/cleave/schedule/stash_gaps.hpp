@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cleave/schedule/share_slots.hpp"
@@ -43,7 +44,7 @@ inline chosen_gaps choose_gaps(std::span<std::uint64_t const> kept, std::span<st
                                std::uint64_t most) {
   std::vector<std::uint32_t> begins(gaps.size()), open;
   for (std::uint32_t g = 0; g < begins.size(); ++g) begins[g] = g;
-  std::ranges::stable_sort(begins, {}, [&](std::uint32_t g) { return gaps[g].free.first; });
+  std::ranges::sort(begins, {}, [&](std::uint32_t g) { return std::pair(gaps[g].free.first, g); });
   auto const ends_sooner = [&](std::uint32_t a, std::uint32_t b) {
     auto const &one = gaps[a], &other = gaps[b];
     if (one.free.last != other.free.last) return one.free.last < other.free.last;

@@ -41,7 +41,8 @@ inline std::vector<tied_stages> tied_stages_of(std::span<tie const> ties) {
   std::vector<std::size_t> order(sets.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   auto const of = [&](std::size_t i) -> std::vector<stage_id> const& { return sets[i].stages; };
-  std::ranges::stable_sort(order, {}, of);
+  std::ranges::sort(order,
+                    [&](std::size_t a, std::size_t b) { return of(a) != of(b) ? of(a) < of(b) : a < b; });
   order.erase(std::ranges::unique(order, {}, of).begin(), order.end());
   std::ranges::sort(order);
   std::vector<tied_stages> different;

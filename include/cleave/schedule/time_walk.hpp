@@ -28,7 +28,7 @@ class time_walk {
   /// Refers to both. Precondition: the options make sense for the schedule.
   /// \throws stray_action_error, placement_error, schedule_count_error
   time_walk(schedule const& s, simulate_options const& options)
-      : schedule_(demanded(s)),
+      : schedule_((demand_no_stray_action(s), s)),
         options_(options),
         needs_(s),
         jitter_(options.jitter, options.seed),
@@ -73,11 +73,6 @@ class time_walk {
     std::size_t position = 0, compound_begin = 0, compound_end = 0;
     std::uint32_t next_waiter = nobody;  // for the same message
   };
-
-  static schedule const& demanded(schedule const& s) {
-    demand_no_stray_action(s);
-    return s;
-  }
 
   /// Whether the next action of rank `r` is done now.
   bool step(std::uint32_t r) {

@@ -177,7 +177,7 @@ class outliner {
     }
 
     /// Registers what the flat graph calls `path` as `wanted`.
-    std::string const& registered(std::string const& path, std::string const& wanted) {
+    std::string registered(std::string const& path, std::string wanted) {
       all_.held_.insert(here_.path.empty() ? wanted : here_.path + "." + wanted);
       if (g_.find_attribute(wanted)) return wanted;
       auto const* known = all_.flat_.find_attribute(path);
@@ -296,7 +296,8 @@ class outliner {
     w.write_items();
     module_argument given =
         output && !flat_[*output].args.empty() ? flat_[*output].args.front() : module_argument{token()};
-    auto made = std::move(w).finish(with_nodes(std::move(given), [&](position v) { return w.at(v); }));
+    given = with_nodes(std::move(given), [&](position v) { return w.at(v); });
+    auto made = std::move(w).finish(std::move(given));
     made.metadata = flat_.metadata;
     hold_second_names(made);
     return made;

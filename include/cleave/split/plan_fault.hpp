@@ -63,7 +63,7 @@ class plan_error : public witness_error<plan_fault> {
 /// What messages call a value: its number, and the node that makes it: `value #7 of node conv1 (#4)`.
 template <std::unsigned_integral Index>
 std::string value_label(basic_dense<Index> const& s, std::size_t v) {
-  auto const number = "value #" + std::to_string(v);
+  auto number = "value #" + std::to_string(v);
   if (v >= s.values() || s.producer[v] == none<Index>) return number;
   return number + " of node " + s.label(s.producer[v]);
 }

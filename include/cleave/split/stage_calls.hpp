@@ -39,8 +39,9 @@ class stage_number_error : public witness_error<module_graph::position> {
 inline std::optional<std::uint32_t> find_stage_number(std::string_view path, std::string_view prefix) {
   auto const digits = path.substr(prefix.size());
   std::uint32_t number = 0;
-  auto const end = digits.data() + digits.size();
-  auto const read = std::from_chars(digits.data(), end, number);
+  auto const* const begin = digits.data();
+  auto const* const end = begin + digits.size();
+  auto const read = std::from_chars(begin, end, number);
   return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
 }
 
