@@ -13,10 +13,12 @@
 #include "cleave/schedule/generate.hpp"
 #include "cleave/schedule/listed_schedule.hpp"
 #include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/stray_action.hpp"
 #include "support/plain_lowering.hpp"
 #include "support/queue_run.hpp"
 #include "support/rng.hpp"
 #include "support/run_order.hpp"
+#include "support/thread_run.hpp"
 
 using namespace cleave;
 
@@ -172,6 +174,92 @@ TEST_CASE("verify: codes differ, and every fault says something") {
     CHECK(!describe(f).ends_with("' "));
   }
   CHECK(codes.size() == static_cast<std::size_t>(last) + 1);
+}
+
+namespace {
+
+/// What of the good schedule, or of another one, is altered so that one code alone says what is wrong.
+struct mutant {
+  char const* code;
+  schedule altered;
+  verify_options options = {};
+};
+
+schedule misplaced(schedule s) {
+  s.place.rank_of[0] = rank_id{3};
+  return s;
+}
+schedule far_too_many(schedule s) {
+  s.microbatches = 1u << 30;
+  return s;
+}
+schedule with_empty_compound(schedule s) {
+  s.ranks[0].push_back({.kind = action_kind::overlap});
+  return s;
+}
+
+std::vector<mutant> all_mutants() {
+  auto const one = of_rows({"0F0,0B0"});
+  auto const without = [](std::string const& what, rows texts = good) { return with(what, "", texts); };
+  return {
+      {"rank-count", of_rows(good, {.ranks = 3})},
+      {"placement", misplaced(one)},
+      {"too-few-actions", far_too_many(one)},
+      {"compound", with_empty_compound(one)},
+      {"stage-unknown", of_rows({"0F0,0B0,7RECOMPUTE0"}, {.stages = 1})},
+      {"microbatch-unknown", of_rows({"0F0,0B0,0RECOMPUTE1"}, {.microbatches = 1})},
+      {"stage-on-two-ranks", of_rows(with("1B0", "1B0,0RECOMPUTE0"))},
+      {"edge-unknown", of_rows(with("0B0", "0B0,0SEND_F0@0"))},
+      {"repeated", of_rows(with("0B0", "0B0,0B0"))},
+      {"forward-missing", of_rows({"0B0"})},
+      {"backward-missing", of_rows({"0F0"})},
+      {"backward-and-halves", of_rows({"0F0,0B0,0I0,0W0"})},
+      {"input-gradient-missing", of_rows({"0F0,0W0"})},
+      {"weight-gradient-missing", of_rows({"0F0,0I0"})},
+      {"out-of-order", of_rows(with("1RECV_F0,1F0", "1F0,1RECV_F0"))},
+      {"message-missing", of_rows(without(",0WAIT_SEND_F0", without(",0SEND_F0", without(",1RECV_F0"))))},
+      {"receive-missing", of_rows(without(",1RECV_F0"))},
+      {"send-missing", of_rows(without(",0WAIT_SEND_F0", without(",0SEND_F0")))},
+      {"sent-not-made", of_rows({"0F0,0SEND_F0,0RECV_B0,0B0", "1RECV_F0,1F0,1SEND_B0"}), forward_alone},
+      {"received-not-used", of_rows({"0F0,0SEND_F0,0RECV_B0", "1RECV_F0,1F0,1B0,1SEND_B0"}), forward_alone},
+      {"wait-missing", of_rows(without(",0WAIT_SEND_F0"))},
+      {"waited-not-sent", of_rows(with(",0WAIT_SEND_F0", ",0WAIT_SEND_F0,0WAIT_SEND_F0"))},
+      {"channel-order", of_rows({"0F0,0SEND_F0,0F1,0SEND_F1", "1RECV_F1,1RECV_F0,1F0,1F1"}), forward_alone},
+      {"unshard-repeated", of_rows(with("0UNSHARD", "0UNSHARD,0UNSHARD"))},
+      {"reshard-repeated", of_rows(with("0RESHARD", "0RESHARD,0RESHARD"))},
+      {"used-resharded", of_rows(with("0UNSHARD,0F0", "0F0,0UNSHARD"))},
+      {"reshard-missing", of_rows(without(",0RESHARD"))},
+      {"reduce-repeated", of_rows(with("0REDUCE_GRAD", "0REDUCE_GRAD,0REDUCE_GRAD"))},
+      {"reduce-early", of_rows(with("0B0,0WAIT_SEND_F0,0REDUCE_GRAD", "0REDUCE_GRAD,0B0,0WAIT_SEND_F0"))},
+      {"reduce-wait-missing", of_rows(without(",0WAIT_REDUCE_GRAD"))},
+      {"waited-not-reduced", of_rows(with("0WAIT_REDUCE_GRAD", "0WAIT_REDUCE_GRAD,0WAIT_REDUCE_GRAD"))},
+      {"offload-misuse", of_rows({"0F0,0OFFLOAD0,0B0"})},
+      {"memory", of_rows({"0F0,0F1,0B0,0B1"}), {.most_kept = 1}},
+      {"deadlock", of_rows({"0F0,0B0,0F1,0B1", "1F0,1F1,1B0,1B1"})},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("verify: each code has a mutant that only it reports, and what threads cannot finish has one") {
+  std::set<std::string> told;
+  for (auto const& m : all_mutants()) {
+    CAPTURE(m.code);
+    CHECK(codes_of(m.altered, m.options) == m.code);
+    told.insert(m.code);
+    // Lists that threads can run at all: they end unless one waits for what comes too late or never.
+    if (find_placement_fault(m.altered.place) || !schedule_needs::fits(m.altered) ||
+        find_stray_action(m.altered))
+      continue;
+    auto const verdict = testing::thread_run(m.altered, {}).verdict();
+    CHECK(verdict == transport_verdict(m.altered, delivery_rules{}));
+    if (std::string(m.code) == "deadlock" || std::string(m.code) == "send-missing")
+      CHECK(verdict != "finishes");
+  }
+  std::set<std::string> codes;
+  for (int k = 0; k <= static_cast<int>(schedule_fault::kind::deadlock); ++k)
+    codes.insert(std::string(code_of(static_cast<schedule_fault::kind>(k))));
+  CHECK(told == codes);
 }
 
 TEST_CASE("verify: altered schedules are refused exactly where the plainest run refuses them") {
