@@ -108,6 +108,7 @@ int schedule(std::span<std::string const> words) {
   auto const family = family_called(operands[0]);
   auto const v = stages.value_or(cleave::stages_per_rank_of(family).value_or(2));
   auto order = schedule_of(family, {p, v, m}, lowered);
+  demand_drawable(order, output);
   write_run(run_in_time(std::string(name_of(family)), std::move(order), timing), output);
   return 0;
 }

@@ -88,11 +88,6 @@ std::string written(schedule_run const& run, schedule_output const& to) {
   using enum schedule_output::form;
   auto const t = run.shown();
   auto const form = to.asked.value_or(text);
-  std::size_t actions = 0;
-  for (auto const& row : run.order.ranks) actions += row.size();
-  if ((form == svg || form == html) && actions > most_bars)
-    throw usage_error("a picture of " + std::to_string(actions) + " actions is more than can be looked at; " +
-                      std::to_string(most_bars) + " is the most, or take --csv, --json or --trace");
   switch (form) {
     case svg:
       return cleave::schedule_svg(t, {.bars = to.plain ? cleave::schedule_svg_options::detail::plain
@@ -178,6 +173,15 @@ void write_run(schedule_run const& run, schedule_output const& to) {
   if (to.file.empty()) return print(text);
   write_file(to.file, text);
   print("  " + shown(to.file) + "\n");
+}
+
+void demand_drawable(cleave::schedule const& order, schedule_output const& to) {
+  std::size_t actions = 0;
+  for (auto const& row : order.ranks) actions += row.size();
+  bool const picture = to.asked == schedule_output::form::svg || to.asked == schedule_output::form::html;
+  if (picture && actions > most_bars)
+    throw usage_error("a picture of " + std::to_string(actions) + " actions is more than can be looked at; " +
+                      std::to_string(most_bars) + " is the most, or take --csv, --json or --trace");
 }
 
 void demand_memory(std::uint64_t actions) {

@@ -50,6 +50,8 @@ struct schedule_output {
 void add_output_options(command& c, schedule_output& to);
 void write_run(schedule_run const& run, schedule_output const& to);
 
+/// Refuses a picture of too much. \throws usage_error
+void demand_drawable(cleave::schedule const& order, schedule_output const& to);
 /// Refuses what this machine has no memory for. \throws usage_error
 void demand_memory(std::uint64_t actions);
 
