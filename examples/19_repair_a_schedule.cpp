@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Two ranks that send to each other before they receive: fine with a buffer, stuck where sends block. Who
+// waits for whom is told, and the least is moved that lets the schedule finish.
+#include <cleave/schedule/deadlock.hpp>
+#include <cleave/schedule/delivery.hpp>
+#include <cleave/schedule/read_cells.hpp>
+#include <cleave/schedule/repair_order.hpp>
+#include <cleave/schedule/schedule_fault.hpp>
+#include <cleave/schedule/schedule_from_rows.hpp>
+#include <iostream>
+
+int main() {
+  // [repair]
+  auto const crossed =
+      cleave::schedule_from_rows({cleave::read_row("0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2F1"),
+                                  cleave::read_row("1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1")},
+                                 cleave::row_contents::with_communication);
+  std::cout << "one buffer: " << transport_verdict(crossed, {.buffers = 1}) << '\n';
+  auto const stuck = find_deadlock(crossed, cleave::delivery::one_queue);
+  std::cout << "one queue: " << wait_text(stuck->circle) << '\n';
+  auto const repaired = repair_order(crossed, {.delivery = cleave::delivery::one_queue});
+  for (auto const& m : repaired.moved) std::cout << "moved, " << describe(m) << '\n';
+  // [repair]
+  std::cout << transport_verdict(repaired.order, cleave::serial_device) << '\n';
+}
+
+// It prints:
+//
+//   one buffer: finishes
+//   one queue: rank 0 at '0SEND_F1' waits for '1RECV_F1' of rank 1; rank 1 at '1SEND_F0' waits for '2RECV_F0' of rank 0
+//   moved, rank 1: '1RECV_F1' from #3 to #2
+//   finishes
