@@ -26,7 +26,7 @@ TEST_CASE("simulate options: each that makes no sense is found, with its place")
   CHECK(fault({.links = {{.bandwidth = 0}}}) == simulate_option_fault{bandwidth, 0});
   CHECK(fault({.links = {{.bandwidth = nan}}}) == simulate_option_fault{bandwidth, 0});
   CHECK(fault({.links = {{.bandwidth = 1e-90}}, .bytes = {{0, 1'000'000'000'000}}}) ==
-        simulate_option_fault{transfer, 0});
+        simulate_option_fault{too_long, 0});
   CHECK(fault({.jitter = nan}) == simulate_option_fault{jitter});
   CHECK(fault({.jitter = 1.25}) == simulate_option_fault{jitter});
 }
@@ -36,6 +36,6 @@ TEST_CASE("simulate options: an error says what to give instead") {
   CHECK(std::string(simulate_option_error({link_count, 2, 9}).what()) ==
         "simulate: 2 links for 9 pairs of ranks; give each pair one, all together one, or none");
   for (auto const what :
-       {cost_count, link_count, byte_count, cost, hop, latency, bandwidth, transfer, jitter})
+       {cost_count, link_count, byte_count, cost, hop, latency, bandwidth, too_long, jitter})
     CHECK(!describe({what, 1, 2}).empty());
 }

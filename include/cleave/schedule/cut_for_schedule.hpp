@@ -51,14 +51,14 @@ inline bool is_faster(std::optional<scheduled_cut> const& a, std::optional<sched
 inline joint_plan cut_for_schedule(unit_row const& row, cut_step const& step,
                                    cut_options const& options = {}) {
   demand_cut_step(row, step);
-  joint_plan plan;
+  joint_plan chosen;
   std::optional<scheduled_cut> best;
   std::optional<byte_shortage> least;
   for (auto const per_rank : step.stages_per_rank) {
     cut_walk walk(row, step, per_rank * step.ranks, options);
     auto const start = walk.bottleneck();
     auto const found = walk.run(options.effort / step.stages_per_rank.size());
-    plan.cuts += walk.cuts();
+    chosen.cuts += walk.cuts();
     auto const schedule_it = [&](row_cut const& cut) -> std::optional<scheduled_cut> {
       try {
         return scheduled_cut{cut, search_schedule(search_problem_of(row, step, cut), options.search)};
@@ -71,11 +71,11 @@ inline joint_plan cut_for_schedule(unit_row const& row, cut_step const& step,
     auto here = found == start ? at_bottleneck : schedule_it(found);
     if (is_faster(at_bottleneck, here)) here = at_bottleneck;
     if (is_faster(here, best)) best = std::move(here);
-    if (is_faster(at_bottleneck, plan.bottleneck)) plan.bottleneck = std::move(at_bottleneck);
+    if (is_faster(at_bottleneck, chosen.bottleneck)) chosen.bottleneck = std::move(at_bottleneck);
   }
   if (!best) throw byte_cap_error(*least);
-  plan.best = std::move(*best);
-  return plan;
+  chosen.best = std::move(*best);
+  return chosen;
 }
 
 }  // namespace cleave

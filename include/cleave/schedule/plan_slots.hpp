@@ -197,11 +197,11 @@ inline slot_plan plan_slots(schedule const& s, schedule_bytes const& bytes,
     throw schedule_bytes_error(*f);
   expects(options.most_bytes.size() <= 1 || options.most_bytes.size() == s.ranks.size(),
           "plan_slots: a limit for every rank, for all at once, or none");
-  slot_plan plan{options.alignment, {}};
+  slot_plan made{options.alignment, {}};
   for (auto& values : slot_survey(s, bytes, options).take())
-    plan.ranks.push_back(placed_values(std::move(values), options.alignment));
-  if (auto const f = find_slot_overflow(plan, options.most_bytes)) throw slot_error(*f);
-  return plan;
+    made.ranks.push_back(placed_values(std::move(values), options.alignment));
+  if (auto const f = find_slot_overflow(made, options.most_bytes)) throw slot_error(*f);
+  return made;
 }
 
 }  // namespace cleave

@@ -59,7 +59,7 @@ struct simulate_option_fault {
     hop,
     latency,    ///< of link `at`
     bandwidth,  ///< of link `at`
-    transfer,   ///< the largest message takes too long over link `at`
+    too_long,   ///< the largest message takes too long over link `at`
     jitter,
   };
   kind what;
@@ -88,7 +88,7 @@ inline std::string describe(simulate_option_fault const& f) {
       return "the latency of link #" + at + " must be a time from 0 to 1e100";
     case bandwidth:
       return "the bandwidth of link #" + at + " must be above 0; leave it out where bytes take no time";
-    case transfer:
+    case too_long:
       return "the largest message takes more than 1e100 over link #" + at + "; give it more bandwidth";
     case jitter:
       return "the jitter must be a share from 0 to 1";
@@ -110,7 +110,7 @@ inline std::optional<simulate_option_fault> find_link_fault(simulate_options con
     auto const [late, wide] = o.links[i];
     if (!(late >= 0 && late <= longest_cost)) return simulate_option_fault{latency, i};
     if (!(wide > 0)) return simulate_option_fault{bandwidth, i};
-    if (!(static_cast<double>(most) / wide <= longest_cost)) return simulate_option_fault{transfer, i};
+    if (!(static_cast<double>(most) / wide <= longest_cost)) return simulate_option_fault{too_long, i};
   }
   return std::nullopt;
 }
