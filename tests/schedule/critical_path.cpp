@@ -44,6 +44,12 @@ TEST_CASE("critical path: of a schedule with messages it shows both ends, the on
                           row_contents::with_communication)) == "0F0 0SEND_F0 1F0 1B0 1SEND_B0 0B0");
 }
 
+TEST_CASE("critical path: what waits for a part of a compound waits for the whole") {
+  auto const s = of_rows({"0F0,(0F1;0B0)OVERLAP_F_B,0B1", "1F0,1B0,1F1,1B1"});
+  CHECK(path_text(s) == "0F0 1F0 1B0 0B0 1F1 1B1 0B1");
+  CHECK(path_text(s, {.compounds = compound_time::longest_part}) == "0F0 1F0 1B0 OVERLAP_F_B 1F1 1B1 0B1");
+}
+
 TEST_CASE("critical path: what goes on beside the passes is on it where they wait for it") {
   CHECK(path_text(of_rows({"0UNSHARD,1UNSHARD,0F0,1F0,1B0,0B0"}, row_contents::with_communication),
                   {.costs = {{.unshard = 4}}}) == "0UNSHARD 1UNSHARD 1F0 1B0 0B0");

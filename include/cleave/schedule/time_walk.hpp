@@ -103,7 +103,7 @@ class time_walk {
   void end_compound(std::uint32_t r) {
     auto& rank = ranks_[r];
     clocks_[r].close_compound(rank.compound_begin - 1);
-    for (auto i = rank.compound_begin; i < rank.compound_end; ++i) publish(r, i);
+    for (auto i = rank.compound_begin; i < rank.compound_end; ++i) publish(r, i, rank.compound_end - 1);
     rank.compound_end = 0;
   }
 
@@ -140,7 +140,7 @@ class time_walk {
     if (!can_begin(r, a, begin)) return false;
     clocks_[r].compute(rank.position, begin, time_of(a));
     marks_.set_done(a);
-    if (rank.compound_end == 0) publish(r, rank.position);
+    if (rank.compound_end == 0) publish(r, rank.position, rank.position);
     return true;
   }
 
@@ -162,12 +162,13 @@ class time_walk {
     }
     clocks_[r].compute(head, begin, whole);
     ++rank.position;
-    for (auto i = head + 1; i < rank.position; ++i) publish(r, i);
+    for (auto i = head + 1; i < rank.position; ++i) publish(r, i, head);
     return true;
   }
 
-  /// What other ranks need of a pass leaves for them, where the schedule has no messages of its own.
-  void publish(std::uint32_t r, std::size_t position) {
+  /// What other ranks need of a pass leaves for them when action `last` is done, where the schedule has no
+  /// messages of its own.
+  void publish(std::uint32_t r, std::size_t position, std::size_t last) {
     using enum action_kind;
     action const& a = schedule_.ranks[r][position];
     if (needs_.messages() || !is_compute(a.kind) || a.kind == weight_gradient) return;
@@ -175,15 +176,15 @@ class time_walk {
     auto const& edges = needs_.edges();
     if (a.kind == action_kind::forward)
       for (auto e = edges.begin_from(s); e < edges.end_from(s); ++e)
-        leave(r, position, {e, edge_flow::activations, a.microbatch});
+        leave(r, last, {e, edge_flow::activations, a.microbatch});
     else
-      for (auto const e : edges.to(s)) leave(r, position, {e, edge_flow::gradients, a.microbatch});
+      for (auto const e : edges.to(s)) leave(r, last, {e, edge_flow::gradients, a.microbatch});
   }
 
-  void leave(std::uint32_t r, std::size_t position, message_id const& id) {
+  void leave(std::uint32_t r, std::size_t last, message_id const& id) {
     if (!messages_.crosses_ranks(id.edge) || messages_.at(id).where == message_place::there) return;
-    messages_.leave(id, {clocks_[r].free().time, clocks_[r].place(position)});
-    if (options_.messages == message_time::within) clocks_[r].lengthen(position, messages_.transfer(id));
+    messages_.leave(id, {clocks_[r].free().time, clocks_[r].place(last)});
+    if (options_.messages == message_time::within) clocks_[r].lengthen(last, messages_.transfer(id));
     wake(messages_.at(id));
   }
 
