@@ -12,6 +12,7 @@
 #include <cleave/io/units.hpp>
 #include <cleave/schedule/deadlock.hpp>
 #include <cleave/schedule/lower.hpp>
+#include <cleave/schedule/repair_order.hpp>
 #include <cleave/schedule/verify.hpp>
 #include <span>
 #include <string>
@@ -118,12 +119,30 @@ std::string text_of(schedule_file const& file, verdict const& v) {
   return text;
 }
 
+/// Puts an order that only deadlocks into one that finishes, and says what was moved. \throws
+/// cleave::infeasible_error where no order does, or something else is wrong
+std::string repair(schedule_file const& file, verdict const& v, cleave::verify_options const& options,
+                   fs::path const& to) {
+  for (auto const& f : v.faults)
+    if (f.what != cleave::schedule_fault::kind::deadlock &&
+        f.what != cleave::schedule_fault::kind::channel_order)
+      throw cleave::infeasible_error(place_text(file, place_of(file.order, f)) + ": " +
+                                     std::string(code_of(f.what)) + ": " + sentence_of(f) +
+                                     "; only the order of messages is repaired, mend this first");
+  auto const repaired = find_repair(file.order, {options.delivery, options.buffers, options.groups});
+  if (!repaired) throw cleave::infeasible_error("no order of these actions finishes");
+  write_schedule_file(to, repaired->order);
+  std::string text;
+  for (auto const& moved : repaired->moved) text += "  moved: " + describe(moved) + "\n";
+  return text + "  " + shown(to) + "\n";
+}
+
 }  // namespace
 
 int verify(std::span<std::string const> words) {
   cleave::row_counts counts;
   cleave::verify_options options;
-  std::string transport = "buffered";
+  std::string transport = "buffered", repaired;
   bool as_json = false;
   command c{
       "verify",
@@ -151,11 +170,15 @@ int verify(std::span<std::string const> words) {
                          return read_number(text, options.most_kept, std::uint64_t{1}, ~std::uint64_t{0});
                        }});
   add_count_options(c, counts);
+  c.options.push_back({"", "--repair", "FILE", "a file name",
+                       "write an order there that finishes, where this one deadlocks",
+                       [&](auto text) { return !(repaired = text).empty(); }});
   c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
   auto const file = read_schedule(only_schedule(read_options(c, words)), counts);
 
   options.passes = cleave::passes_of(file.order);
   auto const v = verdict_on(file, options);
+  if (!repaired.empty()) return print(repair(file, v, options, repaired)), 0;
   print(as_json ? json_of(file, v, transport) : text_of(file, v));
   return v.faults.empty() ? 0 : 1;
 }

@@ -88,6 +88,22 @@ TEST_CASE("tool: verify finds deadlocks of the transport that is named") {
   CHECK(verified(crossed, {"--transport", "buffers=1"}).exit == 0);
 }
 
+TEST_CASE("tool: verify repairs an order that deadlocks, and nothing else") {
+  scratch_folder const out;
+  std::string const crossed =
+      "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+      "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n";
+  for (std::string const name : {"mended.csv", "mended.json"}) {
+    auto const r = verified(crossed, {"--transport", "rendezvous", "--repair", out / name});
+    CHECK(r.exit == 0);
+    CHECK(r.said.find("moved: rank ") != std::string::npos);
+    CHECK(run_tool({"verify", out / name, "--transport", "rendezvous"}).exit == 0);
+  }
+  auto const wrong = verified("0F0,0B0\n1F0\n", {"--repair", out / "x.csv"});
+  CHECK(wrong.exit == 1);
+  CHECK(wrong.to_stderr.find("backward-missing") != std::string::npos);
+}
+
 TEST_CASE("tool: verify says what is odd") {
   auto const r = verified("0F0,0B0\r\n1F0,1B0\r\n\r\n");
   CHECK(r.exit == 0);
