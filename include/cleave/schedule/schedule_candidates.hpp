@@ -62,10 +62,13 @@ class candidate_list {
       if (is_double) shape = {ranks, 2, 2 * steps_.back().microbatches};
       try_schedule(std::string(name_of(family)), family, [&] { return make_schedule(family, shape); });
     }
-    for (auto group = ranks + 1; group <= std::min(step.microbatches, 3 * ranks); ++group)
-      try_schedule(
-          "MegatronInterleaved, groups of " + std::to_string(group), schedule_family::megatron_interleaved,
-          [&] { return megatron_interleaved(ranks, stages_per_rank, step.microbatches, {.group = group}); });
+    if (stages_per_rank > 1)
+      for (auto const group : groups_of(step))
+        try_schedule("MegatronInterleaved, groups of " + std::to_string(group),
+                     schedule_family::megatron_interleaved, [&] {
+                       return megatron_interleaved(ranks, stages_per_rank, step.microbatches,
+                                                   {.group = group});
+                     });
   }
 
   /// The best of the building blocks with controllable memory, by what they take for a few microbatches.
@@ -129,7 +132,9 @@ class candidate_list {
     std::optional<schedule> made;
     try {
       made = make();
-    } catch (shape_error const&) {  // of another shape
+    } catch (shape_error const&) {  // the family takes others
+      return;
+    } catch (schedule_count_error const&) {  // too many for its idle steps
       return;
     }
     for (std::size_t i = 0; i < steps_.size(); ++i)
@@ -149,6 +154,14 @@ class candidate_list {
     auto const at = std::ranges::upper_bound(found_, c.makespan, {}, &schedule_candidate::makespan);
     found_.insert(at, std::move(c));
     if (found_.size() > most_found) found_.pop_back();
+  }
+
+  /// In groups of how many microbatches, beside one a rank: all where there are few, else some.
+  static std::vector<std::uint32_t> groups_of(placed_step const& step) {
+    auto const p = step.place.ranks, most = std::min(step.microbatches, 3 * p);
+    std::vector<std::uint32_t> groups;
+    for (auto group = p + 1; group <= most; group += (p + 7) / 8) groups.push_back(group);
+    return groups;
   }
 
   /// For how many microbatches in flight lists are made.
