@@ -136,7 +136,7 @@ schedule_family const families[] = {schedule_family::gpipe,       schedule_famil
                                     schedule_family::dual_pipe_v, schedule_family::zbv,
                                     schedule_family::hanayo,      schedule_family::interleaved_zero_bubble};
 
-schedule some_schedule(testing::rng& random) {
+schedule callable_schedule(testing::rng& random) {
   auto const family = families[random.below(std::size(families))];
   auto const ranks = static_cast<std::uint32_t>(1 + random.below(4));
   return make_schedule(
@@ -248,7 +248,7 @@ TEST_CASE("rank calls: those of lowered schedules are what the rules say, and wh
   testing::rng random(77);
   for (int i = 0; i < 150; ++i) {
     auto const s =
-        lower(some_schedule(random),
+        lower(callable_schedule(random),
               {.max_active_stages = static_cast<std::int64_t>(2 + random.below(3)),
                .reductions = random.one_in(2) ? reduction_wait::deferred : reduction_wait::at_once});
     for (std::uint32_t r = 0; r < s.ranks.size(); ++r)
