@@ -36,6 +36,11 @@ if(CMAKE_CXX_FLAGS MATCHES "_GLIBCXX_DEBUG")
   # Containers pass between a program and ONNX, which was compiled with the other kind.
   set(CMAKE_DISABLE_FIND_PACKAGE_ONNX ON)
   set(onnx_debian "not with _GLIBCXX_DEBUG")
+  # Schedules can be made at compile time, of vectors; libstdc++ 12 has none there in this mode.
+  list(APPEND libraries constexpr_vector)
+  set(constexpr_vector_debian "not with _GLIBCXX_DEBUG")
+  set(constexpr_vector_includes "cleave/schedule/|cleave/io/(schedule_|timed_schedule|costs?_)")
+  set(constexpr_vector_target constexpr_vector)
 endif()
 set(cleave_FIND_COMPONENTS boost bytes onnx mpi cuda)
 include(${PROJECT_BINARY_DIR}/package/cleaveConfig.cmake)
