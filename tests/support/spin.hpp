@@ -20,10 +20,10 @@ inline bool have_spin() {
 inline bool finishes_in_spin(std::string const& model) {
   scratch_folder const folder;
   std::ofstream(folder / "model.pml", std::ios::binary) << model;
-  auto const command =
-      "cd '" + folder / "" +
-      "' && ulimit -v 2000000 && spin -a model.pml >out 2>&1 && cc -O0 -w -DSAFETY -DVECTORSZ=16384 -o pan pan.c >>out 2>&1 "
-      "&& ./pan -m100000 >>out 2>&1";
+  auto const command = "cd '" + folder / "" +
+                       "' && ulimit -v 2000000 && spin -a model.pml >out 2>&1 && cc -O0 -w -DSAFETY "
+                       "-DVECTORSZ=16384 -o pan pan.c >>out 2>&1 "
+                       "&& ./pan -m100000 >>out 2>&1";
   bool const ran = std::system(command.c_str()) == 0;
   std::ifstream in(folder / "out", std::ios::binary);
   std::string const said(std::istreambuf_iterator<char>(in), {});
