@@ -2,9 +2,9 @@
 // A schedule in time: a slow link, why the step takes as long as it does, and what a rank keeps when.
 #include <cleave/schedule/action_text.hpp>
 #include <cleave/schedule/critical_path.hpp>
-#include <cleave/schedule/interleaved_zero_bubble.hpp>
+#include <cleave/schedule/families/interleaved_zero_bubble.hpp>
+#include <cleave/schedule/families/one_f_one_b.hpp>
 #include <cleave/schedule/memory_over_time.hpp>
-#include <cleave/schedule/one_f_one_b.hpp>
 #include <cleave/schedule/simulate.hpp>
 #include <cmath>
 #include <iostream>

@@ -3,13 +3,13 @@
 // offset for all that a rank keeps. Then the gradients of a tied embedding, summed while its ranks idle.
 #include <cleave/core/bytes.hpp>
 #include <cleave/schedule/action_text.hpp>
-#include <cleave/schedule/limit_stashes.hpp>
-#include <cleave/schedule/looped_bfs.hpp>
-#include <cleave/schedule/one_f_one_b.hpp>
-#include <cleave/schedule/plan_slots.hpp>
-#include <cleave/schedule/reduce_ties.hpp>
-#include <cleave/schedule/send_into_slots.hpp>
-#include <cleave/schedule/send_waits.hpp>
+#include <cleave/schedule/families/looped_bfs.hpp>
+#include <cleave/schedule/families/one_f_one_b.hpp>
+#include <cleave/schedule/lower/reduce_ties.hpp>
+#include <cleave/schedule/lower/send_waits.hpp>
+#include <cleave/schedule/memory/limit_stashes.hpp>
+#include <cleave/schedule/memory/plan_slots.hpp>
+#include <cleave/schedule/memory/send_into_slots.hpp>
 #include <iostream>
 #include <vector>
 

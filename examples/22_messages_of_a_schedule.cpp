@@ -4,11 +4,11 @@
 // messages begin together, and between which ranks, is plain data for whoever carries them.
 #include <cleave/schedule/action.hpp>
 #include <cleave/schedule/action_text.hpp>
-#include <cleave/schedule/connect_stages.hpp>
 #include <cleave/schedule/deadlock.hpp>
-#include <cleave/schedule/edge_rounds.hpp>
+#include <cleave/schedule/families/one_f_one_b.hpp>
 #include <cleave/schedule/lower.hpp>
-#include <cleave/schedule/one_f_one_b.hpp>
+#include <cleave/schedule/lower/connect_stages.hpp>
+#include <cleave/schedule/lower/edge_rounds.hpp>
 #include <iostream>
 
 int main() {

@@ -6,8 +6,8 @@
 #include <cleave/io/timed_schedule.hpp>
 #include <cleave/io/units.hpp>
 #include <cleave/schedule/generate.hpp>
-#include <cleave/schedule/kept_passes.hpp>
 #include <cleave/schedule/simulate.hpp>
+#include <cleave/schedule/simulate/kept_passes.hpp>
 #include <string>
 #include <vector>
 

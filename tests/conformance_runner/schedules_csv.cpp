@@ -10,16 +10,11 @@
 #include "cleave/schedule/schedule_names.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_options.hpp"
+#include "conformance_runner/schedule_rows.hpp"
 
 /// Schedules in CSV against their recordings.
 namespace cleave::conformance {
 namespace {
-
-json write_rows(std::span<std::vector<action> const> rows) {
-  json list = json::array();
-  for (auto const& row : rows) list.push_back(row_text(row));
-  return list;
-}
 
 /// What runs: the lowered schedule; of one that is lowered already, what is left to be done.
 schedule finish(schedule const& s, row_contents contents, json const& input) {

@@ -2,29 +2,26 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/activation_slots.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "cleave/schedule/lower.hpp"
+#include "cleave/schedule/memory/activation_slots.hpp"
 #include "cleave/schedule/read_cells.hpp"
 #include "cleave/schedule/schedule_names.hpp"
 #include "conformance_runner/outcome.hpp"
+#include "conformance_runner/schedule_rows.hpp"
 
 /// Slots of activations against the recorded analysis.
 namespace cleave::conformance {
 namespace {
 
-schedule read_schedule(json const& input) {
+schedule listed_passes(json const& input) {
   if (input.contains("row")) {
     schedule s;
     s.microbatches = input["microbatches"];
     s.ranks.push_back(read_row(input["row"].get<std::string>()));
     return s;
   }
-  auto const family = find_pytorch_schedule(input["schedule"].get<std::string>())->family;
-  auto const passes = make_schedule(*family, {.ranks = input["ranks"],
-                                              .stages_per_rank = input["stages_per_rank"],
-                                              .microbatches = input["microbatches"]});
-  return lower(passes, {.messages = message_order::rounds});
+  return lower(read_family(input), {.messages = message_order::rounds});
 }
 
 /// \throws cleave::error for a grain that no option of ours could say
@@ -50,7 +47,7 @@ outcome run_schedules_liveness(test_case const& c, json const& body) {
   for (json const& s : input["stage_indices"]) stages.push_back(stage_id{s.get<std::uint32_t>()});
   json got, refused;
   try {
-    got = write_slots(slots_of_activations(read_schedule(input), rank_id{input["rank"].get<std::uint32_t>()},
+    got = write_slots(slots_of_activations(listed_passes(input), rank_id{input["rank"].get<std::uint32_t>()},
                                            stages, read_grain(input["granularity"])));
   } catch (cleave::error const&) {
     refused = "ValueError";

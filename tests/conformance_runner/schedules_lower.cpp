@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/channel_order.hpp"
 #include "cleave/schedule/deadlock.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "cleave/schedule/lower.hpp"
 #include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/verify/channel_order.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_options.hpp"
 #include "support/integer_interpretation.hpp"
@@ -58,7 +58,7 @@ json write_derived(schedule const& s) {
 }
 
 /// The passes alone, idle steps dropped.
-std::vector<std::string> write_passes(schedule s) {
+std::vector<std::string> pass_rows(schedule s) {
   std::vector<std::string> rows;
   for (auto& row : s.ranks) {
     std::erase_if(row, [](action const& a) { return !is_compute(a.kind) && a.parts == 0; });
@@ -73,7 +73,7 @@ void check_rule(schedule const& before, schedule const& lowered, outcome& result
   auto const demand = [&](bool holds, char const* what) {
     if (!holds) result.differences.push_back({"lower", what, "another result"});
   };
-  demand(write_passes(before) == write_passes(lowered), "the same passes");
+  demand(pass_rows(before) == pass_rows(lowered), "the same passes");
   demand(!find_channel_mismatch(lowered), "the order of each directed pair");
   demand(!find_deadlock(lowered, delivery::buffered), "an end where sends are buffered");
   demand(!find_deadlock(lowered, delivery::async), "an end where sends are posted");

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cleave/schedule/listed_schedule.hpp"
+#include "cleave/schedule/lower/send_in_rounds.hpp"
 #include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/send_in_rounds.hpp"
 #include "cleave/schedule/step_simulation.hpp"
 #include "cleave/schedule/verify.hpp"
 #include "conformance_runner/outcome.hpp"

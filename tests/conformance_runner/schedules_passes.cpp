@@ -7,42 +7,23 @@
 #include <vector>
 
 #include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/defer_receives.hpp"
-#include "cleave/schedule/limit_sends.hpp"
-#include "cleave/schedule/merge_backward.hpp"
+#include "cleave/schedule/lower/defer_receives.hpp"
+#include "cleave/schedule/lower/limit_sends.hpp"
+#include "cleave/schedule/lower/merge_backward.hpp"
+#include "cleave/schedule/lower/reduce_gradients.hpp"
+#include "cleave/schedule/lower/send_in_rounds.hpp"
+#include "cleave/schedule/lower/send_waits.hpp"
+#include "cleave/schedule/lower/unshard_stages.hpp"
 #include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/reduce_gradients.hpp"
 #include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/send_in_rounds.hpp"
-#include "cleave/schedule/send_waits.hpp"
-#include "cleave/schedule/unshard_stages.hpp"
 #include "conformance_runner/outcome.hpp"
+#include "conformance_runner/schedule_rows.hpp"
 
 /// Each lowering pass alone against its recordings.
 namespace cleave::conformance {
 namespace {
 
 /// The lists of a case as a schedule, whatever is wrong with them.
-schedule read_rows(json const& input) {
-  schedule s;
-  for (json const& row : input["rows"]) s.ranks.push_back(read_row(row.get<std::string>()));
-  s.place.ranks = static_cast<std::uint32_t>(s.ranks.size());
-  if (input.contains("stage_to_rank"))
-    for (json const& rank : input["stage_to_rank"])
-      s.place.rank_of.push_back(rank_id{rank.get<std::uint32_t>()});
-  s.place.edges = chain_edges(s.place.stages());
-  for (auto const& row : s.ranks)
-    for (action const& a : row)
-      if (a.microbatch != no_microbatch) s.microbatches = std::max(s.microbatches, index(a.microbatch) + 1);
-  return s;
-}
-
-json write_rows(schedule const& s) {
-  json rows = json::array();
-  for (auto const& row : s.ranks) rows.push_back(row_text(row));
-  return rows;
-}
-
 json run_pass(std::string_view pass, json const& input) {
   if (input.contains("row")) {
     auto const row = read_row(input["row"].get<std::string>());
@@ -56,10 +37,10 @@ json run_pass(std::string_view pass, json const& input) {
         unshard_stages(row, {.active = active, .lookahead = input.value("unshard_lookahead", active)}));
   }
   auto const s = read_rows(input);
-  if (pass == "add_send_recv") return write_rows(send_in_rounds(s));
-  if (pass == "add_wait_send") return write_rows(add_send_waits(s));
-  if (pass == "defer_recv_ops") return write_rows(defer_receives(s, receive_order::as_needed));
-  if (pass == "add_wait_send_budget") return write_rows(limit_sends(s, input["max_outstanding_sends"]));
+  if (pass == "add_send_recv") return write_rows(send_in_rounds(s).ranks);
+  if (pass == "add_wait_send") return write_rows(add_send_waits(s).ranks);
+  if (pass == "defer_recv_ops") return write_rows(defer_receives(s, receive_order::as_needed).ranks);
+  if (pass == "add_wait_send_budget") return write_rows(limit_sends(s, input["max_outstanding_sends"]).ranks);
   demand_send_waits(s);
   return "ok";
 }
@@ -74,7 +55,7 @@ std::string_view upstream_error(std::string_view pass) {
 json write_passes(schedule s) {
   for (auto& row : s.ranks)
     std::erase_if(row, [](action const& a) { return a.kind == action_kind::idle || is_message(a.kind); });
-  return write_rows(s);
+  return write_rows(s.ranks);
 }
 
 }  // namespace

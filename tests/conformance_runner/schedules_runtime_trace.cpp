@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "cleave/schedule/action_text.hpp"
+#include "cleave/schedule/calls/rank_call.hpp"
+#include "cleave/schedule/calls/rank_calls.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/rank_call.hpp"
-#include "cleave/schedule/rank_calls.hpp"
-#include "cleave/schedule/reduce_gradients.hpp"
+#include "cleave/schedule/lower/reduce_gradients.hpp"
+#include "cleave/schedule/lower/send_at_use.hpp"
 #include "cleave/schedule/schedule_names.hpp"
-#include "cleave/schedule/send_at_use.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_options.hpp"
 

@@ -7,34 +7,22 @@
 #include <vector>
 
 #include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/defer_receives.hpp"
 #include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/lower/defer_receives.hpp"
+#include "cleave/schedule/lower/send_in_rounds.hpp"
+#include "cleave/schedule/lower/send_waits.hpp"
 #include "cleave/schedule/read_cells.hpp"
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/schedule_names.hpp"
-#include "cleave/schedule/send_in_rounds.hpp"
-#include "cleave/schedule/send_waits.hpp"
 #include "cleave/schedule/step_simulation.hpp"
 #include "conformance_runner/hexadecimal.hpp"
 #include "conformance_runner/outcome.hpp"
+#include "conformance_runner/schedule_rows.hpp"
 #include "support/integer_interpretation.hpp"
 
 /// Schedules step by step against their recordings.
 namespace cleave::conformance {
 namespace {
-
-schedule read_rows(json const& input) {
-  schedule s;
-  for (json const& row : input["rows"]) s.ranks.push_back(read_row(row.get<std::string>()));
-  s.place.ranks = static_cast<std::uint32_t>(s.ranks.size());
-  for (json const& rank : input["stage_to_rank"])
-    s.place.rank_of.push_back(rank_id{rank.get<std::uint32_t>()});
-  s.place.edges = chain_edges(s.place.stages());
-  for (auto const& row : s.ranks)
-    for (action const& a : row)
-      if (a.microbatch != no_microbatch) s.microbatches = std::max(s.microbatches, index(a.microbatch) + 1);
-  return s;
-}
 
 schedule run_pass(schedule s, std::string_view pass) {
   if (pass == "add_send_recv") return send_in_rounds(s);

@@ -6,6 +6,7 @@
 #include "cleave/schedule/schedule_names.hpp"
 #include "cleave/schedule/simulate.hpp"
 #include "conformance_runner/outcome.hpp"
+#include "conformance_runner/schedule_rows.hpp"
 
 /// Schedules in time against the recorded evaluation.
 namespace cleave::conformance {
@@ -16,13 +17,6 @@ stage_cost read_cost(json const& j) {
           .backward = j["B"].get<double>(),
           .input_gradient = j["I"].get<double>(),
           .weight_gradient = j["W"].get<double>()};
-}
-
-schedule read_schedule(json const& input) {
-  auto const family = find_pytorch_schedule(input["schedule"].get<std::string>())->family;
-  return make_schedule(*family, {.ranks = input["ranks"],
-                                 .stages_per_rank = input["stages_per_rank"],
-                                 .microbatches = input["microbatches"]});
 }
 
 json write_times(schedule_times const& t) {
@@ -66,7 +60,7 @@ json as_real(json const& j) {
 
 outcome run_schedules_timeline(test_case const& c, json const& body) {
   json const& input = c.input();
-  auto const s = read_schedule(input);
+  auto const s = read_family(input);
   auto const got = input.contains("stage_cost") ? run_uneven(s, input) : run_even(s, input, body["expect"]);
   outcome result;
   compare(as_real(body["expect"]), as_real(got), "timeline", result.differences);

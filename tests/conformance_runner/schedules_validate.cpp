@@ -36,7 +36,7 @@ constexpr meaning meanings[] = {
     {"must have equal counts", {weight_gradient_missing, input_gradient_missing, input_gradient_missing}},
 };
 
-std::vector<std::vector<action>> read_rows(json const& input) {
+std::vector<std::vector<action>> read_ranks(json const& input) {
   std::vector<std::vector<action>> rows;
   for (std::size_t i = 0; i < input["rows"].size(); ++i) {
     std::size_t const rank = input.contains("rank_keys") ? input["rank_keys"][i].get<std::size_t>() : i;
@@ -77,7 +77,7 @@ outcome run_schedules_validate(test_case const& c, json const& body) {
   schedule s;
   try {
     s = listed_schedule(
-        read_rows(input),
+        read_ranks(input),
         {.ranks = input["ranks"], .stages = input["stages"], .microbatches = input["microbatches"]});
     faults = schedule_faults(s);
   } catch (cell_error const&) {

@@ -10,9 +10,9 @@
 
 #include "cleave/schedule/deadlock.hpp"
 #include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/lower/send_in_rounds.hpp"
 #include "cleave/schedule/read_cells.hpp"
 #include "cleave/schedule/schedule_from_rows.hpp"
-#include "cleave/schedule/send_in_rounds.hpp"
 #include "support/plain_lowering.hpp"
 #include "support/spin.hpp"
 

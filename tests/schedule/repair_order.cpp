@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/channel_order.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "cleave/schedule/lower.hpp"
 #include "cleave/schedule/read_cells.hpp"
 #include "cleave/schedule/schedule_from_rows.hpp"
+#include "cleave/schedule/verify/channel_order.hpp"
 #include "support/plain_lowering.hpp"
 #include "support/rng.hpp"
 #include "support/run_order.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/zbv.hpp"
+#include "cleave/schedule/families/zbv.hpp"
 #include "support/plain_lowering.hpp"
 
 using namespace cleave;

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/jitter.hpp"
 #include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/simulate/jitter.hpp"
 #include "cleave/schedule/simulate_options.hpp"
 
 /// The plainest run of a schedule in time, as a reference for tests: event after event, whatever can begin

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/order_walk.hpp"
 #include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/verify/order_walk.hpp"
 
 /// The plainest run of a schedule with messages, as a reference for tests: queues that hold names, and every
 /// rank asked again and again.

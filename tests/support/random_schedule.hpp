@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/list_schedule.hpp"
+#include "cleave/schedule/search/list_schedule.hpp"
 #include "support/rng.hpp"
 
 namespace cleave::testing {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/list_schedule.hpp"
 #include "cleave/schedule/read_cells.hpp"
 #include "cleave/schedule/schedule_from_rows.hpp"
 #include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/search/list_schedule.hpp"
 #include "support/rng.hpp"
 
 namespace cleave::testing {

@@ -12,10 +12,10 @@
 #include "cleave/schedule/action.hpp"
 #include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/delivery.hpp"
-#include "cleave/schedule/order_lists.hpp"
-#include "cleave/schedule/order_walk.hpp"
 #include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/shortest_circle.hpp"
+#include "cleave/schedule/verify/order_lists.hpp"
+#include "cleave/schedule/verify/order_walk.hpp"
+#include "cleave/schedule/verify/shortest_circle.hpp"
 
 namespace cleave {
 

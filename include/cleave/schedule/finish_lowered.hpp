@@ -9,10 +9,10 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/action.hpp"
 #include "cleave/schedule/lower.hpp"
+#include "cleave/schedule/lower/send_waits.hpp"
 #include "cleave/schedule/lower_options.hpp"
 #include "cleave/schedule/placement.hpp"
 #include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/send_waits.hpp"
 #include "cleave/schedule/verify.hpp"
 
 namespace cleave {

@@ -5,16 +5,16 @@
 #include <limits>
 #include <utility>
 
-#include "cleave/schedule/defer_receives.hpp"
-#include "cleave/schedule/group_messages.hpp"
-#include "cleave/schedule/limit_sends.hpp"
+#include "cleave/schedule/lower/defer_receives.hpp"
+#include "cleave/schedule/lower/group_messages.hpp"
+#include "cleave/schedule/lower/limit_sends.hpp"
+#include "cleave/schedule/lower/reduce_gradients.hpp"
+#include "cleave/schedule/lower/send_in_rounds.hpp"
+#include "cleave/schedule/lower/send_in_time.hpp"
+#include "cleave/schedule/lower/send_waits.hpp"
+#include "cleave/schedule/lower/unshard_stages.hpp"
 #include "cleave/schedule/lower_options.hpp"
-#include "cleave/schedule/reduce_gradients.hpp"
 #include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/send_in_rounds.hpp"
-#include "cleave/schedule/send_in_time.hpp"
-#include "cleave/schedule/send_waits.hpp"
-#include "cleave/schedule/unshard_stages.hpp"
 #include "cleave/schedule/verify.hpp"
 
 namespace cleave {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
-#include "cleave/schedule/defer_receives.hpp"
-#include "cleave/schedule/nominal_times.hpp"
-#include "cleave/schedule/reduce_gradients.hpp"
+#include "cleave/schedule/lower/defer_receives.hpp"
+#include "cleave/schedule/lower/nominal_times.hpp"
+#include "cleave/schedule/lower/reduce_gradients.hpp"
 
 namespace cleave {
 

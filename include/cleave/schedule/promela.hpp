@@ -12,11 +12,11 @@
 #include "cleave/schedule/action.hpp"
 #include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/delivery.hpp"
-#include "cleave/schedule/order_lists.hpp"
 #include "cleave/schedule/placement.hpp"
-#include "cleave/schedule/rank_channels.hpp"
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/schedule_needs.hpp"
+#include "cleave/schedule/verify/order_lists.hpp"
+#include "cleave/schedule/verify/rank_channels.hpp"
 
 namespace cleave {
 

@@ -13,10 +13,10 @@
 #include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/deadlock.hpp"
 #include "cleave/schedule/delivery.hpp"
-#include "cleave/schedule/order_repair.hpp"
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/stray_action.hpp"
 #include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/verify/order_repair.hpp"
 
 namespace cleave {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/kept_passes.hpp"
+#include "cleave/schedule/simulate/kept_passes.hpp"
 
 namespace cleave {
 

@@ -4,12 +4,12 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/schedule/deadlock.hpp"
-#include "cleave/schedule/kept_passes.hpp"
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/schedule_times.hpp"
+#include "cleave/schedule/simulate/kept_passes.hpp"
+#include "cleave/schedule/simulate/simulated_deadlock.hpp"
+#include "cleave/schedule/simulate/time_walk.hpp"
 #include "cleave/schedule/simulate_options.hpp"
-#include "cleave/schedule/simulated_deadlock.hpp"
-#include "cleave/schedule/time_walk.hpp"
 
 namespace cleave {
 

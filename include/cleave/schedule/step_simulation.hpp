@@ -14,7 +14,7 @@
 #include "cleave/schedule/action.hpp"
 #include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/step_walk.hpp"
+#include "cleave/schedule/simulate/step_walk.hpp"
 #include "cleave/schedule/stray_action.hpp"
 
 namespace cleave {

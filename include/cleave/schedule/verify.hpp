@@ -11,15 +11,15 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/action.hpp"
-#include "cleave/schedule/channel_order.hpp"
 #include "cleave/schedule/deadlock.hpp"
 #include "cleave/schedule/delivery.hpp"
-#include "cleave/schedule/fault_list.hpp"
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/schedule_fault.hpp"
-#include "cleave/schedule/verify_messages.hpp"
-#include "cleave/schedule/verify_passes.hpp"
-#include "cleave/schedule/verify_weights.hpp"
+#include "cleave/schedule/verify/channel_order.hpp"
+#include "cleave/schedule/verify/fault_list.hpp"
+#include "cleave/schedule/verify/verify_messages.hpp"
+#include "cleave/schedule/verify/verify_passes.hpp"
+#include "cleave/schedule/verify/verify_weights.hpp"
 
 namespace cleave {
 

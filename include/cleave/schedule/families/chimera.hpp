@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+
+#include "cleave/schedule/placement.hpp"
+#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/schedule_shape.hpp"
+#include "cleave/schedule/search/list_schedule.hpp"
+
+namespace cleave {
+
+/// 1F1B in both directions at once over two copies of the model, half of the microbatches each way: each
+/// chain, and so the schedule, numbers its half from 0. Where F and B take equal time, the bubble is ranks -
+/// 2 of them instead of 2 (ranks - 1), in the memory of 1F1B at most. Li and Hoefler, SC 2021 ("Chimera");
+/// the order is found by `list_schedule` for equal times. O(actions).
+/// \throws schedule_count_error, and shape_error for odd counts
+inline schedule chimera(std::uint32_t ranks, std::uint32_t microbatches) {
+  using enum shape_fault::kind;
+  demand_counts(ranks, 2, microbatches);
+  if (ranks % 2 != 0) throw shape_error("Chimera", {odd_ranks, ranks, 0});
+  if (microbatches % 2 != 0) throw shape_error("Chimera", {odd_microbatches, microbatches, 0});
+  return list_schedule(bidirectional_placement(ranks), microbatches / 2,
+                       {.costs = {{.forward = 1, .backward = 1}}, .most_kept = ranks});
+}
+
+}  // namespace cleave

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "cleave/schedule/families/grouped_walk.hpp"
+#include "cleave/schedule/families/rank_order.hpp"
+#include "cleave/schedule/placement.hpp"
+#include "cleave/schedule/schedule.hpp"
+
+namespace cleave {
+
+/// Microbatches stream through the stages and nothing comes back: inference. With several stages a rank, one
+/// microbatch each rank goes through a stage before the rank turns to its next. O(actions).
+/// \throws schedule_count_error
+constexpr schedule forward_only(std::uint32_t ranks, std::uint32_t stages_per_rank,
+                                std::uint32_t microbatches) {
+  demand_counts(ranks, stages_per_rank, microbatches);
+  schedule s{loop_placement(ranks, stages_per_rank), microbatches, {}};
+  auto const all = std::size_t{stages_per_rank} * microbatches;
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    grouped_walk forwards(stages_per_rank, microbatches, std::min(ranks, microbatches));
+    rank_order order(all);
+    for (std::size_t i = 0; i < all; ++i) {
+      auto const [chunk, microbatch] = forwards.next();
+      order.forward(chunk * ranks + r, microbatch);
+    }
+    s.ranks.push_back(order.take());
+  }
+  return s;
+}
+
+}  // namespace cleave

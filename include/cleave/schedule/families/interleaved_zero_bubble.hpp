@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/schedule/action.hpp"
+#include "cleave/schedule/families/grouped_walk.hpp"
+#include "cleave/schedule/families/interleaved_1f1b.hpp"
+#include "cleave/schedule/families/rank_order.hpp"
+#include "cleave/schedule/placement.hpp"
+#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/schedule_shape.hpp"
+
+namespace cleave {
+
+/// The list of rank `r` with rounds of `group` microbatches: input gradients go ahead, weight gradients
+/// follow r steps later, first come, first served.
+constexpr std::vector<action> zero_bubble_order(schedule_shape const& n, std::uint32_t group,
+                                                std::uint32_t r) {
+  auto const all = std::size_t{n.stages_per_rank} * n.microbatches;
+  std::size_t const later = n.ranks - 1 - r;
+  auto const warm_up = std::min((n.stages_per_rank - std::size_t{1}) * group + later, all);
+  grouped_walk forwards(n.stages_per_rank, n.microbatches, group), inputs = forwards, weights = forwards;
+  rank_order order(3 * all + n.ranks);
+  auto const forward = [&] {
+    auto const [chunk, microbatch] = forwards.next();
+    order.forward(chunk * n.ranks + r, microbatch);
+  };
+  auto const gradient = [&](action_kind kind, grouped_walk& walk) {
+    auto const [chunk, microbatch] = walk.next();
+    order.add(kind, (n.stages_per_rank - 1 - chunk) * n.ranks + r, microbatch);
+  };
+
+  order.idle(r);
+  for (std::size_t i = 0; i < warm_up; ++i) forward();
+  order.idle(later);
+  for (std::size_t i = 0; i < all; ++i) {
+    if (warm_up + i < all) forward();
+    gradient(action_kind::input_gradient, inputs);
+    if (i >= r) gradient(action_kind::weight_gradient, weights);
+  }
+  for (std::size_t i = std::min<std::size_t>(r, all); i > 0; --i)
+    gradient(action_kind::weight_gradient, weights);
+  return order.take();
+}
+
+/// Steps through all lists at once and inserts an idle step wherever a forward pass would come before that of
+/// the stage before it. For orders of forward passes that need no other order. O(actions + idle steps).
+constexpr void insert_waits(schedule& s) {
+  // Forward passes of each stage before this step, and the stages with one in this step.
+  std::vector<std::uint32_t> done(s.place.rank_of.size(), 0), now;
+  std::vector<std::size_t> at(s.ranks.size(), 0);
+  std::vector<std::vector<action>> padded(s.ranks.size());  // empty for a rank that has not waited yet
+  for (bool any = true; any;) {
+    any = false;
+    for (std::size_t r = 0; r < s.ranks.size(); ++r) {
+      if (at[r] == s.ranks[r].size()) continue;
+      any = true;
+      action const& a = s.ranks[r][at[r]];
+      bool const is_forward = a.kind == action_kind::forward;
+      if (is_forward && index(a.stage) > 0 && done[index(a.stage) - 1] <= index(a.microbatch)) {
+        if (padded[r].empty())
+          padded[r].assign(s.ranks[r].begin(), s.ranks[r].begin() + static_cast<std::ptrdiff_t>(at[r]));
+        padded[r].emplace_back();
+        continue;
+      }
+      if (is_forward) now.push_back(index(a.stage));
+      if (!padded[r].empty()) padded[r].push_back(a);
+      ++at[r];
+    }
+    for (auto const stage : now) ++done[stage];
+    now.clear();
+  }
+  for (std::size_t r = 0; r < s.ranks.size(); ++r)
+    if (!padded[r].empty()) s.ranks[r] = std::move(padded[r]);
+}
+
+/// Interleaved 1F1B whose backward passes are cut in two, so that weight gradients fill what was idle: a
+/// third of its bubble. Qi et al., ICLR 2024 ("Zero Bubble", ZB1P); rounds as in PyTorch. O(actions).
+/// \throws schedule_count_error, and shape_error where microbatches are no multiple of max(1, microbatches
+/// div ranks)
+constexpr schedule interleaved_zero_bubble(std::uint32_t ranks, std::uint32_t stages_per_rank,
+                                           std::uint32_t microbatches) {
+  demand_counts_with_idle(ranks, stages_per_rank, microbatches);
+  if (auto const fault = find_uneven_rounds(ranks, microbatches))
+    throw shape_error("interleaved zero bubble", *fault);
+  schedule s{loop_placement(ranks, stages_per_rank), microbatches, {}};
+  for (std::uint32_t r = 0; r < ranks; ++r)
+    s.ranks.push_back(
+        zero_bubble_order({ranks, stages_per_rank, microbatches}, round_size(ranks, microbatches), r));
+  insert_waits(s);
+  return s;
+}
+
+/// The same with one stage a rank, which takes any number of microbatches: the memory of 1F1B and a third of
+/// its bubble. Qi et al., ICLR 2024, §3 ("ZB-H1"). O(actions). \throws schedule_count_error
+constexpr schedule zb_h1(std::uint32_t ranks, std::uint32_t microbatches) {
+  demand_counts_with_idle(ranks, 1, microbatches);
+  schedule s{loop_placement(ranks), microbatches, {}};
+  for (std::uint32_t r = 0; r < ranks; ++r)
+    s.ranks.push_back(zero_bubble_order({ranks, 1, microbatches}, microbatches, r));
+  insert_waits(s);
+  return s;
+}
+
+}  // namespace cleave

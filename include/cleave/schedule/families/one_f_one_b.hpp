@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/schedule/action.hpp"
+#include "cleave/schedule/families/rank_order.hpp"
+#include "cleave/schedule/placement.hpp"
+#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/schedule_shape.hpp"
+
+namespace cleave {
+
+/// `warm_up` forward passes of `stage`, then a backward and a forward pass in turn, then backward passes.
+/// O(microbatches).
+constexpr std::vector<action> one_f_one_b_order(std::uint32_t stage, std::uint32_t microbatches,
+                                                std::uint32_t warm_up) {
+  rank_order order(2 * std::size_t{microbatches});
+  std::uint32_t forward = 0;
+  while (forward < std::min(warm_up, microbatches)) order.forward(stage, forward++);
+  for (std::uint32_t backward = 0; backward < microbatches; ++backward) {
+    order.backward(stage, backward);
+    if (forward < microbatches) order.forward(stage, forward++);
+  }
+  return order.take();
+}
+
+/// One forward, one backward, as early as that can begin: rank r keeps what ranks - r microbatches need. The
+/// bubble is that of GPipe. Narayanan et al., SOSP 2019 and SC 2021, §2.2 ("1F1B with flush"). O(actions).
+/// \throws schedule_count_error, and shape_error where there are fewer microbatches than ranks
+constexpr schedule one_f_one_b(std::uint32_t ranks, std::uint32_t microbatches) {
+  demand_counts(ranks, 1, microbatches);
+  if (microbatches < ranks)
+    throw shape_error("1F1B", {shape_fault::kind::too_few_microbatches, microbatches, ranks});
+  schedule s{loop_placement(ranks), microbatches, {}};
+  for (std::uint32_t r = 0; r < ranks; ++r) s.ranks.push_back(one_f_one_b_order(r, microbatches, ranks - r));
+  return s;
+}
+
+/// 1F1B with twice the forward passes ahead, so that a message has a whole step to arrive: as fast as 1F1B
+/// where messages take no time, faster where they do, for twice the memory. O(actions).
+/// \throws schedule_count_error
+constexpr schedule eager_1f1b(std::uint32_t ranks, std::uint32_t microbatches) {
+  demand_counts(ranks, 1, microbatches);
+  schedule s{loop_placement(ranks), microbatches, {}};
+  for (std::uint32_t r = 0; r < ranks; ++r)
+    s.ranks.push_back(one_f_one_b_order(r, microbatches, 2 * (ranks - 1 - r) + 1));
+  return s;
+}
+
+}  // namespace cleave

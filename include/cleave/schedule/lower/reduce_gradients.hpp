@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/action.hpp"
+#include "cleave/schedule/lower/rank_stages.hpp"
+#include "cleave/schedule/schedule.hpp"
+
+namespace cleave {
+
+/// When a rank waits for the reduction of a stage's gradients.
+enum class reduction_wait : std::uint8_t {
+  at_once,
+  deferred,  ///< until the rank starts another one, or to the end of its list
+};
+
+/// A list that reduces the gradients of a stage across replicas once the last of its `microbatches` B or W is
+/// done: after the whole compound where it is part of one. Idle steps are dropped. A stage with fewer of them
+/// gets no reduction, and of more only the first so many count. O(actions log(stages)).
+inline std::vector<action> reduce_gradients(std::span<action const> row, std::uint32_t microbatches,
+                                            reduction_wait wait = reduction_wait::at_once) {
+  rank_stages const stages(row);
+  std::vector<std::uint32_t> done(stages.count());
+  std::vector<action> reduced;
+  reduced.reserve(row.size() + std::size_t{2} * stages.count());
+  std::optional<stage_id> pending;
+  auto const add = [&](action_kind kind, stage_id s) {
+    reduced.push_back({kind, 0, s, no_microbatch, no_stage});
+  };
+  auto const end_pending = [&] {
+    if (auto const s = std::exchange(pending, std::nullopt)) add(action_kind::wait_reduce_gradient, *s);
+  };
+  each_cell(row, [&](action const& head, std::span<action const> parts) {
+    if (head.kind == action_kind::idle) return;
+    reduced.push_back(head);
+    reduced.insert(reduced.end(), parts.begin(), parts.end());
+    each_action(parts.empty() ? std::span(&head, 1) : parts, [&](action const& a) {
+      if (a.kind != action_kind::backward && a.kind != action_kind::weight_gradient) return;
+      if (++done[stages.number(a.stage)] != microbatches) return;
+      end_pending();
+      add(action_kind::reduce_gradient, a.stage);
+      pending = a.stage;
+      if (wait == reduction_wait::at_once) end_pending();
+    });
+  });
+  end_pending();
+  return reduced;
+}
+
+/// The same on every rank. O(actions log(stages)).
+inline schedule reduce_gradients(schedule s, reduction_wait wait = reduction_wait::at_once) {
+  for (auto& row : s.ranks) row = reduce_gradients(row, s.microbatches, wait);
+  return s;
+}
+
+}  // namespace cleave

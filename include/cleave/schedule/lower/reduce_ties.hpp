@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/action.hpp"
+#include "cleave/schedule/lower/tied_stages.hpp"
+#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/simulate.hpp"
+#include "cleave/schedule/verify.hpp"
+
+namespace cleave {
+
+/// When the gradients of tied stages are summed.
+struct tie_reduction {
+  std::size_t tie = 0;  ///< which
+  double ready = 0;     ///< when the last gradient of its stages is there
+  double begin = 0, end = 0;
+
+  bool operator==(tie_reduction const&) const = default;
+};
+
+/// When each rank of a schedule is busy.
+class busy_ranks {
+ public:
+  /// O(actions).
+  busy_ranks(schedule const& s, schedule_times const& times) : spans_(s.ranks.size()) {
+    for (std::size_t r = 0; r < s.ranks.size(); ++r)
+      for (std::size_t i = 0; i < s.ranks[r].size(); ++i) {
+        auto const kind = s.ranks[r][i].kind;
+        if (is_compute(kind) || kind == action_kind::recompute) add_last(r, times.spans[r][i]);
+      }
+  }
+
+  /// From when on some ranks are idle together for so long, not before `from`. O(their spans after `from`).
+  double idle_together(std::span<std::uint32_t const> ranks, double from, double time) const {
+    for (double begin = from;; from = begin) {
+      for (auto const r : ranks) begin = idle(r, begin, time);
+      if (begin == from) return begin;
+    }
+  }
+
+  /// From now on a rank is busy then as well. Precondition: it has been idle. O(spans).
+  void add(std::uint32_t rank, time_span when) {
+    if (when.begin >= when.end) return;
+    auto& spans = spans_[rank];
+    spans.insert(std::ranges::upper_bound(spans, when.begin, {}, &time_span::begin), when);
+  }
+
+ private:
+  /// Parts of a compound may overlap.
+  void add_last(std::size_t rank, time_span when) {
+    auto& spans = spans_[rank];
+    if (when.begin >= when.end) return;
+    if (!spans.empty() && when.begin <= spans.back().end)
+      spans.back().end = std::max(spans.back().end, when.end);
+    else
+      spans.push_back(when);
+  }
+
+  double idle(std::uint32_t rank, double from, double time) const {
+    auto const& spans = spans_[rank];
+    auto next = std::ranges::upper_bound(spans, from, {}, &time_span::end);
+    for (; next != spans.end() && next->begin < from + time; ++next) from = next->end;
+    return from;
+  }
+
+  std::vector<std::vector<time_span>> spans_;  ///< ascending, apart from each other
+};
+
+/// Places the sums of tied gradients; `reduce_ties` and `tie_reductions` use it.
+class tie_placer {
+ public:
+  tie_placer(schedule const& s, std::span<tied_stages const> ties, simulate_options const& options)
+      : schedule_(s), ties_(ties), times_(simulate(s, options)), last_gradient_(s.place.stages()) {
+    for (auto const& row : s.ranks)
+      for (std::size_t i = 0; i < row.size(); ++i)
+        if (row[i].kind == action_kind::backward || row[i].kind == action_kind::weight_gradient)
+          last_gradient_[index(row[i].stage)] = i;
+    place();
+  }
+
+  std::vector<tie_reduction> const& reductions() const { return reductions_; }
+
+  schedule take() const {
+    schedule reduced = schedule_;
+    for (std::uint32_t r = 0; r < reduced.ranks.size(); ++r) reduced.ranks[r] = reduced_row(r);
+    return reduced;
+  }
+
+ private:
+  std::uint32_t rank_of(stage_id s) const { return index(schedule_.place.rank_of[index(s)]); }
+
+  void place() {
+    for (std::size_t t = 0; t < ties_.size(); ++t) {
+      double ready = 0;
+      for (auto const s : ties_[t].stages)
+        ready = std::max(ready, times_.spans[rank_of(s)][last_gradient_[index(s)]].end);
+      reductions_.push_back({t, ready});
+    }
+    std::ranges::sort(reductions_, {}, [](auto const& r) { return std::tuple(r.ready, r.tie); });
+    busy_ranks busy(schedule_, times_);
+    std::vector<std::uint32_t> ranks;
+    for (auto& reduction : reductions_) {
+      auto const& tie = ties_[reduction.tie];
+      ranks.clear();
+      for (auto const s : tie.stages) ranks.push_back(rank_of(s));
+      std::ranges::sort(ranks);
+      ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
+      reduction.begin = busy.idle_together(ranks, reduction.ready, tie.time);
+      reduction.end = reduction.begin + tie.time;
+      for (auto const r : ranks) busy.add(r, {reduction.begin, reduction.end});
+    }
+    std::ranges::sort(reductions_, {}, [](auto const& r) { return std::tuple(r.begin, r.ready, r.tie); });
+  }
+
+  /// When a cell begins; compounds begin with their first part.
+  double begin_of(std::uint32_t r, std::size_t i) const {
+    return times_.spans[r][schedule_.ranks[r][i].parts > 0 ? i + 1 : i].begin;
+  }
+
+  std::vector<action> reduced_row(std::uint32_t r) const {
+    std::span const row(schedule_.ranks[r]);
+    std::vector<action> reduced, waits;
+    reduced.reserve(row.size());
+    std::size_t i = 0;
+    for (auto const& reduction : reductions_) {
+      auto const& stages = ties_[reduction.tie].stages;
+      for (std::size_t k = 0; k < stages.size(); ++k) {
+        if (rank_of(stages[k]) != r) continue;
+        auto const after = last_gradient_[index(stages[k])];
+        while (i < row.size() && (i <= after || begin_of(r, i) < reduction.begin)) {
+          auto const cell = row.subspan(i, std::size_t{1} + row[i].parts);
+          reduced.insert(reduced.end(), cell.begin(), cell.end());
+          i += cell.size();
+        }
+        auto const next = stages[(k + 1) % stages.size()];
+        reduced.push_back({action_kind::reduce_tie, 0, stages[k], no_microbatch, next});
+        waits.push_back({action_kind::wait_reduce_tie, 0, stages[k], no_microbatch, next});
+      }
+    }
+    reduced.insert(reduced.end(), row.begin() + static_cast<std::ptrdiff_t>(i), row.end());
+    reduced.insert(reduced.end(), waits.begin(), waits.end());
+    return reduced;
+  }
+
+  schedule const& schedule_;
+  std::span<tied_stages const> ties_;
+  schedule_times times_;
+  std::vector<std::size_t> last_gradient_;  ///< of a stage: where in the list of its rank
+  std::vector<tie_reduction> reductions_;
+};
+
+/// A schedule and ties that go together. \throws schedule_error, tied_stages_error
+inline void demand_ties(schedule const& s, std::span<tied_stages const> ties) {
+  demand_schedule(s, {.passes = passes_of(s)});
+  if (auto const f = find_tied_stages_fault(s, ties)) throw tied_stages_error(*f);
+}
+
+/// When the gradients of tied stages are summed, in the order in which that begins: each as soon as they are
+/// all there and all ranks that hold a copy are idle for as long as it takes, those that are ready first
+/// before others. That is in a bubble where there is one, else after the last of the ranks has ended.
+/// O(actions + ties * actions of their ranks). \throws schedule_error, tied_stages_error,
+/// simulate_option_error
+inline std::vector<tie_reduction> tie_reductions(schedule const& s, std::span<tied_stages const> ties,
+                                                 simulate_options const& options = {}) {
+  demand_ties(s, ties);
+  return tie_placer(s, ties, options).reductions();
+}
+
+/// A schedule, computing only or lowered, that sums the gradients of tied stages when `tie_reductions` says:
+/// REDUCE_TIE of each stage begins it, with the next stage of the tie as its peer, the first after the last.
+/// All ranks begin those that they share in one order, and wait for all of them at the end: a sum holds
+/// nobody up before that, whatever else is on its way. Cost and errors as of `tie_reductions`.
+inline schedule reduce_ties(schedule const& s, std::span<tied_stages const> ties,
+                            simulate_options const& options = {}) {
+  demand_ties(s, ties);
+  return tie_placer(s, ties, options).take();
+}
+
+}  // namespace cleave

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/action.hpp"
+#include "cleave/schedule/lower/earliest_rank.hpp"
+#include "cleave/schedule/lower/nominal_times.hpp"
+#include "cleave/schedule/lower/sending_lists.hpp"
+#include "cleave/schedule/placement.hpp"
+#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/stage_cost.hpp"
+#include "cleave/schedule/stray_action.hpp"
+
+namespace cleave {
+
+/// Adds messages to a schedule; `send_in_time` is its one use.
+class timed_sender {
+ public:
+  timed_sender(schedule const& s, nominal_times const& times)
+      : place_(s.place),
+        times_(times),
+        microbatches_(s.microbatches),
+        lists_(s),
+        next_(lists_.ranks()),
+        ranks_(lists_.ranks()),
+        ends_(std::size_t{s.place.stages()} * s.microbatches) {}
+
+  schedule take() {
+    for (std::uint32_t r = 0; r < lists_.ranks(); ++r) look_at(r);
+    while (end_next_passes() || begin_part_of_compound()) {
+    }
+    return lists_.finish();
+  }
+
+ private:
+  static constexpr double never = earliest_rank::never;
+
+  /// When the passes of a stage for a microbatch have ended: F, and B or I.
+  struct pass_ends {
+    double forward = never, gradient = never;
+  };
+  struct rank_state {
+    double free = 0;
+    std::size_t parts = 0;               ///< of the next cell: how many it does at once
+    std::span<action const> ended = {};  ///< what it has just done
+  };
+
+  /// Of all passes that run, the ones that end first: all that end at that instant, then what they send.
+  bool end_next_passes() {
+    auto const now = next_.time();
+    if (now == never) return false;
+    ended_.clear();
+    next_.take_earliest([&](std::uint32_t r) { ended_.push_back(r); });
+    for (auto const r : ended_) {
+      ranks_[r].free = now;
+      ranks_[r].ended = lists_.take(r, ranks_[r].parts);
+      for (action const& a : ranks_[r].ended) set_end(a, now);
+    }
+    to_look_at_ = ended_;
+    for (auto const r : ended_)
+      for (action const& a : ranks_[r].ended)
+        lists_.send_results(a, [&](std::uint32_t receiver) { to_look_at_.push_back(receiver); });
+    for (auto const r : to_look_at_) look_at(r);
+    return true;
+  }
+
+  /// All ranks wait. The first that can do some parts of its compound does them alone: their results may be
+  /// what others wait for.
+  bool begin_part_of_compound() {
+    for (std::uint32_t r = 0; r < lists_.ranks(); ++r) {
+      if (lists_.at_end(r)) continue;
+      auto const [parts, end] = go_through(r, lists_.rest_of_cell(r));
+      if (parts == 0) continue;
+      begin(r, parts, end);
+      return true;
+    }
+    return false;
+  }
+
+  /// Lets an idle rank begin what comes next, if all is there. What takes no time is done at once.
+  void look_at(std::uint32_t r) {
+    if (next_.time_of(r) != never) return;
+    while (!lists_.at_end(r)) {
+      auto const rest = lists_.rest_of_cell(r);
+      auto const [parts, end] = go_through(r, rest);
+      if (parts < rest.size()) return;
+      bool const computes = std::ranges::any_of(rest, [](action const& a) { return is_compute(a.kind); });
+      if (computes || end > ranks_[r].free) return begin(r, parts, end);
+      lists_.take(r, parts);
+    }
+  }
+
+  void begin(std::uint32_t r, std::size_t parts, double end) {
+    ranks_[r].parts = parts;
+    next_.set(r, end);
+  }
+
+  struct progress {
+    std::size_t parts;
+    double end;
+  };
+  /// How many parts can be done one after the other, and when they will have been. Later ones may need
+  /// earlier ones, whose results nobody else sees yet.
+  progress go_through(std::uint32_t r, std::span<action const> parts) {
+    auto end = ranks_[r].free;
+    if (parts.size() == 1) {
+      auto const begin = std::max(end, ready(parts[0]));
+      return begin == never ? progress{0, end} : progress{1, begin + cost_of(parts[0])};
+    }
+    before_.clear();
+    for (action const& a : parts) {
+      auto const begin = std::max(end, ready(a));
+      if (begin == never) break;
+      end = begin + cost_of(a);
+      before_.push_back(is_compute(a.kind) ? ends_of(a) : pass_ends{});
+      set_end(a, end);
+    }
+    for (auto i = before_.size(); i-- > 0;)
+      if (is_compute(parts[i].kind)) ends_of(parts[i]) = before_[i];
+    return {before_.size(), end};
+  }
+
+  /// When all is there that an action needs; never, as far as is known.
+  double ready(action const& a) const {
+    using enum action_kind;
+    if (!is_compute(a.kind)) return 0;
+    auto const s = index(a.stage);
+    if (a.kind == weight_gradient) return ends_[number(s, a.microbatch)].gradient;
+    auto const& neighbours = lists_.neighbours();
+    double at = 0;
+    if (a.kind == forward) {
+      for (auto const feeder : neighbours.before(s))
+        at = std::max(at, ends_[number(feeder, a.microbatch)].forward + hop(feeder, s));
+      return at;
+    }
+    at = ends_[number(s, a.microbatch)].forward;
+    for (auto const reader : neighbours.after(s))
+      at = std::max(at, ends_[number(reader, a.microbatch)].gradient + hop(reader, s));
+    return at;
+  }
+
+  double hop(std::uint32_t from, std::uint32_t to) const {
+    return place_.rank_of[from] == place_.rank_of[to] ? 0 : times_.hop;
+  }
+  /// How long the rank is busy. What is not a pass runs beside passes.
+  double cost_of(action const& a) const {
+    if (!is_compute(a.kind) && a.kind != action_kind::recompute) return 0;
+    auto const& costs = times_.costs;
+    return costs.empty() ? stage_cost{}.of(a.kind) : costs[costs.size() == 1 ? 0 : index(a.stage)].of(a.kind);
+  }
+
+  std::size_t number(std::uint32_t s, microbatch_id i) const {
+    return std::size_t{s} * microbatches_ + index(i);
+  }
+  pass_ends& ends_of(action const& a) { return ends_[number(index(a.stage), a.microbatch)]; }
+  void set_end(action const& a, double end) {
+    using enum action_kind;
+    if (a.kind == forward)
+      ends_of(a).forward = end;
+    else if (a.kind == backward || a.kind == input_gradient)
+      ends_of(a).gradient = end;
+  }
+
+  placement const& place_;
+  nominal_times const& times_;
+  std::size_t microbatches_;
+  sending_lists lists_;
+  earliest_rank next_;  ///< of each rank that does something: when that ends
+  std::vector<rank_state> ranks_;
+  std::vector<pass_ends> ends_;  ///< by stage and microbatch
+  std::vector<std::uint32_t> ended_, to_look_at_;
+  std::vector<pass_ends> before_;
+};
+
+/// A schedule that sends and receives, in the order of time: runs all lists with the times that are given,
+/// each pass as soon as its rank is free and what it needs has arrived, and gives all passes and messages one
+/// order, by when passes end and messages go. Each rank has its share of it: a send right behind what it
+/// sends (after the whole of a compound, unless another rank's answer is needed within), a receive before the
+/// pass that runs while it arrives.
+///
+/// Since it is one order, it finishes whatever sends wait for, with any queues, and however long passes take
+/// in truth; and with the times that were given no pass waits for its turn to receive: with sends that do not
+/// block it takes just as long as the schedule that only computes. Idle steps are dropped.
+/// O(actions * log ranks).
+/// \throws stray_action_error, nominal_time_error, stuck_error, schedule_count_error
+inline schedule send_in_time(schedule const& s, nominal_times const& times = {}) {
+  demand_no_stray_action(s);
+  demand_nominal_times(times, s.place.stages());
+  demand_counts(1, std::max(s.place.stages(), 1u), std::max(s.microbatches, 1u));
+  return timed_sender(s, times).take();
+}
+
+}  // namespace cleave

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/action.hpp"
+#include "cleave/schedule/action_text.hpp"
+#include "cleave/schedule/lower/message_table.hpp"
+#include "cleave/schedule/schedule.hpp"
+
+namespace cleave {
+
+/// Why sends and the waits for them do not pair, and where.
+struct send_wait_fault {
+  enum class kind : std::uint8_t {
+    microbatch_missing,  ///< a send or a wait is not about one microbatch
+    sent_twice,          ///< a send is there once more
+    wait_missing,        ///< nothing waits for a send
+    send_missing,        ///< a wait comes before its send, or again
+  };
+  kind what;
+  std::uint32_t rank = 0;
+  std::size_t position = 0;  ///< in the list of the rank, parts counted
+  action at = {};
+
+  bool operator==(send_wait_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(send_wait_fault const& f) {
+  using enum send_wait_fault::kind;
+  auto const at = "rank " + std::to_string(f.rank) + ", action #" + std::to_string(f.position) + ": '" +
+                  action_text(f.at) + "' ";
+  switch (f.what) {
+    case microbatch_missing:
+      return at + "needs a microbatch";
+    case sent_twice:
+      return at + "sends what is being sent already; send each value once";
+    case wait_missing:
+      return at + "is never waited for; let a wait for it follow";
+    case send_missing:
+      return at + "waits for nothing that is being sent; let it follow its send once";
+  }
+  return {};
+}
+
+class send_wait_error : public witness_error<send_wait_fault> {
+ public:
+  explicit send_wait_error(send_wait_fault f) : witness_error("send waits: " + describe(f), f) {}
+};
+
+/// The wait for a send.
+constexpr action wait_for(action send) {
+  send.kind = send.kind == action_kind::send_activation ? action_kind::wait_send_activation
+                                                        : action_kind::wait_send_gradient;
+  return send;
+}
+
+/// The first send of a list that is there twice or not waited for once, after it, or the first wait without
+/// its send; `rank` is the number of the list. O(actions).
+inline std::optional<send_wait_fault> find_send_wait_fault(std::span<action const> row,
+                                                           std::uint32_t rank = 0) {
+  using enum send_wait_fault::kind;
+  message_table sends;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    action const& a = row[i];
+    if (!is_send(a.kind) && !is_wait_send(a.kind)) continue;
+    auto const fault = [&](send_wait_fault::kind what) { return send_wait_fault{what, rank, i, a}; };
+    if (a.microbatch == no_microbatch) return fault(microbatch_missing);
+    auto* const send = sends.find(a);
+    if (is_send(a.kind)) {
+      if (send) return fault(sent_twice);
+      sends.add(a, i);
+    } else {
+      if (!send || !send->open) return fault(send_missing);
+      send->open = false;
+    }
+  }
+  for (auto const& send : sends.entries())
+    if (send.open) return send_wait_fault{wait_missing, rank, send.position, send.what};
+  return std::nullopt;
+}
+
+/// The same for all ranks, the lowest first. O(actions).
+inline std::optional<send_wait_fault> find_send_wait_fault(schedule const& s) {
+  for (std::uint32_t r = 0; r < s.ranks.size(); ++r)
+    if (auto fault = find_send_wait_fault(s.ranks[r], r)) return fault;
+  return std::nullopt;
+}
+
+/// \throws send_wait_error
+inline void demand_send_waits(schedule const& s) {
+  if (auto fault = find_send_wait_fault(s)) throw send_wait_error(*fault);
+}
+
+/// A list that waits for its sends: for what a forward pass made after the first B or I of the same stage and
+/// microbatch (after the whole of a compound), since then the other side has had it; for all else, gradients
+/// among it, at the end, in the order of the sends. `rank` is the number of the list. O(actions).
+/// \throws send_wait_error where a value is sent again before it was waited for, or has no microbatch
+inline std::vector<action> add_send_waits(std::span<action const> row, std::uint32_t rank = 0) {
+  using enum send_wait_fault::kind;
+  message_table sends;
+  std::vector<action> waited;
+  waited.reserve(row.size() + row.size() / 2);
+  std::size_t position = 0;
+  each_cell(row, [&](action const& head, std::span<action const> parts) {
+    waited.push_back(head);
+    waited.insert(waited.end(), parts.begin(), parts.end());
+    if (is_send(head.kind)) {
+      if (head.microbatch == no_microbatch) throw send_wait_error({microbatch_missing, rank, position, head});
+      if (auto const* send = sends.find(head); send && send->open)
+        throw send_wait_error({sent_twice, rank, position, head});
+      sends.add(head, position);
+    }
+    each_action(parts.empty() ? std::span(&head, 1) : parts, [&](action const& a) {
+      if (a.kind != action_kind::backward && a.kind != action_kind::input_gradient) return;
+      sends.each(a.stage, a.microbatch, true, [&](message_table::entry& send) {
+        if (std::exchange(send.open, false)) waited.push_back(wait_for(send.what));
+      });
+    });
+    position += 1 + parts.size();
+  });
+  for (auto const& send : sends.entries())
+    if (send.open) waited.push_back(wait_for(send.what));
+  return waited;
+}
+
+/// The same on every rank. O(actions). \throws send_wait_error
+inline schedule add_send_waits(schedule s) {
+  for (std::uint32_t r = 0; r < s.ranks.size(); ++r) s.ranks[r] = add_send_waits(s.ranks[r], r);
+  return s;
+}
+
+}  // namespace cleave

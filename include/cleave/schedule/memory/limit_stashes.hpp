@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/action.hpp"
+#include "cleave/schedule/action_text.hpp"
+#include "cleave/schedule/memory/stash_gaps.hpp"
+#include "cleave/schedule/memory/stash_stays.hpp"
+#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/schedule_bytes.hpp"
+#include "cleave/schedule/verify.hpp"
+
+namespace cleave {
+
+/// What becomes of a stash that there is no room for, between its F and its B or I.
+enum class stash_relief : std::uint8_t {
+  none,       ///< it stays
+  offload,    ///< OFFLOAD after F, RELOAD before B or I
+  recompute,  ///< let go after F but for its input; RECOMPUTE before B or I
+};
+
+struct stash_limit {
+  schedule_bytes bytes = {};                                   ///< without any, stashes are counted
+  std::vector<std::uint64_t> most_bytes = {};                  ///< of each rank; one for all; none: no limit
+  std::vector<stash_relief> relief = {stash_relief::offload};  ///< of each stage, or one for all
+  std::uint32_t ahead = 0;  ///< by how many cells RELOAD comes before what needs it; there is room meanwhile
+};
+
+/// A cell in which a rank must keep more than it may, whatever is let go.
+struct stash_limit_fault {
+  rank_id rank{};
+  action at = {};  ///< or the first part of the compound
+  std::uint64_t needed = 0, allowed = 0;
+
+  bool operator==(stash_limit_fault const&) const = default;
+};
+
+class stash_limit_error : public witness_error<stash_limit_fault> {
+ public:
+  explicit stash_limit_error(stash_limit_fault f)
+      : witness_error("stashes: rank " + std::to_string(index(f.rank)) + " must keep " +
+                          std::to_string(f.needed) + " bytes at '" + action_text(f.at) + "' and may keep " +
+                          std::to_string(f.allowed) +
+                          "; allow more, keep fewer microbatches, or let more stages offload or recompute",
+                      f) {}
+};
+
+/// Finds and makes room on one rank.
+class stash_limiter {
+ public:
+  stash_limiter(schedule const& s, std::uint32_t rank, stash_limit const& limit)
+      : row_(s.ranks[rank]), rank_(rank), limit_(limit), stays_(stash_stays(s, rank, limit.bytes)) {
+    list_gaps();
+    kept_ = stashed_bytes(stays_, count_cells(row_));
+    chosen_ = choose_gaps(kept_, gaps_, allowed());
+  }
+
+  std::optional<stash_limit_fault> fault() const {
+    if (!chosen_.shortage) return std::nullopt;
+    std::uint32_t cell = 0;
+    action at;
+    each_cell(row_, [&](action const& head, std::span<action const> parts) {
+      if (cell++ == chosen_.shortage->cell) at = parts.empty() ? head : parts.front();
+    });
+    return stash_limit_fault{rank_id{rank_}, at, chosen_.shortage->bytes, allowed()};
+  }
+
+  /// The list with what makes room. Precondition: there is no fault.
+  std::vector<action> take() const {
+    std::vector<insertion> added;
+    for (auto const g : chosen_.gaps) {
+      auto const& stay = stays_[stay_of_gap_[g]];
+      auto const add = [&](action_kind kind, std::uint32_t before) {
+        added.push_back({before, {kind, 0, stay.stage, stay.microbatch, no_stage}});
+      };
+      if (relief_of(stay.stage) == stash_relief::offload) add(action_kind::offload, gaps_[g].free.first);
+      add(relief_of(stay.stage) == stash_relief::offload ? action_kind::reload : action_kind::recompute,
+          gaps_[g].free.last + 1);
+    }
+    // Of one place, what lets go comes before what takes.
+    std::ranges::sort(added, {}, [](insertion const& i) {
+      return std::tuple(i.before, i.what.kind, index(i.what.stage), index(i.what.microbatch));
+    });
+    std::vector<action> row;
+    row.reserve(row_.size() + added.size());
+    std::size_t next = 0;
+    std::uint32_t cell = 0;
+    each_cell(row_, [&](action const& head, std::span<action const> parts) {
+      for (; next < added.size() && added[next].before == cell; ++next) row.push_back(added[next].what);
+      row.push_back(head);
+      row.insert(row.end(), parts.begin(), parts.end());
+      ++cell;
+    });
+    return row;
+  }
+
+ private:
+  struct insertion {
+    std::uint32_t before;  ///< which cell
+    action what;
+  };
+
+  std::uint64_t allowed() const { return limit_.most_bytes[limit_.most_bytes.size() == 1 ? 0 : rank_]; }
+  stash_relief relief_of(stage_id s) const { return limit_.relief[limit_.relief.size() == 1 ? 0 : index(s)]; }
+
+  /// A stash that has been offloaded or is recomputed already has two stays, and no gap.
+  void list_gaps() {
+    std::vector<std::uint32_t> stashes;
+    for (std::uint32_t i = 0; i < stays_.size(); ++i)
+      if (stays_[i].what == stash_kind::stash) stashes.push_back(i);
+    auto const pair = [&](std::uint32_t i) { return std::pair(stays_[i].stage, stays_[i].microbatch); };
+    std::ranges::sort(stashes, {}, [&](std::uint32_t i) { return std::pair(pair(i), i); });
+    for (std::size_t i = 0; i < stashes.size(); ++i) {
+      bool const again = (i > 0 && pair(stashes[i - 1]) == pair(stashes[i])) ||
+                         (i + 1 < stashes.size() && pair(stashes[i + 1]) == pair(stashes[i]));
+      if (!again) add_gap(stashes[i]);
+    }
+  }
+
+  void add_gap(std::uint32_t stay) {
+    auto const& s = stays_[stay];
+    auto const relief = relief_of(s.stage);
+    auto const ahead = relief == stash_relief::offload ? limit_.ahead : 0;
+    auto const input =
+        relief == stash_relief::recompute ? limit_.bytes.of_stage(index(s.stage)).input : std::uint64_t{0};
+    if (relief == stash_relief::none || input >= s.bytes) return;
+    if (s.alive.last - s.alive.first < 2 || s.alive.last - s.alive.first - 2 < ahead) return;
+    gaps_.push_back({{s.alive.first + 1, s.alive.last - 1 - ahead}, s.bytes - input});
+    stay_of_gap_.push_back(stay);
+  }
+
+  std::span<action const> row_;
+  std::uint32_t rank_;
+  stash_limit const& limit_;
+  std::vector<stash_stay> stays_;
+  std::vector<stash_gap> gaps_;
+  std::vector<std::uint32_t> stay_of_gap_;
+  std::vector<std::uint64_t> kept_;
+  chosen_gaps chosen_;
+};
+
+/// A limit that goes with a schedule. \throws schedule_error, schedule_bytes_error
+inline void demand_stash_limit(schedule const& s, stash_limit const& limit) {
+  auto const fits = [](std::size_t count, std::size_t all) { return count <= 1 || count == all; };
+  expects(fits(limit.most_bytes.size(), s.ranks.size()), "a limit for every rank, for all at once, or none");
+  expects(!limit.relief.empty() && fits(limit.relief.size(), s.place.stages()),
+          "a relief for every stage, or for all at once");
+  demand_schedule(s, {.passes = passes_of(s)});
+  if (auto const f = find_schedule_bytes_fault(limit.bytes, s.place, count_actions(s)))
+    throw schedule_bytes_error(*f);
+}
+
+/// Where the limit cannot be kept whatever is let go, the first such cell of the lowest rank, or nothing.
+/// Cost and preconditions as of `limit_stashes`. \throws schedule_error, schedule_bytes_error
+inline std::optional<stash_limit_fault> find_stash_limit_fault(schedule const& s, stash_limit const& limit) {
+  demand_stash_limit(s, limit);
+  for (std::uint32_t r = 0; r < s.ranks.size() && !limit.most_bytes.empty(); ++r)
+    if (auto f = stash_limiter(s, r, limit).fault()) return f;
+  return std::nullopt;
+}
+
+/// A schedule, computing only or lowered, whose ranks never keep more stashes than they may: where there
+/// would be too much, the stash that is needed last is offloaded, or recomputed, as its stage has it. With
+/// stashes of one size, none is moved that could stay. What is offloaded or recomputed already is left so.
+/// Precondition: a number for each rank, stage, or one for all. O(actions log actions).
+/// \throws schedule_error, schedule_bytes_error, stash_limit_error
+inline schedule limit_stashes(schedule s, stash_limit const& limit) {
+  demand_stash_limit(s, limit);
+  for (std::uint32_t r = 0; r < s.ranks.size() && !limit.most_bytes.empty(); ++r) {
+    stash_limiter const limiter(s, r, limit);
+    if (auto f = limiter.fault()) throw stash_limit_error(*f);
+    s.ranks[r] = limiter.take();
+  }
+  return s;
+}
+
+}  // namespace cleave

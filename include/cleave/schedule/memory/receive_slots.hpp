@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/action.hpp"
+#include "cleave/schedule/action_text.hpp"
+#include "cleave/schedule/edge_numbers.hpp"
+#include "cleave/schedule/memory/plan_slots.hpp"
+#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/schedule_needs.hpp"
+#include "cleave/schedule/verify/verify_passes.hpp"
+
+namespace cleave {
+
+/// How many things a rank can have received and not let go: a number for each rank, one for all, or none for
+/// no limit.
+struct receive_slots {
+  std::vector<std::uint32_t> activations = {}, gradients = {};
+  input_use inputs = input_use::until_gradient;  ///< when an activation is let go; a gradient by B or I
+
+  std::uint32_t of(edge_flow flow, std::uint32_t rank) const {
+    auto const& all = flow == edge_flow::activations ? activations : gradients;
+    return all.empty() ? 0xffffffff : all[all.size() == 1 ? 0 : rank];
+  }
+};
+
+/// A pass before which a rank must have received more than it has slots for.
+struct slot_shortage {
+  rank_id rank{};
+  action at = {};
+  edge_flow what = edge_flow::activations;
+  std::uint32_t needed = 0, given = 0;
+
+  bool operator==(slot_shortage const&) const = default;
+};
+
+class slot_shortage_error : public witness_error<slot_shortage> {
+ public:
+  explicit slot_shortage_error(slot_shortage s)
+      : witness_error(
+            "receive slots: rank " + std::to_string(index(s.rank)) + " needs " + std::to_string(s.needed) +
+                (s.what == edge_flow::activations ? " slots for activations" : " slots for gradients") +
+                " at '" + action_text(s.at) + "' and has " + std::to_string(s.given) +
+                "; give it more, or keep fewer microbatches",
+            s) {}
+};
+
+/// In which order ranks use what they receive, and when what they have received is let go. Messages are
+/// numbers: two for each edge, activations first, times the microbatches.
+class receive_uses {
+ public:
+  /// Refers to the schedule and its edges.
+  receive_uses(schedule const& s, edge_numbers const& edges, input_use inputs)
+      : place_(s.place),
+        edges_(edges),
+        microbatches_(s.microbatches),
+        release_at_(inputs == input_use::by_forward || passes_of(s) == expected_passes::forward_alone
+                        ? action_kind::forward
+                        : action_kind::backward) {}
+
+  std::size_t messages() const { return 2 * place_.edges.size() * microbatches_; }
+  std::uint32_t message(std::uint32_t edge, edge_flow flow, microbatch_id m) const {
+    return (2 * edge + static_cast<std::uint32_t>(flow)) * microbatches_ + index(m);
+  }
+
+  /// `f(edge, flow)` for what comes from another rank before a pass can begin.
+  template <class F>
+  void each_received(action const& a, F f) const {
+    if (a.kind == action_kind::forward) {
+      for (auto const e : edges_.to(index(a.stage)))
+        if (crosses(e)) f(e, edge_flow::activations);
+    } else if (is_gradient(a.kind)) {
+      for (auto e = edges_.begin_from(index(a.stage)); e < edges_.end_from(index(a.stage)); ++e)
+        if (crosses(e)) f(e, edge_flow::gradients);
+    }
+  }
+
+  /// `f(flow)` for each thing received that a pass lets go.
+  template <class F>
+  void each_released(action const& a, F f) const {
+    if (release_at_ == action_kind::forward ? a.kind == action_kind::forward : is_gradient(a.kind))
+      for (auto const e : edges_.to(index(a.stage)))
+        if (crosses(e)) f(edge_flow::activations);
+    if (is_gradient(a.kind)) each_received(a, [&](std::uint32_t, edge_flow flow) { f(flow); });
+  }
+
+  bool crosses(std::uint32_t edge) const {
+    auto const& e = place_.edges[edge];
+    return place_.rank_of[index(e.from)] != place_.rank_of[index(e.to)];
+  }
+
+ private:
+  static bool is_gradient(action_kind k) {
+    return k == action_kind::backward || k == action_kind::input_gradient;
+  }
+
+  placement const& place_;
+  edge_numbers const& edges_;
+  std::uint32_t microbatches_;
+  action_kind release_at_;
+};
+
+/// The first pass for which a rank has too few slots, or nothing: with so many, all can be received in the
+/// order in which it is used. A compound needs what all its parts need at once.
+/// Precondition: the schedule has no fault; a number of slots for each rank, one for all, or none.
+/// O(actions + edges).
+inline std::optional<slot_shortage> find_slot_shortage(schedule const& s, receive_slots const& slots) {
+  edge_numbers const edges(s.place);
+  receive_uses const uses(s, edges, slots.inputs);
+  for (std::uint32_t r = 0; r < s.ranks.size(); ++r) {
+    std::array<std::uint32_t, 2> taken{};
+    std::optional<slot_shortage> found;
+    each_cell(std::span(s.ranks[r]), [&](action const& head, std::span<action const> parts) {
+      auto const all = parts.empty() ? std::span(&head, 1) : parts;
+      each_action(all, [&](action const& a) {
+        uses.each_received(a, [&](std::uint32_t, edge_flow flow) {
+          auto const needed = ++taken[static_cast<std::size_t>(flow)];
+          if (needed > slots.of(flow, r) && !found)
+            found = slot_shortage{rank_id{r}, a, flow, needed, slots.of(flow, r)};
+        });
+      });
+      each_action(all, [&](action const& a) {
+        uses.each_released(a, [&](edge_flow flow) { --taken[static_cast<std::size_t>(flow)]; });
+      });
+    });
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
+/// The fewest slots with which each rank can receive what it uses. Precondition and cost as of
+/// `find_slot_shortage`.
+inline receive_slots fewest_receive_slots(schedule const& s, input_use inputs = input_use::until_gradient) {
+  edge_numbers const edges(s.place);
+  receive_uses const uses(s, edges, inputs);
+  receive_slots fewest{{}, {}, inputs};
+  for (auto const& row : s.ranks) {
+    std::array<std::uint32_t, 2> taken{}, most{};
+    each_cell(std::span(row), [&](action const& head, std::span<action const> parts) {
+      auto const all = parts.empty() ? std::span(&head, 1) : parts;
+      each_action(all, [&](action const& a) {
+        uses.each_received(a, [&](std::uint32_t, edge_flow flow) {
+          auto const f = static_cast<std::size_t>(flow);
+          most[f] = std::max(most[f], ++taken[f]);
+        });
+      });
+      each_action(all, [&](action const& a) {
+        uses.each_released(a, [&](edge_flow flow) { --taken[static_cast<std::size_t>(flow)]; });
+      });
+    });
+    fewest.activations.push_back(most[0]);
+    fewest.gradients.push_back(most[1]);
+  }
+  return fewest;
+}
+
+}  // namespace cleave

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/action.hpp"
+#include "cleave/schedule/edge_numbers.hpp"
+#include "cleave/schedule/lower/nominal_times.hpp"
+#include "cleave/schedule/lower/sending_lists.hpp"
+#include "cleave/schedule/memory/local_passes.hpp"
+#include "cleave/schedule/memory/receive_slots.hpp"
+#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/stage_cost.hpp"
+#include "cleave/schedule/verify.hpp"
+
+namespace cleave {
+
+struct send_into_slots_options {
+  receive_slots slots = {};
+  nominal_times times = {};
+};
+
+/// Runs a schedule in time and writes its messages down; `send_into_slots` is its one use.
+class slot_sender {
+ public:
+  slot_sender(schedule const& s, send_into_slots_options const& options)
+      : schedule_(s),
+        options_(options),
+        edges_(s.place),
+        uses_(s, edges_, options.slots.inputs),
+        passes_(s, edges_, uses_),
+        messages_(uses_.messages()),
+        ranks_(s.ranks.size()),
+        lists_(s) {
+    for (std::size_t r = 0; r < s.ranks.size(); ++r)
+      each_action(s.ranks[r], [&](action const& a) {
+        uses_.each_received(a, [&](std::uint32_t edge, edge_flow flow) {
+          ranks_[r].queues[static_cast<std::size_t>(flow)].messages.push_back(
+              uses_.message(edge, flow, a.microbatch));
+        });
+      });
+  }
+
+  schedule take() {
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+      for (auto const flow : {edge_flow::activations, edge_flow::gradients})
+        for (auto slots = options_.slots.of(flow, r); slots > 0 && grant_next(r, flow, 0); --slots) {
+        }
+      look_at(r, whole_cell);
+    }
+    do {
+      while (!events_.empty()) next_event();
+    } while (split_a_compound());
+    return lists_.finish();
+  }
+
+ private:
+  static constexpr double unknown = -1;
+  static constexpr std::size_t whole_cell = 0, some_parts = 1;
+
+  struct message_state {
+    double ready = unknown;    ///< since when what it takes is there
+    double allowed = unknown;  ///< since when it has a slot
+    double arrival = unknown;
+  };
+  /// What a rank receives of one flow, in the order in which it is used.
+  struct receive_queue {
+    std::vector<std::uint32_t> messages;
+    std::size_t granted = 0;  ///< so many have slots
+  };
+  struct rank_state {
+    std::size_t parts = 0;  ///< of its next cell, how many are planned; 0 while it waits
+    double free = 0;
+    std::array<receive_queue, 2> queues;
+  };
+  struct event {
+    double time;
+    bool is_pass;        ///< that ends; else a message that goes
+    std::uint32_t rank;  ///< that ends it, or that sends
+    std::uint32_t message = 0;
+  };
+  /// What comes later; of one time, messages come after the passes that end then, rank after rank.
+  static bool is_later(event const& a, event const& b) {
+    if (a.time != b.time) return a.time > b.time;
+    if (a.is_pass != b.is_pass) return b.is_pass;
+    return a.rank != b.rank ? a.rank > b.rank : a.message > b.message;
+  }
+
+  void add_event(event e) {
+    events_.push_back(e);
+    std::ranges::push_heap(events_, is_later);
+  }
+  void next_event() {
+    std::ranges::pop_heap(events_, is_later);
+    auto const e = events_.back();
+    events_.pop_back();
+    if (e.is_pass)
+      end_cell(e.rank, e.time);
+    else
+      deliver(e.message, e.time);
+  }
+
+  /// Plans the next cell of a rank if it can be done, or as many of its parts as can.
+  bool look_at(std::uint32_t r, std::size_t least_parts) {
+    auto& rank = ranks_[r];
+    if (rank.parts > 0 || lists_.at_end(r)) return false;
+    auto const rest = lists_.rest_of_cell(r);
+    auto begin = rank.free;
+    auto const ready =
+        passes_.count_ready(rest, [&](std::uint32_t message) { return messages_[message].arrival; }, begin);
+    if (ready < (least_parts == whole_cell ? rest.size() : least_parts)) return false;
+    rank.parts = ready;
+    for (action const& a : rest.first(ready)) begin += time_of(a);
+    add_event({begin, true, r});
+    return true;
+  }
+
+  /// Nothing can go on: some parts of a compound may be what others wait for.
+  bool split_a_compound() {
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r)
+      if (look_at(r, some_parts)) return true;
+    return false;
+  }
+
+  /// A rank has done what was planned.
+  void end_cell(std::uint32_t r, double now) {
+    ranks_[r].free = now;
+    for (action const& a : lists_.take(r, std::exchange(ranks_[r].parts, 0))) finish(a, r);
+    look_at(r, whole_cell);
+  }
+
+  double time_of(action const& a) const {
+    if (!is_compute(a.kind) && a.kind != action_kind::recompute) return 0;
+    auto const& costs = options_.times.costs;
+    return costs.empty() ? stage_cost{}.of(a.kind) : costs[costs.size() == 1 ? 0 : index(a.stage)].of(a.kind);
+  }
+
+  /// What a pass made is there, and what it let go is free.
+  void finish(action const& a, std::uint32_t r) {
+    passes_.mark(a);
+    uses_.each_released(a, [&](edge_flow flow) { grant_next(r, flow, ranks_[r].free); });
+    auto const s = index(a.stage);
+    if (a.kind == action_kind::forward) {
+      for (auto e = edges_.begin_from(s); e < edges_.end_from(s); ++e)
+        make_ready(e, edge_flow::activations, a.microbatch, ranks_[r].free);
+    } else if (a.kind == action_kind::backward || a.kind == action_kind::input_gradient) {
+      for (auto const e : edges_.to(s)) make_ready(e, edge_flow::gradients, a.microbatch, ranks_[r].free);
+    }
+  }
+
+  void make_ready(std::uint32_t edge, edge_flow flow, microbatch_id m, double now) {
+    if (!uses_.crosses(edge)) return;
+    auto const number = uses_.message(edge, flow, m);
+    messages_[number].ready = now;
+    send_once_possible(number);
+  }
+  /// The next message that a rank needs has a slot. Whether there was one.
+  bool grant_next(std::uint32_t r, edge_flow flow, double now) {
+    auto& queue = ranks_[r].queues[static_cast<std::size_t>(flow)];
+    if (queue.granted == queue.messages.size()) return false;
+    auto const number = queue.messages[queue.granted++];
+    messages_[number].allowed = now;
+    send_once_possible(number);
+    return true;
+  }
+  void send_once_possible(std::uint32_t number) {
+    auto const& m = messages_[number];
+    if (m.ready != unknown && m.allowed != unknown)
+      add_event({std::max(m.ready, m.allowed), false,
+                 index(schedule_.place.rank_of[index(ends_of(number).from)]), number});
+  }
+
+  /// The stages that a message goes between.
+  stage_edge ends_of(std::uint32_t number) const {
+    auto const both = number / schedule_.microbatches;
+    auto const e = schedule_.place.edges[both / 2];
+    return both % 2 == 0 ? e : stage_edge{e.to, e.from};
+  }
+
+  void deliver(std::uint32_t number, double now) {
+    messages_[number].arrival = now + options_.times.hop;
+    auto const [from, to] = ends_of(number);
+    bool const back = number / schedule_.microbatches % 2 == 1;
+    look_at(lists_.send_one(from, to, microbatch_id{number % schedule_.microbatches},
+                            back ? action_kind::send_gradient : action_kind::send_activation),
+            whole_cell);
+  }
+
+  schedule const& schedule_;
+  send_into_slots_options const& options_;
+  edge_numbers edges_;
+  receive_uses uses_;
+  local_passes passes_;
+  std::vector<message_state> messages_;
+  std::vector<rank_state> ranks_;
+  std::vector<event> events_;
+  sending_lists lists_;
+};
+
+/// A schedule that sends and receives, where each rank has so many slots for what it receives. A message goes
+/// once what it takes has been made and a slot is free, in the order of these times, which follow from the
+/// costs. Slots are given to what a rank uses next, in that order, whoever sends first: where
+/// `find_slot_shortage` finds none, nobody waits for ever.
+///
+/// All messages have one order, so that it finishes on every transport; a receive stands behind what lets its
+/// slot go. A compound begins when all is there that its parts need; one that needs another rank's answer to
+/// its own parts is split there. Precondition: a number of slots for each rank, one for all, or none; the
+/// schedule has no messages. O(actions log actions). \throws schedule_error, nominal_time_error,
+/// slot_shortage_error, and stuck_error where a compound cannot be split so
+inline schedule send_into_slots(schedule const& s, send_into_slots_options const& options = {}) {
+  demand_nominal_times(options.times, s.place.stages());
+  auto const fits = [&](std::vector<std::uint32_t> const& slots) {
+    return slots.size() <= 1 || slots.size() == s.ranks.size();
+  };
+  expects(fits(options.slots.activations) && fits(options.slots.gradients),
+          "send_into_slots: slots for every rank, for all at once, or none");
+  demand_schedule(s, {.passes = passes_of(s)});
+  if (auto const f = find_slot_shortage(s, options.slots)) throw slot_shortage_error(*f);
+  return slot_sender(s, options).take();
+}
+
+}  // namespace cleave

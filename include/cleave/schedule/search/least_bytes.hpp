@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/search/backward_choice.hpp"
+#include "cleave/schedule/search/placed_step.hpp"
+
+namespace cleave {
+
+/// For each rank what any schedule keeps there at some time, beside what is resident: when the last of its
+/// stages runs a microbatch, all that come before it keep theirs. A chain needs no more than that: see
+/// `one_at_a_time`. O(stages * (stages + edges)).
+inline std::vector<std::uint64_t> least_bytes(placed_step const& step, backward_choice form) {
+  std::vector<std::uint64_t> least(step.locals.size());
+  std::vector<char> is_before;
+  for (auto const s : step.order) {
+    auto const rank = step.stages[s].rank;
+    is_before.assign(step.stages.size(), 0);
+    is_before[s] = 1;
+    std::uint64_t kept = 0;
+    for (auto it = step.order.rbegin(); it != step.order.rend(); ++it) {
+      if (!is_before[*it]) continue;
+      for (auto const e : step.stages[*it].before) is_before[step.feeding(e)] = 1;
+      if (*it != s && step.stages[*it].rank == rank) kept += step.stages[*it].bytes.stash;
+    }
+    auto const& own = step.stages[s].bytes;
+    kept += form == backward_choice::split ? std::max(own.stash, own.weight_stash) : own.stash;
+    least[rank] = std::max(least[rank], kept);
+  }
+  return least;
+}
+
+/// A rank that cannot do with what it may have.
+struct byte_shortage {
+  rank_id rank{};
+  std::uint64_t needed = 0, cap = 0;
+
+  bool operator==(byte_shortage const&) const = default;
+};
+
+/// The rank that lacks most, or nothing. O(stages * (stages + edges)).
+inline std::optional<byte_shortage> find_byte_shortage(placed_step const& step, backward_choice form) {
+  auto const least = least_bytes(step, form);
+  std::optional<byte_shortage> worst;
+  for (std::uint32_t r = 0; r < least.size(); ++r) {
+    auto const needed = step.resident[r] + least[r];
+    if (needed > step.cap[r] && (!worst || needed - step.cap[r] > worst->needed - worst->cap))
+      worst = byte_shortage{rank_id{r}, needed, step.cap[r]};
+  }
+  return worst;
+}
+
+/// No schedule fits under the cap. The witness: who lacks most where least is lacking.
+class byte_cap_error : public infeasible_error {
+ public:
+  explicit byte_cap_error(byte_shortage s)
+      : infeasible_error("schedule: rank " + std::to_string(index(s.rank)) + " needs " +
+                         std::to_string(s.needed) + " bytes at least, but may have " + std::to_string(s.cap) +
+                         "; raise its cap, give it less, or cut the microbatches smaller"),
+        witness(s) {}
+  byte_shortage witness;
+};
+
+}  // namespace cleave

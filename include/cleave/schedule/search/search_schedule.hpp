@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cleave/schedule/search/improve_passes.hpp"
+#include "cleave/schedule/search/least_bytes.hpp"
+#include "cleave/schedule/search/pass_lists.hpp"
+#include "cleave/schedule/search/placed_step.hpp"
+#include "cleave/schedule/search/schedule_candidates.hpp"
+#include "cleave/schedule/search/schedule_certificate.hpp"
+#include "cleave/schedule/search/search_problem.hpp"
+#include "cleave/schedule/search/step_bounds.hpp"
+#include "cleave/schedule/simulate.hpp"
+#include "cleave/schedule/verify.hpp"
+
+namespace cleave {
+
+struct search_options {
+  backward_choice form = backward_choice::either;  ///< what the stages can do
+  std::uint64_t seed = 1;                          ///< the same gives the same schedule
+  std::uint64_t effort = 20'000'000;               ///< passes that are timed to improve it; about 20 ns each
+  std::uint32_t begin_with = 3;                    ///< how many of what rules make are improved
+};
+
+/// The placements on which all ranks have the memory that they need.
+/// \throws search_error, schedule_count_error, byte_cap_error where there is none
+inline std::vector<placed_step> runnable_steps(search_problem const& problem, backward_choice form) {
+  demand_problem(problem);
+  auto steps = placed_steps(problem);
+  std::optional<byte_shortage> least;
+  std::vector<placed_step> runnable;
+  for (auto& step : steps) {
+    auto const lacks = find_byte_shortage(step, form);
+    if (!lacks)
+      runnable.push_back(std::move(step));
+    else if (!least || lacks->needed - lacks->cap < least->needed - least->cap)
+      least = lacks;
+  }
+  if (runnable.empty()) throw byte_cap_error(*least);
+  return runnable;
+}
+
+/// What is proved of lists: times by the simulator, faults by the verifier, and the bound.
+/// \throws schedule_error where the verifier finds a fault
+inline found_schedule certified(search_problem const& problem, std::vector<placed_step> const& steps,
+                                schedule_candidate const& c, backward_choice form) {
+  auto const& step = steps[c.step];
+  found_schedule found{schedule_of(step.place, step.microbatches, c.lists), {}};
+  auto& told = found.certificate;
+  demand_schedule(found.order);
+  auto const times = simulate(found.order, simulate_options_of(problem, step));
+  told.makespan = times.makespan;
+  for (std::size_t r = 0; r < c.lists.size(); ++r)
+    told.most_bytes.push_back(step.resident[r] + most_kept(step, c.lists[r]));
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    auto const bounds = bounds_of(steps[i], form);
+    if (i == c.step) told.bounds = bounds;
+    if (i > 0 && bounds.best() >= told.bound) continue;
+    told.bound = bounds.best();
+    told.reason = bounds.reason();
+  }
+  if (told.bound <= told.makespan * (1 + 1e-9)) told.bound = std::min(told.bound, told.makespan);
+  return found;
+}
+
+/// Improves the best candidates, each with the same share of the effort. Precondition: there is one.
+inline schedule_candidate improve_candidates(std::vector<placed_step> const& steps,
+                                             std::vector<schedule_candidate> candidates,
+                                             search_options const& options, std::uint64_t& spent) {
+  auto const count = std::min<std::size_t>(candidates.size(), std::max(options.begin_with, 1u));
+  schedule_candidate best = candidates.front();
+  for (std::size_t i = 0; i < count; ++i) {
+    auto& c = candidates[i];
+    auto const& step = steps[c.step];
+    auto improved =
+        improve_passes(step, std::move(c.lists),
+                       {.seed = options.seed + i, .effort = options.effort / count, .form = options.form},
+                       bounds_of(step, options.form).best() * (1 + 1e-12));
+    spent += improved.effort;
+    if (improved.makespan < best.makespan) {
+      best.step = c.step;
+      best.lists = std::move(improved.lists);
+      best.makespan = improved.makespan;
+    }
+  }
+  return best;
+}
+
+/// With what a search began.
+inline void note_beginning(schedule_candidate const& first,
+                           std::optional<schedule_candidate> const& best_family, schedule_certificate& to) {
+  to.began_with = first.name;
+  to.family = first.family;
+  to.began_at = first.makespan;
+  if (!best_family) return;
+  to.best_family = best_family->name;
+  to.best_family_makespan = best_family->makespan;
+}
+
+/// A schedule for a step: the best of all families and parameters that fit under the caps, of the building
+/// blocks of the controllable-memory family and of list scheduling for the true costs, improved by local
+/// search; with what is proved of it. Never slower than what it began with. The times are those of messages
+/// that move beside the passes.
+///
+/// O(passes * (families + list rules) + effort), and O(passes log passes) for the bounds.
+/// \throws search_error, schedule_count_error, byte_cap_error, and infeasible_error where nothing that is
+/// known fits under the caps
+inline found_schedule search_schedule(search_problem const& problem, search_options const& options = {}) {
+  auto const steps = runnable_steps(problem, options.form);
+  candidate_list made(steps, options.form);
+  made.add_families();
+  made.add_blocks();
+  made.add_lists();
+  std::uint64_t spent = made.passes_timed();
+  auto const candidates = made.take();
+  if (candidates.empty()) throw infeasible_error("schedule: no order that is known fits under the caps");
+
+  auto const best = improve_candidates(steps, candidates, options, spent);
+  auto found = certified(problem, steps, best, options.form);
+  found.certificate.effort = spent;
+  note_beginning(candidates.front(), made.best_family(), found.certificate);
+  return found;
+}
+
+}  // namespace cleave

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/schedule_names.hpp"
+#include "conformance_runner/json.hpp"
+
+/// Schedules as the recordings write them: rows of cells, or a name and counts.
+namespace cleave::conformance {
+
+/// The rows of `input` as a chain, its stages where `stage_to_rank` says.
+inline schedule read_rows(json const& input) {
+  schedule s;
+  for (json const& row : input["rows"]) s.ranks.push_back(read_row(row.get<std::string>()));
+  s.place.ranks = static_cast<std::uint32_t>(s.ranks.size());
+  if (input.contains("stage_to_rank"))
+    for (json const& rank : input["stage_to_rank"])
+      s.place.rank_of.push_back(rank_id{rank.get<std::uint32_t>()});
+  s.place.edges = chain_edges(s.place.stages());
+  for (auto const& row : s.ranks)
+    for (action const& a : row)
+      if (a.microbatch != no_microbatch) s.microbatches = std::max(s.microbatches, index(a.microbatch) + 1);
+  return s;
+}
+
+inline json write_rows(std::span<std::vector<action> const> rows) {
+  json list = json::array();
+  for (auto const& row : rows) list.push_back(row_text(row));
+  return list;
+}
+
+/// The schedule that `input` names, of so many ranks, stages and microbatches.
+inline schedule read_family(json const& input) {
+  auto const family = find_pytorch_schedule(input["schedule"].get<std::string>())->family;
+  return make_schedule(*family, {.ranks = input["ranks"],
+                                 .stages_per_rank = input["stages_per_rank"],
+                                 .microbatches = input["microbatches"]});
+}
+
+}  // namespace cleave::conformance

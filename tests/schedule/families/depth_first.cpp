@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/families/depth_first.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/run_order.hpp"
+
+using namespace cleave;
+using testing::order_defect;
+using testing::run_order;
+
+TEST_CASE("depth-first: the bubble of breadth-first for less memory") {
+  for (std::uint32_t const p : {1u, 2u, 4u})
+    for (std::uint32_t const v : {1u, 2u, 4u}) {
+      auto const m = 4 * p;
+      auto const s = depth_first(p, v, m);
+      CHECK(order_defect(s) == "");
+      CHECK(run_order(s).makespan == 3 * m * v + 3 * (p - 1));
+      CHECK(run_order(s).peak[0] == std::min(v * m, (v - 1) * p + 2 * (p - 1) + 1));
+    }
+}
+
+TEST_CASE("depth-first: microbatches are a multiple of the ranks") {
+  CHECK_THROWS_WITH_AS(depth_first(4, 2, 6),
+                       "depth-first: the number of microbatches must be a multiple of 4, not 6", shape_error);
+}

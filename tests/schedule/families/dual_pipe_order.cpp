@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/families/dual_pipe_order.hpp"
+
+#include <doctest/doctest.h>
+
+#include "cleave/schedule/action_text.hpp"
+
+using namespace cleave;
+
+TEST_CASE("DualPipe's list: where both directions meet, the first pair does not overlap") {
+  auto const row =
+      dual_pipe_order({.near_stage = 1, .far_stage = 2, .inward = 0, .outward = 2, .microbatches = 3});
+  CHECK(row_text(row) == "1F0,2F0,1F1,2F1,1F2,2B0,(2F2;1B0)OVERLAP_F_B,2B1,1B1,2I2,1I2,2W2,1W2");
+}
+
+TEST_CASE("DualPipe's list: an outer rank sends ahead, and ends with the weights that it put off") {
+  auto const row =
+      dual_pipe_order({.near_stage = 0, .far_stage = 3, .inward = 1, .outward = 1, .microbatches = 4});
+  CHECK(row_text(row) ==
+        "0F0,0F1,0F2,3F0,3I0,3W0,3F1,(0F3;3B1)OVERLAP_F_B,(3F2;0B0)OVERLAP_F_B,3B2,(3F3;0B1)OVERLAP_F_B,3B3,"
+        "0I2,0W2,"
+        "0I3,0W3");
+}

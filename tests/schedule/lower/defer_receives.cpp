@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/lower/defer_receives.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <tuple>
+#include <vector>
+
+#include "cleave/schedule/deadlock.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/lower/send_in_rounds.hpp"
+#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/verify/channel_order.hpp"
+
+using namespace cleave;
+
+namespace {
+
+schedule two_ranks(char const* first, char const* second) {
+  return {loop_placement(2), 2, {read_row(first), read_row(second)}};
+}
+
+/// The actions of a list, sorted: what is done, not when.
+std::vector<std::vector<action>> sorted_rows(schedule s) {
+  for (auto& row : s.ranks)
+    std::ranges::sort(row, {}, [](action const& a) {
+      return std::tuple(a.kind, index(a.stage), index(a.microbatch), index(a.peer), a.parts);
+    });
+  return s.ranks;
+}
+
+}  // namespace
+
+TEST_CASE("defer receives: to their use, or to a send to the higher rank that they come from") {
+  auto const s = defer_receives(two_ranks("0RECV_B0,0F1,0SEND_F1,0B0", "1RECV_F0,1RECV_F1,1F0,1B0,1F1"));
+  CHECK(row_text(s.ranks[0]) == "0F1,0RECV_B0,0SEND_F1,0B0");
+  CHECK(row_text(s.ranks[1]) == "1RECV_F0,1F0,1B0,1RECV_F1,1F1");
+}
+
+TEST_CASE(
+    "defer receives: one that is needed early takes those sent before it along, unless messages have tags") {
+  auto const s = two_ranks("", "1RECV_F0,1RECV_F1,1F1,1F0");
+  CHECK(row_text(defer_receives(s).ranks[1]) == "1RECV_F0,1RECV_F1,1F1,1F0");
+  CHECK(row_text(defer_receives(s, receive_order::as_needed).ranks[1]) == "1RECV_F1,1F1,1RECV_F0,1F0");
+}
+
+TEST_CASE(
+    "defer receives: every family keeps its actions and each pair's order, and finishes where sends are "
+    "posted") {
+  for (std::size_t f = 0; f < schedule_names.size(); ++f) {
+    auto const family = static_cast<schedule_family>(f);
+    for (std::uint32_t p = 2; p < 5; ++p) {
+      auto const s = send_in_rounds(
+          make_schedule(family, {p + p % 2, stages_per_rank_of(family).value_or(2), 4 * (p + p % 2)}));
+      auto const deferred = defer_receives(s);
+      CHECK(sorted_rows(deferred) == sorted_rows(s));
+      CHECK(!find_channel_mismatch(deferred));
+      CHECK(transport_verdict(deferred, delivery::buffered) == "finishes");
+      CHECK(transport_verdict(deferred, delivery::async) == "finishes");
+      for (auto const& row : deferred.ranks)
+        for (std::size_t i = 0; i + 1 < row.size(); ++i)
+          if (is_receive(row[i].kind)) CHECK(row[i + 1].kind != action_kind::weight_gradient);
+    }
+  }
+}
+
+TEST_CASE("defer receives: without an order, zero bubble swaps messages of a pair") {
+  auto const s = send_in_rounds(make_schedule(schedule_family::zbv, {2, 2, 4}));
+  CHECK(find_channel_mismatch(defer_receives(s, receive_order::as_needed)));
+  CHECK(!find_channel_mismatch(defer_receives(s)));
+}
+
+TEST_CASE(
+    "defer receives: what is received in vain is an error, what is received twice at once is received once") {
+  CHECK_THROWS_AS(defer_receives(two_ranks("0F0,0RECV_B0", "")), unused_receive_error);
+  CHECK(row_text(defer_receives(two_ranks("0RECV_B0,0RECV_B0,0B0", "")).ranks[0]) == "0RECV_B0,0B0");
+  CHECK_THROWS_AS(defer_receives(two_ranks("1RECV_F0", "")), stray_action_error);
+}

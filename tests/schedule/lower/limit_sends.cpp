@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/lower/limit_sends.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "cleave/schedule/deadlock.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/lower/defer_receives.hpp"
+#include "cleave/schedule/lower/send_in_rounds.hpp"
+#include "cleave/schedule/read_cells.hpp"
+
+using namespace cleave;
+
+namespace {
+
+schedule two_ranks(char const* first, char const* second) {
+  return {loop_placement(2), 2, {read_row(first), read_row(second)}};
+}
+
+schedule with_waits(schedule_family family, std::uint32_t p, std::uint32_t m) {
+  return add_send_waits(
+      send_in_rounds(make_schedule(family, {p, stages_per_rank_of(family).value_or(2), m})));
+}
+
+std::size_t most_pending(std::vector<action> const& row) {
+  std::size_t now = 0, most = 0;
+  for (action const& a : row) {
+    if (is_send(a.kind)) most = std::max(most, ++now);
+    if (is_wait_send(a.kind)) --now;
+  }
+  return most;
+}
+
+std::vector<std::vector<action>> without_waits(schedule s) {
+  for (auto& row : s.ranks) std::erase_if(row, [](action const& a) { return is_wait_send(a.kind); });
+  return s.ranks;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "limit sends: every family keeps to it, moves nothing but waits and finishes where sends are posted") {
+  for (std::size_t f = 0; f < schedule_names.size(); ++f)
+    for (bool const deferred : {false, true})
+      for (std::uint32_t limit = 1; limit < 5; ++limit) {
+        auto s = with_waits(static_cast<schedule_family>(f), 4, 8);
+        if (deferred) s = defer_receives(s);
+        schedule limited;
+        try {
+          limited = limit_sends(s, limit);
+        } catch (send_limit_error const& e) {
+          CHECK(e.witness.pending.size() == limit);
+          continue;
+        }
+        for (auto const& row : limited.ranks) CHECK(most_pending(row) <= limit);
+        CHECK(without_waits(limited) == without_waits(s));
+        CHECK(!find_send_wait_fault(limited));
+        CHECK(transport_verdict(limited, delivery::async) == "finishes");
+      }
+}
+
+TEST_CASE("limit sends: a wait whose send has surely arrived is taken before one that may stall") {
+  auto const s = two_ranks("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B1,0B1,0WAIT_SEND_F1,0WAIT_SEND_F0",
+                           "1RECV_F0,1RECV_F1,1F1,1B1,1SEND_B1,1WAIT_SEND_B1");
+  auto const limited = limit_sends(s, 1);
+  CHECK(row_text(limited.ranks[0]) == "0F0,0SEND_F0,0F1,0WAIT_SEND_F0,0SEND_F1,0RECV_B1,0B1,0WAIT_SEND_F1");
+}
+
+TEST_CASE("limit sends: a limit so high changes nothing") {
+  auto const s = with_waits(schedule_family::interleaved_1f1b, 3, 6);
+  CHECK(limit_sends(s, 1000) == s);
+}
+
+TEST_CASE("limit sends: no send at all is only met by a schedule that sends nothing") {
+  auto const s = with_waits(schedule_family::gpipe, 2, 2);
+  CHECK_THROWS_AS(limit_sends(s, 0), send_limit_error);
+  auto const alone = with_waits(schedule_family::gpipe, 1, 2);
+  CHECK(limit_sends(alone, 0) == alone);
+}
+
+TEST_CASE("limit sends: a send without wait or receive, a circle and an action out of place are refused") {
+  CHECK_THROWS_AS(limit_sends(two_ranks("0F0,0SEND_F0", "1RECV_F0,1F0"), 1), send_wait_error);
+  CHECK_THROWS_AS(limit_sends(two_ranks("0F0,0SEND_F0,0WAIT_SEND_F0", "1F0"), 1), unreceived_error);
+  CHECK_THROWS_AS(
+      limit_sends(
+          two_ranks("0F0,0SEND_F0,0WAIT_SEND_F0,0RECV_B0,0B0", "1B0,1SEND_B0,1WAIT_SEND_B0,1RECV_F0,1F0"), 1),
+      message_cycle_error);
+  CHECK_THROWS_AS(limit_sends(two_ranks("1F0", ""), 1), stray_action_error);
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/lower/message_table.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "support/rng.hpp"
+
+using namespace cleave;
+
+TEST_CASE("message table: finds what a map finds, huge numbers and all") {
+  testing::rng rng(5);
+  message_table table;
+  std::map<std::tuple<stage_id, microbatch_id, stage_id, bool>, std::size_t> twin;
+  for (std::size_t i = 0; i < 3000; ++i) {
+    auto const number = [&] { return static_cast<std::uint32_t>(rng.below(12) * 357'913'941); };
+    action a{action_kind::send_activation, 0, stage_id{number()}, microbatch_id{number()},
+             stage_id{number()}};
+    if (rng.one_in(2)) a.kind = action_kind::wait_send_gradient;
+    std::tuple const key{a.stage, a.microbatch, a.peer, is_activation_message(a.kind)};
+    auto const known = twin.find(key);
+    auto const* found = table.find(a);
+    REQUIRE((found != nullptr) == (known != twin.end()));
+    if (found) CHECK(found->position == known->second);
+    table.add(a, i);
+    twin[key] = i;
+  }
+  CHECK(table.entries().size() == 3000);
+}
+
+TEST_CASE("message table: lists those of a stage and microbatch in the order in which they came") {
+  message_table table;
+  std::vector<std::uint32_t> const peers = {3, 1, 2};
+  for (auto const p : peers)
+    table.add({action_kind::send_activation, 0, stage_id{0}, microbatch_id{1}, stage_id{p}}, p);
+  std::vector<std::uint32_t> listed;
+  table.each(stage_id{0}, microbatch_id{1}, true,
+             [&](auto const& e) { listed.push_back(index(e.what.peer)); });
+  CHECK(listed == peers);
+  table.each(stage_id{0}, microbatch_id{1}, false, [&](auto const&) { CHECK(false); });
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/lower/nominal_times.hpp"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace cleave;
+
+namespace {
+
+std::string refusal(nominal_times const& t) {
+  try {
+    demand_nominal_times(t, 3);
+  } catch (nominal_time_error const& e) {
+    CHECK(e.witness == find_nominal_time_fault(t, 3));
+    return e.what();
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("nominal times: none, one for all, or one for each stage") {
+  CHECK(refusal({}) == "none");
+  CHECK(refusal({.costs = {{}}, .hop = 0}) == "none");
+  CHECK(refusal({.costs = {{}, {}, {}}}) == "none");
+  CHECK(refusal({.costs = {{}, {}}}) ==
+        "times: 2 costs for 3 stages; give each stage one, all together one, or none");
+}
+
+TEST_CASE("nominal times: what is no time is refused") {
+  CHECK(refusal({.costs = {{}, {.backward = -1}, {}}}) ==
+        "times: each cost of stage 1 must be a time from 0 to 1e100");
+  for (auto const hop : {-0.5, 1e101, std::numeric_limits<double>::quiet_NaN()})
+    CHECK(refusal({.hop = hop}) == "times: a hop must take a time from 0 to 1e100");
+}

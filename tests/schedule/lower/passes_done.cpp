@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/lower/passes_done.hpp"
+
+#include <doctest/doctest.h>
+
+#include "cleave/schedule/read_cells.hpp"
+
+using namespace cleave;
+
+TEST_CASE("passes done: each pass waits for what it needs, other actions for nothing") {
+  stage_neighbours const chain{loop_placement(2)};
+  passes_done done(chain, 1);
+  auto const may = [&](char const* cell) { return done.is_ready(read_cell(cell)[0]); };
+  auto const run = [&](char const* cell) { return done.do_all(read_cell(cell)); };
+  CHECK(may("0F0"));
+  CHECK(!may("1F0"));
+  CHECK(!may("0B0"));
+  CHECK(may("0UNSHARD"));
+  CHECK(may("0SEND_F0"));
+  CHECK(run("0F0") == 1);
+  CHECK(!may("1B0"));
+  CHECK(run("1F0") == 1);
+  CHECK(!may("0B0"));
+  CHECK(!may("1W0"));
+  CHECK(run("1I0") == 1);
+  CHECK(may("1W0"));
+  CHECK(may("0B0"));
+}
+
+TEST_CASE("passes done: of parts all are done or none, and later ones see the earlier ones") {
+  stage_neighbours const chain{loop_placement(1, 2)};
+  passes_done done(chain, 1);
+  auto const parts = read_row("0F0,1F0,0B0");
+  CHECK(done.do_all(parts) == 2);
+  CHECK(!done.is_ready(parts[1]));
+  CHECK(done.do_all(std::span(parts).first(2)) == 2);
+  CHECK(done.is_ready(read_cell("1B0")[0]));
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/lower/send_in_rounds.hpp"
+
+#include <doctest/doctest.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cleave/schedule/deadlock.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/schedule_from_rows.hpp"
+#include "cleave/schedule/verify/channel_order.hpp"
+#include "support/run_order.hpp"
+
+using namespace cleave;
+using testing::rows_of;
+
+namespace {
+
+schedule schedule_of(std::vector<std::string_view> const& texts) {
+  std::vector<std::vector<action>> rows;
+  for (auto const text : texts) rows.push_back(read_row(text));
+  return schedule_from_rows(std::move(rows));
+}
+
+std::vector<std::string> sent(std::vector<std::string_view> const& texts) {
+  return rows_of(send_in_rounds(schedule_of(texts)));
+}
+
+schedule without_messages(schedule s) {
+  for (auto& row : s.ranks)
+    std::erase_if(row, [](action const& a) { return is_message(a.kind) || a.kind == action_kind::idle; });
+  return s;
+}
+
+/// Keeps all passes, the order of every pair of ranks, and finishes however messages are delivered.
+void check_sent(schedule const& s) {
+  auto const lowered = send_in_rounds(s);
+  CHECK(without_messages(lowered) == without_messages(s));
+  CHECK(!find_channel_mismatch(lowered));
+  for (auto const d : {delivery::buffered, delivery::rendezvous, delivery::async, delivery::pair_stream})
+    CHECK(transport_verdict(lowered, d) == "finishes");
+}
+
+}  // namespace
+
+TEST_CASE("send in rounds: a send follows what it sends, and its receive is next on the other rank") {
+  CHECK(sent({"0F0,0F1,,0B0,,0B1", ",1F0,1B0,1F1,1B1,"}) ==
+        std::vector<std::string>{"0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1",
+                                 "1RECV_F0,1RECV_F1,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1"});
+}
+
+TEST_CASE("send in rounds: every family finishes on every transport with the passes that it had") {
+  for (std::size_t f = 0; f < schedule_names.size(); ++f) {
+    auto const family = static_cast<schedule_family>(f);
+    for (std::uint32_t p = 1; p < 4; ++p)
+      check_sent(make_schedule(family, {2 * p, stages_per_rank_of(family).value_or(2), 4 * p}));
+  }
+}
+
+TEST_CASE("send in rounds: a stage that feeds several sends to each, and none to its own rank") {
+  schedule s{{2, {rank_id{0}, rank_id{0}, rank_id{1}}, {}}, 1, {}};
+  s.place.edges = {{stage_id{0}, stage_id{1}}, {stage_id{0}, stage_id{2}}, {stage_id{1}, stage_id{2}}};
+  s.ranks = {read_row("0F0,1F0,1B0,0B0"), read_row("2F0,2B0")};
+  auto const lowered = send_in_rounds(s);
+  CHECK(row_text(std::span(lowered.ranks[0]).first(4)) == "0F0,0SEND_F0@2,1F0,1SEND_F0");
+  check_sent(s);
+}
+
+TEST_CASE("send in rounds: parts of a compound may need those before them") {
+  CHECK(sent({"(0F0;1F0)OVERLAP_F_B,(1B0;0B0)OVERLAP_F_B"}) ==
+        std::vector<std::string>{"(0F0;1F0)OVERLAP_F_B,(1B0;0B0)OVERLAP_F_B"});
+}
+
+TEST_CASE("send in rounds: a compound that needs another rank's answer to its own part is split") {
+  auto const s = schedule_of({"(0F0;0B0)OVERLAP_F_B,0F1,0B1", "1F0,1B0,1F1,1B1"});
+  CHECK(rows_of(send_in_rounds(s)) ==
+        std::vector<std::string>{"0F0,0SEND_F0,0RECV_B0,0B0,0F1,0SEND_F1,0RECV_B1,0B1",
+                                 "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1"});
+}
+
+TEST_CASE("send in rounds: ranks that wait for each other are named, each with what it waits to do") {
+  auto const s = schedule_of({"0F0,0B0,0F1,0B1", "1F1,1B1,1F0,1B0"});
+  try {
+    send_in_rounds(s);
+    CHECK(false);
+  } catch (stuck_error const& e) {
+    CHECK(e.witness == std::vector<stuck_rank>{{rank_id{0}, "0B0"}, {rank_id{1}, "1F1"}});
+  }
+}
+
+TEST_CASE("send in rounds: W before its I, B before its F, and what nobody makes are refused") {
+  CHECK_THROWS_AS(sent({"0F0,0W0,0I0"}), stuck_error);
+  CHECK_THROWS_AS(sent({"0B0,0F0"}), stuck_error);
+  CHECK_THROWS_AS(sent({"0F0,0B0", "1F0,1B0,1F1,1B1"}), stuck_error);
+}
+
+TEST_CASE("send in rounds: an action out of place is refused") {
+  auto s = gpipe(2, 2);
+  s.ranks[0].push_back(s.ranks[1].back());
+  CHECK_THROWS_AS(send_in_rounds(s), stray_action_error);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/memory/local_passes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cleave/schedule/read_cells.hpp"
+#include "support/some_schedule.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// Two ranks; the first has stages 0 and 1, the second stage 2.
+struct fixture {
+  schedule s{{2, {rank_id{0}, rank_id{0}, rank_id{1}}, chain_edges(3)}, 2, {{}, {}}};
+  edge_numbers edges{s.place};
+  receive_uses uses{s, edges, input_use::until_gradient};
+  local_passes passes{s, edges, uses};
+  std::vector<double> arrivals = std::vector<double>(uses.messages(), -1);
+  double begin = 1;
+
+  std::size_t ready(std::string const& row) {
+    begin = 1;
+    return passes.count_ready(read_row(row), [&](std::uint32_t m) { return arrivals[m]; }, begin);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("local passes: each pass needs those before it, and tried ones are not done") {
+  fixture f;
+  CHECK(f.ready("0F0") == 1);
+  CHECK(f.ready("1F0") == 0);
+  CHECK(f.ready("0F0,1F0,1F1") == 2);
+  CHECK(f.ready("1F0") == 0);
+  f.passes.mark(read_cell("0F0")[0]);
+  CHECK(f.ready("1F0") == 1);
+  CHECK(f.ready("0W0") == 0);
+  CHECK(f.ready("0UNSHARD,0W0") == 1);
+}
+
+TEST_CASE("local passes: what comes from another rank must have arrived, and moves the beginning") {
+  fixture f;
+  CHECK(f.ready("2F0") == 0);
+  f.arrivals[f.uses.message(1, edge_flow::activations, microbatch_id{0})] = 2.5;
+  CHECK(f.ready("2F0,2B0") == 2);
+  CHECK(f.begin == 2.5);
+  CHECK(f.ready("0F0,1F0,1I0") == 2);
+  f.arrivals[f.uses.message(1, edge_flow::gradients, microbatch_id{0})] = 0.5;
+  CHECK(f.ready("0F0,1F0,1I0,1W0,0B0,0W0") == 5);
+  CHECK(f.begin == 1);
+}

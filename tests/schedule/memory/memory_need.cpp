@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/memory/memory_need.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cleave/schedule/memory/place_in_memory.hpp"
+
+using namespace cleave;
+
+TEST_CASE("memory need: sizes are rounded up to the alignment") {
+  CHECK(rounded_up(0, 8) == 0);
+  CHECK(rounded_up(1, 8) == 8);
+  CHECK(rounded_up(8, 8) == 8);
+  CHECK(rounded_up(9, 1) == 9);
+}
+
+TEST_CASE("memory need: each fault is found and named") {
+  using enum memory_need_fault::kind;
+  auto const fault = [](std::vector<memory_need> const& needs, std::uint64_t alignment = 8) {
+    CHECK_THROWS_AS(place_in_memory(needs, alignment), memory_need_error);
+    return *find_memory_need_fault(needs, alignment);
+  };
+  CHECK(fault({}, 0) == memory_need_fault{odd_alignment, 0, 0});
+  CHECK(fault({}, 24) == memory_need_fault{odd_alignment, 0, 24});
+  CHECK(fault({{{0, 1}, 8}, {{0, 1}, 0}}) == memory_need_fault{no_bytes, 1});
+  CHECK(fault({{{1, 0}, 8}}) == memory_need_fault{backward, 0});
+  auto const most = std::uint64_t{1} << 62;
+  CHECK(fault({{{0, 0}, 1}, {{1, 1}, most}}) == memory_need_fault{too_large, 1, most});
+  CHECK(fault({{{0, 0}, ~std::uint64_t{0}}}).what == too_large);
+  CHECK(!find_memory_need_fault(std::vector<memory_need>{{{0, 0}, most}}, 1));
+  CHECK(std::string(memory_need_error({no_bytes, 1}).what()) ==
+        "memory: need #1 is of 0 bytes; say how many, or leave it out");
+}

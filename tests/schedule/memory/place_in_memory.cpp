@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/memory/place_in_memory.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/schedule/memory/memory_tenants.hpp"
+#include "support/rng.hpp"
+
+using namespace cleave;
+
+namespace {
+
+std::vector<memory_need> some_needs(testing::rng& random, std::size_t count, std::size_t cells,
+                                    std::size_t sizes) {
+  std::vector<memory_need> needs(count);
+  for (auto& n : needs) {
+    n.alive.first = static_cast<std::uint32_t>(random.below(cells));
+    n.alive.last = n.alive.first + static_cast<std::uint32_t>(random.below(cells - n.alive.first));
+    n.bytes = 1 + random.below(sizes);
+  }
+  return needs;
+}
+
+bool overlap(std::vector<memory_need> const& needs, memory_layout const& l) {
+  for (std::size_t a = 0; a < needs.size(); ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      if (needs[a].alive.first <= needs[b].alive.last && needs[b].alive.first <= needs[a].alive.last &&
+          l.offsets[a] < l.offsets[b] + needs[b].bytes && l.offsets[b] < l.offsets[a] + needs[a].bytes)
+        return true;
+  return false;
+}
+
+std::uint64_t most_in_a_cell(std::vector<memory_need> const& needs, std::uint64_t alignment,
+                             std::uint32_t cells) {
+  std::uint64_t most = 0;
+  for (std::uint32_t cell = 0; cell < cells; ++cell) {
+    std::uint64_t here = 0;
+    for (auto const& n : needs)
+      if (n.alive.first <= cell && cell <= n.alive.last)
+        here += (n.bytes + alignment - 1) / alignment * alignment;
+    most = std::max(most, here);
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("place in memory: nothing overlaps, all is aligned, and no more is taken than said") {
+  testing::rng random(5);
+  for (int i = 0; i < 300; ++i) {
+    auto const needs = some_needs(random, random.below(40), 1 + random.below(40), 1 + random.below(100));
+    std::uint64_t const alignment = std::uint64_t{1} << random.below(5);
+    auto const layout = place_in_memory(needs, alignment);
+    REQUIRE(!overlap(needs, layout));
+    REQUIRE(layout.least_bytes == most_in_a_cell(needs, alignment, 40));
+    REQUIRE(layout.bytes >= layout.least_bytes);
+    for (std::size_t n = 0; n < needs.size(); ++n) {
+      REQUIRE(layout.offsets[n] % alignment == 0);
+      REQUIRE(layout.offsets[n] + needs[n].bytes <= layout.bytes);
+    }
+  }
+}
+
+TEST_CASE("place in memory: where all needs are of one size, no layout is smaller") {
+  testing::rng random(6);
+  for (int i = 0; i < 200; ++i) {
+    auto const needs = some_needs(random, 1 + random.below(60), 1 + random.below(60), 1);
+    auto const layout = place_in_memory(needs, 64);
+    REQUIRE(layout.bytes == layout.least_bytes);
+  }
+}
+
+TEST_CASE("place in memory: what is given back is taken again, next to it too") {
+  CHECK(place_in_memory(std::vector<memory_need>{{{0, 1}, 6}, {{2, 2}, 4}, {{2, 2}, 2}}).bytes == 6);
+  CHECK(place_in_memory(std::vector<memory_need>{{{0, 1}, 4}, {{0, 1}, 2}, {{2, 2}, 6}}).bytes == 6);
+  CHECK(place_in_memory(std::vector<memory_need>{{{0, 0}, 2}, {{0, 3}, 2}, {{1, 3}, 3}}).bytes == 5);
+  CHECK(place_in_memory({}).bytes == 0);
+}
+
+TEST_CASE("place in memory: the best of its layouts is chosen, and each has its day") {
+  testing::rng random(7);
+  std::array<int, 3> wins{};
+  for (int i = 0; i < 400; ++i) {
+    auto const needs = some_needs(random, 12, 12, 4);
+    std::array const bytes{good_fits(needs).bytes, good_fits_backward(needs).bytes,
+                           slots_by_size(needs).bytes};
+    auto const least = std::ranges::min(bytes);
+    REQUIRE(place_in_memory(needs).bytes == least);
+    for (std::size_t l = 0; l < 3; ++l)
+      if (std::ranges::count(bytes, least) == 1 && bytes[l] == least) ++wins[l];
+  }
+  for (auto const w : wins) CHECK(w > 0);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/search/least_bytes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+
+#include "cleave/core/random.hpp"
+#include "cleave/schedule/search/one_at_a_time.hpp"
+#include "cleave/schedule/search/pass_lists.hpp"
+#include "support/random_step.hpp"
+
+using namespace cleave;
+
+TEST_CASE(
+    "least bytes: one microbatch at a time takes no more, so that a cap below them is the only one refused") {
+  splitmix rng(11);
+  for (int round = 0; round < 200; ++round) {
+    auto problem = testing::random_step(rng);
+    if (problem.ranks % 2 == 0) {
+      problem.costs.resize(problem.ranks);
+      problem.bytes = {};
+      problem.links.clear();
+      problem.resident.clear();
+      problem.microbatches *= 2;
+      problem.copies = model_copies::two;
+    }
+    for (auto step : placed_steps(problem))
+      for (auto const form : {backward_choice::either, backward_choice::whole, backward_choice::split}) {
+        auto const least = least_bytes(step, form);
+        auto const lists = one_at_a_time(step, form);
+        for (std::size_t r = 0; r < least.size(); ++r) {
+          CHECK(most_kept(step, lists[r]) == least[r]);
+          step.cap[r] = step.resident[r] + least[r];
+        }
+        CHECK_FALSE(find_byte_shortage(step, form));
+        if (least[0] + step.resident[0] == 0) continue;
+        --step.cap[0];
+        CHECK(find_byte_shortage(step, form) == byte_shortage{rank_id{0}, step.cap[0] + 1, step.cap[0]});
+      }
+  }
+}
+
+TEST_CASE("least bytes: a shortage says who needs what, and how to mend it") {
+  CHECK(std::string(byte_cap_error({rank_id{2}, 30, 20}).what()) ==
+        "schedule: rank 2 needs 30 bytes at least, but may have 20; raise its cap, give it less, or cut the "
+        "microbatches smaller");
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/search/search_schedule.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cleave/core/random.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/lower.hpp"
+#include "cleave/schedule/memory_over_time.hpp"
+#include "cleave/schedule/search/exact_schedule.hpp"
+#include "support/random_step.hpp"
+#include "support/run_order.hpp"
+
+using namespace cleave;
+
+namespace {
+
+search_options const quick{.effort = 200'000};
+
+/// The makespan of the best schedule of a family that fits under the caps of the step, as the simulator and
+/// the memory over time tell it.
+double best_generated(search_problem const& problem) {
+  double best = no_end;
+  auto const p = problem.ranks;
+  auto const v = static_cast<std::uint32_t>(problem.costs.size() / p);
+  for (std::size_t f = 0; f < schedule_names.size(); ++f) {
+    if (static_cast<schedule_family>(f) == schedule_family::forward_only) continue;
+    schedule made;
+    try {
+      made = make_schedule(static_cast<schedule_family>(f), {p, v, problem.microbatches});
+    } catch (shape_error const&) {
+      continue;
+    }
+    auto placed = problem;
+    placed.place = made.place;
+    if (made.place.edges.size() + 1 != problem.costs.size()) continue;  // two copies of the model
+    auto const step = place_step(placed, made.place, made.microbatches);
+    auto const times = simulate(made, simulate_options_of(placed, step));
+    auto peaks = peak_bytes(memory_over_time(made, times, {.stages = problem.bytes.stages, .edges = {}}));
+    bool fits = true;
+    for (std::size_t r = 0; r < p; ++r)
+      fits = fits && (problem.most_bytes.empty() || peaks[r] + step.resident[r] <= problem.most_bytes[0]);
+    if (fits) best = std::min(best, times.makespan);
+  }
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("search: whatever is found runs, keeps to the caps and is no slower than any family that fits") {
+  splitmix rng(21);
+  int families = 0, better = 0;
+  for (int round = 0; round < 150; ++round) {
+    auto problem = testing::random_step(rng, {4, 3, 9});
+    if (rng.below(3) > 0) problem.most_bytes = {testing::random_cap(rng, problem)};
+    auto const form = rng.below(2) == 0 ? backward_choice::either : backward_choice::whole;
+    found_schedule found;
+    try {
+      found = search_schedule(problem, {.form = form, .seed = rng.next(), .effort = 100'000});
+    } catch (byte_cap_error const&) {  // of a cap at which passes cannot be whole
+      CHECK(form != backward_choice::split);
+      continue;
+    }
+    auto const& told = found.certificate;
+    CHECK(testing::order_defect(found.order) == "");
+    CHECK_FALSE(find_schedule_fault(found.order));
+    CHECK(told.bound <= told.makespan + 1e-9);
+    CHECK(told.makespan <= told.began_at + 1e-9);
+    for (auto const bytes : told.most_bytes)
+      CHECK((problem.most_bytes.empty() || bytes <= problem.most_bytes[0]));
+    if (form != backward_choice::either) continue;
+    auto const best = best_generated(problem);
+    CHECK(told.makespan <= best + 1e-9);
+    families += best < no_end;
+    better += told.makespan < best - 1e-9;
+  }
+  CHECK(families > 40);
+  CHECK(3 * better > families);
+}
+
+TEST_CASE("search: small steps are scheduled as well as by an exact search, or nearly") {
+  splitmix rng(22);
+  int compared = 0, reached = 0;
+  for (int round = 0; round < 60; ++round) {
+    auto problem = testing::random_step(rng, {3, 2, 4});
+    if (problem.costs.size() * problem.microbatches > 12) continue;
+    if (rng.below(2) == 0) problem.most_bytes = {testing::random_cap(rng, problem)};
+    auto const form = rng.below(2) == 0 ? backward_choice::whole : backward_choice::split;
+    auto const best = [&]() -> std::optional<found_schedule> {
+      try {
+        return find_exact_schedule(problem, {.form = form, .most_states = 300'000});
+      } catch (byte_cap_error const&) {
+        CHECK_THROWS_AS(search_schedule(problem, {.form = form}), byte_cap_error);
+        return std::nullopt;
+      }
+    }();
+    if (!best) continue;
+    auto const found = search_schedule(problem, {.form = form, .effort = 300'000});
+    ++compared;
+    CHECK(best->certificate.makespan <= found.certificate.makespan + 1e-9);
+    CHECK(found.certificate.makespan <= 1.05 * best->certificate.makespan);
+    CHECK(found.certificate.bound <= best->certificate.makespan + 1e-9);
+    reached += found.certificate.makespan <= best->certificate.makespan + 1e-9;
+  }
+  CHECK(compared > 25);
+  CHECK(10 * reached >= 9 * compared);
+}
+
+TEST_CASE("search: the same seed finds the same, and no more effort is spent than allowed") {
+  splitmix rng(23);
+  for (int round = 0; round < 10; ++round) {
+    auto const problem = testing::random_step(rng, {4, 2, 8});
+    auto const one = search_schedule(problem, quick), other = search_schedule(problem, quick);
+    CHECK(one.order == other.order);
+    CHECK(one.certificate == other.certificate);
+    auto const none = search_schedule(problem, {.effort = 0});
+    CHECK(none.certificate.makespan == doctest::Approx(none.certificate.began_at));
+    CHECK(one.certificate.effort <= none.certificate.effort + quick.effort);
+  }
+}
+
+TEST_CASE("search: of equal stages the bound is reached, so that the schedule is the best there is") {
+  search_problem problem{.ranks = 4, .microbatches = 12};
+  problem.costs.resize(4);
+  auto const found = search_schedule(problem, {.form = backward_choice::whole, .effort = 0});
+  CHECK(found.certificate.makespan == 3 * 12 + 3 * 3);
+  CHECK(found.certificate.gap() == 0);
+  CHECK(found.certificate.reason == "rank");
+  CHECK(found.certificate.best_family != "");
+}
+
+TEST_CASE("search: a cap below what any schedule needs is refused with what the rank that lacks most needs") {
+  search_problem problem{.ranks = 2, .microbatches = 4};
+  problem.costs.resize(4);
+  problem.bytes.stages = {{5, 5, 0}, {7, 7, 0}, {1, 1, 0}, {2, 2, 0}};
+  problem.resident = {10, 10, 10, 10};
+  problem.most_bytes = {28};  // loop: 26 and 29; to and fro: 27 and 28
+  CHECK(search_schedule(problem, quick).order.place == wave_placement(2));
+  problem.most_bytes = {27};
+  CHECK_THROWS_WITH_AS(
+      search_schedule(problem),
+      "schedule: rank 1 needs 28 bytes at least, but may have 27; raise its cap, give it less, "
+      "or cut the microbatches smaller",
+      byte_cap_error);
+  problem.most_bytes = {27, 28};
+  CHECK(search_schedule(problem, quick).certificate.most_bytes == std::vector<std::uint64_t>{27, 28});
+}
+
+TEST_CASE("search: with two copies of the model, chains in opposite directions are among what is tried") {
+  search_problem problem{.ranks = 4, .microbatches = 8, .copies = model_copies::two};
+  problem.costs.assign(4, {.forward = 1, .backward = 1});
+  auto const found = search_schedule(problem, {.form = backward_choice::whole, .effort = 300'000});
+  CHECK(found.order.place == bidirectional_placement(4));
+  CHECK(found.certificate.makespan < 2 * 8 + 2 * 3);
+  CHECK(testing::order_defect(found.order) == "");
+}
+
+TEST_CASE("search: stages stay where they are placed, and may skip each other") {
+  search_problem problem{.ranks = 2, .microbatches = 3};
+  problem.costs.resize(3);
+  problem.place =
+      placement{2,
+                {rank_id{1}, rank_id{0}, rank_id{1}},
+                {{stage_id{0}, stage_id{1}}, {stage_id{0}, stage_id{2}}, {stage_id{1}, stage_id{2}}}};
+  auto const found = search_schedule(problem, quick);
+  CHECK(found.order.place == *problem.place);
+  CHECK(testing::order_defect(found.order) == "");
+  CHECK(found.certificate.makespan >= found.certificate.bound);
+}
+
+TEST_CASE("search: what is found can be lowered") {
+  splitmix rng(24);
+  for (int round = 0; round < 10; ++round) {
+    auto const found = search_schedule(testing::random_step(rng), quick);
+    CHECK_FALSE(find_schedule_fault(lower(found.order)));
+  }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/search/step_bounds.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "cleave/core/random.hpp"
+#include "cleave/schedule/search/exact_passes.hpp"
+#include "cleave/schedule/search/pass_timer.hpp"
+#include "support/random_step.hpp"
+
+using namespace cleave;
+
+TEST_CASE("step bounds: the best of all orders is no better, whatever the cap and the form") {
+  splitmix rng(16);
+  std::set<std::string> reasons;
+  int reached = 0, compared = 0;
+  for (int round = 0; round < 150; ++round) {
+    auto problem = testing::random_step(rng, {3, 2, 3});
+    if (problem.costs.size() * problem.microbatches > 9) continue;
+    problem.most_bytes = {testing::random_cap(rng, problem)};
+    for (auto const& step : placed_steps(problem))
+      for (auto const form : {backward_choice::either, backward_choice::whole, backward_choice::split}) {
+        auto const found = exact_passes(step, no_end, {.form = form});
+        if (!found.lists || !found.is_proved) continue;
+        auto const best = pass_timer(step).makespan(*found.lists);
+        auto const bounds = bounds_of(step, form);
+        for (auto const bound : {bounds.work, bounds.path, bounds.rank, bounds.memory})
+          CHECK(bound <= best + 1e-9);
+        reasons.emplace(bounds.reason());
+        ++compared;
+        reached += bounds.best() >= best - 1e-9;
+      }
+  }
+  CHECK(compared > 150);
+  CHECK(2 * reached > compared);
+  CHECK(reasons.contains("rank"));
+  CHECK(reasons.contains("memory"));
+}
+
+TEST_CASE("step bounds: of equal stages they are what 1F1B reaches, 3 m + 3 (p - 1)") {
+  for (std::uint32_t const p : {1u, 2u, 4u, 8u})
+    for (std::uint32_t const m : {p, 3 * p}) {
+      search_problem problem{.ranks = p, .microbatches = m};
+      problem.costs.resize(p);
+      auto const bounds = bounds_of(place_step(problem, loop_placement(p), m), backward_choice::whole);
+      CHECK(bounds.work == 3 * m);
+      CHECK(bounds.path == 3 * p);
+      CHECK(bounds.rank == 3 * m + 3 * (p - 1));
+      CHECK(bounds.best() == bounds.rank);
+    }
+}
+
+TEST_CASE("step bounds: with room for one microbatch, each makes the whole way alone") {
+  search_problem problem{.ranks = 4, .microbatches = 5};
+  problem.costs.resize(4);
+  problem.most_bytes = {1};
+  auto const bounds = bounds_of(place_step(problem, loop_placement(4), 5), backward_choice::whole);
+  CHECK(bounds.memory == 5 * 3 * 4);
+  CHECK(bounds.reason() == "memory");
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/search/unit_row.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+
+using namespace cleave;
+
+namespace {
+
+unit_row three_units() {
+  unit_row row;
+  for (double const sum : {0.0, 1.0, 3.0, 4.0}) row.cost.push_back({sum, 2 * sum, sum, sum});
+  return row;
+}
+
+std::string fault_in(unit_row const& row, std::size_t stages = 1) {
+  auto const f = find_unit_row_fault(row, stages);
+  return f ? unit_row_error(*f).what() : "";
+}
+
+}  // namespace
+
+TEST_CASE("unit row: each thing that is wrong is told, and how to mend it") {
+  CHECK(fault_in(three_units(), 3) == "");
+  CHECK(fault_in({}) == "row: there are no units; give sums of costs for each place, one more than units");
+  CHECK(fault_in(three_units(), 4) == "row: there are fewer units than 4 stages; ask for fewer");
+  auto row = three_units();
+  row.resident = {0, 1};
+  CHECK(fault_in(row) ==
+        "row: there are numbers for 2 places; give them for one place more than units, or none");
+  row = three_units();
+  row.cost[0].forward = 1;
+  CHECK(fault_in(row) == "row: the sums before the first unit must be 0");
+  row = three_units();
+  row.bytes = {{1, 0, 0}, {1, 1, 0}, {1, 1, 0}, {1, 1, 0}};
+  CHECK(fault_in(row) == "row: the sums before the first unit must be 0");
+  row.bytes[0] = {0, 0, 0};
+  CHECK(fault_in(row) == "");
+  row.bytes[2].weight_stash = 0;
+  CHECK(fault_in(row) == "row: the bytes of the units before place 2 must not be less than those before it");
+  row = three_units();
+  row.resident = {0, 5, 4, 6};
+  CHECK(fault_in(row) == "row: the bytes of the units before place 2 must not be less than those before it");
+  row = three_units();
+  row.cost[3].backward = 5;
+  CHECK(fault_in(row) ==
+        "row: the costs of the units before place 3 must be times from those before it to 1e100");
+}

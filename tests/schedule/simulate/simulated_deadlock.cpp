@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/simulate/simulated_deadlock.hpp"
+
+#include <doctest/doctest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/schedule/action_text.hpp"
+#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/schedule_from_rows.hpp"
+#include "cleave/schedule/simulate.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// Who waits for what, then the circle; empty where all ends.
+std::string waits(std::vector<std::string> const& rows, simulate_options const& o = {}) {
+  std::vector<std::vector<action>> lists;
+  for (auto const& row : rows) lists.push_back(read_row(row));
+  auto const found = find_simulated_deadlock(schedule_from_rows(lists, row_contents::with_communication), o);
+  if (!found) return {};
+  std::string text;
+  for (auto const& w : found->waiting) text += action_text(w.at) + ">" + action_text(w.for_what) + " ";
+  text += "circle";
+  for (auto const& w : found->circle) text += " " + std::to_string(index(w.rank));
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("simulated deadlock: ranks that wait for each other, in a circle") {
+  CHECK(waits({"0F0,0B0,0F1,0B1", "1F0,1F1,1B0,1B1"}) == "0B0>1B0 1F1>0F1 circle 0 1");
+  CHECK(waits({"0F0,0F1,0B0,0B1", "1F0,1B0,1F1,1B1"}).empty());
+}
+
+TEST_CASE("simulated deadlock: a rank that waits for itself, or for what nobody does") {
+  CHECK(waits({"0B0,0F0"}) == "0B0>0F0 circle 0");
+  CHECK(waits({"0F0,0B0", "1F0"}) == "0B0>1B0 circle");
+  CHECK(waits({"0F0,0W0,0I0"}) == "0W0>0I0 circle 0");
+  CHECK(waits({"0F0,0RELOAD1,0F1,0B0,0B1"}) == "0RELOAD1>0F1 circle 0");
+}
+
+TEST_CASE("simulated deadlock: the end of a message that has not begun") {
+  CHECK(waits({"0F0,0SEND_F0,0B0,0RECV_B0", "1RECV_F0,1F0,1B0,1SEND_B0"}) == "0B0>0RECV_B0 circle 0");
+  CHECK(waits({"0F0,0RECV_B0,0B0,0SEND_F0", "1RECV_F0,1F0,1B0,1SEND_B0"}) ==
+        "0B0>1SEND_B0 1F0>0SEND_F0 circle 0 1");
+  CHECK(waits({"0F0,0SEND_F0,0WAIT_SEND_F0,0RECV_B0,0B0", "1F0,1RECV_F0,1B0,1SEND_B0"}) ==
+        "0WAIT_SEND_F0>1RECV_F0 1F0>1RECV_F0 circle 1");
+}
+
+TEST_CASE("simulated deadlock: where messages move within, a receive waits") {
+  simulate_options const within{.messages = message_time::within};
+  std::vector<std::string> const rows = {"0F0,0RECV_B0,0SEND_F0,0B0", "1RECV_F0,1F0,1B0,1SEND_B0"};
+  CHECK(waits(rows).empty());
+  CHECK(waits(rows, within) == "0RECV_B0>1SEND_B0 1RECV_F0>0SEND_F0 circle 0 1");
+}
+
+TEST_CASE("simulated deadlock: parts that begin together wait for each other") {
+  std::vector<std::string> const rows = {"0F0,(0F1;0B1)OVERLAP_F_B,0B0"};
+  CHECK(waits(rows).empty());
+  CHECK(waits(rows, {.compounds = compound_time::longest_part}) == "0B1>0F1 circle 0");
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/verify/channel_order.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "cleave/schedule/action_text.hpp"
+#include "cleave/schedule/families/one_f_one_b.hpp"
+#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/schedule_from_rows.hpp"
+#include "support/plain_lowering.hpp"
+
+using namespace cleave;
+
+namespace {
+
+schedule of_rows(std::vector<std::string> const& rows) {
+  std::vector<std::vector<action>> lists;
+  for (auto const& row : rows) lists.push_back(read_row(row));
+  return schedule_from_rows(lists, row_contents::with_communication);
+}
+
+}  // namespace
+
+TEST_CASE("channel order: receives in another order than the sends are found where they differ first") {
+  auto const s =
+      of_rows({"0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2", "1RECV_F0,1RECV_F2,1RECV_F1,1F0,1F1,1F2"});
+  auto const found = find_channel_mismatch(s);
+  REQUIRE(found);
+  CHECK(found->from == rank_id{0});
+  CHECK(found->to == rank_id{1});
+  CHECK(found->place == 1);
+  CHECK(action_text(found->sent) == "0SEND_F1");
+  CHECK(action_text(found->received) == "1RECV_F2");
+}
+
+TEST_CASE("channel order: the two directions are apart, and so is every pair of ranks") {
+  CHECK(!find_channel_mismatch(testing::with_plain_messages(one_f_one_b(4, 8))));
+  CHECK(!find_channel_mismatch(of_rows({"0F0,0RECV_B0,0SEND_F0", "1F0,1RECV_F0,1SEND_B0"})));
+}
+
+TEST_CASE("channel order: what has one end only shifts nothing") {
+  CHECK(!find_channel_mismatch(of_rows({"0F0,0SEND_F0,0SEND_F1,0SEND_F2", "1RECV_F1,1RECV_F2"})));
+  CHECK(!find_channel_mismatch(one_f_one_b(3, 3)));
+}
