@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Bytes as schedules in CSV and JSON and as costs: each is read or refused by an error, a schedule comes back
+// when written, all that is wrong with it is told, and one without fault is lowered and runs to its end.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/io/costs_file.hpp"
+#include "cleave/io/schedule_json.hpp"
+#include "cleave/schedule/deadlock.hpp"
+#include "cleave/schedule/finish_lowered.hpp"
+#include "cleave/schedule/listed_schedule.hpp"
+#include "cleave/schedule/lower.hpp"
+#include "cleave/schedule/schedule_csv.hpp"
+#include "cleave/schedule/simulate.hpp"
+#include "cleave/schedule/verify.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// What `f` returns, or nothing where it refuses the data.
+template <class F>
+auto unless_refused(F f) -> std::optional<decltype(f())> {
+  try {
+    return f();
+  } catch (error const&) {
+    return std::nullopt;
+  }
+}
+
+void check_schedule(schedule const& s, row_contents contents) {
+  for (auto const& fault : schedule_faults(s)) expects(!describe(fault).empty(), "a fault in words");
+  unless_refused([&] { return simulate(s).makespan; });
+  auto const lowered =
+      unless_refused([&] { return contents == row_contents::compute_only ? lower(s) : finish_lowered(s); });
+  if (!lowered) return;
+  expects(!find_deadlock(*lowered), "a lowered schedule that ends");
+  unless_refused([&] { return simulate(*lowered).makespan; });
+}
+
+void check_lists(std::string const& text) {
+  auto rows = unless_refused([&] { return read_csv_rows(text); });
+  if (!rows) return;
+  expects(read_csv_rows(csv_text(*rows)) == *rows, "lists that come back");
+  auto const listed = listed_schedule(std::move(*rows));
+  for (auto const& fault : schedule_faults(listed)) expects(!describe(fault).empty(), "a fault in words");
+  for (auto const contents : {row_contents::compute_only, row_contents::with_communication})
+    if (auto const s = unless_refused([&] { return read_schedule_csv(text, contents); }))
+      check_schedule(*s, contents);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  std::string const text(reinterpret_cast<char const*>(data), size);
+  check_lists(text);
+  unless_refused([&] { return read_costs(text).stages.size(); });
+  if (auto const s = unless_refused([&] { return read_schedule_json(text); }))
+    check_schedule(*s, row_contents::compute_only);
+  return 0;
+}
