@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -104,7 +103,7 @@ class tie_placer {
         ready = std::max(ready, times_.spans[rank_of(s)][last_gradient_[index(s)]].end);
       reductions_.push_back({t, ready});
     }
-    std::ranges::sort(reductions_, {}, [](auto const& r) { return std::tuple(r.ready, r.tie); });
+    std::ranges::sort(reductions_, {}, [](auto const& r) { return std::pair(r.ready, r.tie); });
     busy_ranks busy(schedule_, times_);
     std::vector<std::uint32_t> ranks;
     for (auto& reduction : reductions_) {
@@ -117,7 +116,8 @@ class tie_placer {
       reduction.end = reduction.begin + tie.time;
       for (auto const r : ranks) busy.add(r, {reduction.begin, reduction.end});
     }
-    std::ranges::sort(reductions_, {}, [](auto const& r) { return std::tuple(r.begin, r.ready, r.tie); });
+    std::ranges::sort(reductions_, {},
+                      [](auto const& r) { return std::pair(std::pair(r.begin, r.ready), r.tie); });
   }
 
   /// When a cell begins; compounds begin with their first part.

@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -80,7 +79,7 @@ class slot_survey {
       for (std::uint32_t m = 0; m < schedule_.microbatches; ++m) add_edge(e, microbatch_id{m});
     for (auto& values : values_)
       std::ranges::sort(values, {}, [](slot_value const& v) {
-        return std::tuple(v.alive, v.use, v.stage, v.microbatch, v.peer);
+        return std::pair(std::pair(v.alive, v.use), std::pair(std::pair(v.stage, v.microbatch), v.peer));
       });
     return std::move(values_);
   }
