@@ -165,9 +165,11 @@ class promela_writer {
     for (auto const& a : ends) {
       auto const end = needs_.message_end(a), other = schedule_needs::other_end(end);
       auto const way = "on_their_way[" + std::to_string(channel_of(a)) + "]";
-      begin += "; " + bit("there", end) + " = 1";
-      if (has_limit())
-        begin += "; " + way + " = " + way + (is_send(a.kind) ? " + 1 - " : " - ") + bit("there", other);
+      begin.append("; ").append(bit("there", end)).append(" = 1");
+      if (has_limit()) {
+        begin.append("; ").append(way).append(" = ").append(way);
+        begin.append(is_send(a.kind) ? " + 1 - " : " - ").append(bit("there", other));
+      }
       if (is_send(a.kind) && rules_.delivery == delivery::buffered)
         guard += has_limit() ? " && " + way + " <= " + std::to_string(rules_.buffers) : "";
       else

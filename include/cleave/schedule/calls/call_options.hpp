@@ -85,8 +85,8 @@ inline std::string describe(call_fault const& f) {
     return std::string(name_of(f.at.kind)) +
            " cannot be a custom action; passes, compounds, UNSHARD, RESHARD, " +
            "REDUCE_GRAD and WAIT_REDUCE_GRAD can";
-  auto const at = "rank " + std::to_string(index(f.rank)) + ", action #" + std::to_string(f.position) +
-                  ": '" + action_text(f.at) + "' ";
+  auto at = "rank " + std::to_string(index(f.rank)) + ", action #" + std::to_string(f.position) + ": '" +
+            action_text(f.at) + "' ";
   switch (f.what) {
     case received_twice:
       return at + "receives what has been received already; receive each value once";

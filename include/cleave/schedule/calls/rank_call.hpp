@@ -78,7 +78,7 @@ inline std::string message_text(action const& a) {
 /// What stands after the name of a call that has no parts.
 inline std::string call_object_text(rank_call const& call) {
   using enum call_kind;
-  auto const stage = std::to_string(index(call.of.stage));
+  auto stage = std::to_string(index(call.of.stage));
   auto const microbatch = std::to_string(index(call.of.microbatch));
   switch (call.kind) {
     case loss:
