@@ -76,8 +76,9 @@ TEST_CASE("thread run: threads end as recorded lowered programs do on each recor
       if (!c.contains("derived") || seen++ % one_in(40) != 0) continue;
       auto const s = of_rows(c["expect"]["program"]);
       for (auto const& [transport, d] : transports)
-        CHECK_MESSAGE(testing::thread_run(s, {.delivery = d}).verdict() == c["derived"][transport],
-                      c["name"]);
+        CHECK_MESSAGE(
+            testing::thread_run(s, {.delivery = d}).verdict() == c["derived"][transport].get<std::string>(),
+            c["name"]);
       compare_everywhere(s, c["name"]);
       ++run;
     }

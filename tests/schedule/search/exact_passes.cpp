@@ -23,7 +23,7 @@ namespace {
 class all_orders {
  public:
   all_orders(search_problem const& problem, placed_step const& step, bool split)
-      : step_(step), times_(simulate_options_of(problem, step)), split_(split) {
+      : step_(step), times_(simulate_options_of(problem, step)) {
     made_ = {step.place, step.microbatches, std::vector<std::vector<action>>(step.locals.size())};
     for (std::uint32_t r = 0; r < step.locals.size(); ++r)
       for (auto const s : step.locals[r])
@@ -71,7 +71,6 @@ class all_orders {
 
   placed_step const& step_;
   simulate_options times_;
-  bool split_;
   schedule made_;
   double best_ = no_end;
 };
