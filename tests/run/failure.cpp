@@ -72,3 +72,23 @@ TEST_CASE("failure: where no stage is to blame a plain run_error is raised") {
   CHECK(describe(differs) == "stage 2, microbatch 5: operation mismatch: stage 1 sent microbatch 4");
   CHECK_THROWS_AS(raise(differs), run_error);
 }
+
+TEST_CASE("failure: who noticed it, while doing what, and who is to blame, where that is known") {
+  failure f{.code = failure_code::timeout,
+            .at = at,
+            .detail = "nothing came within 400 ms",
+            .reporter = rank_id{1},
+            .culprit = rank_id{2},
+            .operation = "recv B5 stage 2<-3"};
+  CHECK(describe(f) ==
+        "rank 1, recv B5 stage 2<-3, stage 2, microbatch 5, caused by rank 2: timed out: nothing came within "
+        "400 ms");
+  f.culprit = f.reporter;
+  f.operation.clear();
+  CHECK(describe(f) == "rank 1, stage 2, microbatch 5: timed out: nothing came within 400 ms");
+}
+
+TEST_CASE("failure: what a stage threw in another process is told without the exception") {
+  failure const f{.code = failure_code::stage, .at = at, .detail = "out of memory", .reporter = rank_id{3}};
+  CHECK_THROWS_WITH_AS(raise(f), "rank 3, stage 2, microbatch 5: out of memory", run_error);
+}

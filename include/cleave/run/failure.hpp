@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "cleave/core/error.hpp"
@@ -15,7 +17,18 @@ enum class failure_code : std::uint8_t {
   stage,      ///< a stage threw, or what it made could not be handed on
   mismatch,   ///< the two ends of a transfer disagree about what is sent
   cancelled,  ///< the caller gave the run up
+  peer_lost,  ///< a rank has ended, or cannot be reached any more
+  timeout,    ///< something did not end before its deadline
+  transport,  ///< what carries messages reported an error
+  device,     ///< so did what computes
 };
+
+/// What a message of that code begins with, after its place; nothing where the place says all.
+constexpr std::string_view prefix_of(failure_code c) {
+  constexpr std::array<std::string_view, 7> prefixes = {
+      "", "operation mismatch: ", "", "peer lost: ", "timed out: ", "transport error: ", "device error: "};
+  return prefixes[static_cast<std::size_t>(c)];
+}
 
 /// One execution of a stage.
 struct stage_call {
@@ -25,22 +38,33 @@ struct stage_call {
   bool operator==(stage_call const&) const = default;
 };
 
+/// A rank that is none.
+inline constexpr rank_id no_rank{0xffffffff};
+
 /// Why a run ended early. The first one of a run is the one that is reported, by everybody.
 struct failure {
   failure_code code;
   std::optional<stage_call> at = {};  ///< nothing where no stage is to blame
   std::string detail = {};
-  std::exception_ptr cause = {};  ///< what a stage threw
+  std::exception_ptr cause = {};  ///< what a stage threw, in the process in which it did
+  rank_id reporter = no_rank;     ///< who noticed it
+  rank_id culprit = no_rank;      ///< who is to blame, where that is known
+  std::string operation = {};     ///< what the reporter was doing: `recv B3 stage 1<-2`
 };
 
-/// `stage 2, microbatch 5: out of memory`.
+/// `rank 1, forward, stage 2, microbatch 5: out of memory`; each part where it is known.
 inline std::string describe(failure const& f) {
-  std::string text;
-  if (f.at)
-    text = "stage " + std::to_string(index(f.at->stage)) + ", microbatch " +
-           std::to_string(index(f.at->microbatch)) + ": ";
-  if (f.code == failure_code::mismatch) text += "operation mismatch: ";
-  return text + f.detail;
+  std::string place;
+  auto const add = [&](std::string const& part) { place += (place.empty() ? "" : ", ") + part; };
+  if (f.reporter != no_rank) add("rank " + std::to_string(index(f.reporter)));
+  if (!f.operation.empty()) add(f.operation);
+  if (f.at) {
+    add("stage " + std::to_string(index(f.at->stage)));
+    add("microbatch " + std::to_string(index(f.at->microbatch)));
+  }
+  if (f.culprit != no_rank && f.culprit != f.reporter)
+    add("caused by rank " + std::to_string(index(f.culprit)));
+  return (place.empty() ? "" : place + ": ") + std::string(prefix_of(f.code)) + f.detail;
 }
 
 /// The failure that the exception now being handled means for `at`. Call it in a `catch` clause.
@@ -73,9 +97,9 @@ class stage_error : public run_error, public std::nested_exception {
   microbatch_id microbatch;
 };
 
-/// \throws stage_error where a stage is to blame, else run_error.
+/// \throws stage_error where a stage of this process is to blame, else run_error.
 [[noreturn]] inline void raise(failure const& f) {
-  if (f.code != failure_code::stage) throw run_error(f);
+  if (f.code != failure_code::stage || !f.cause || !f.at) throw run_error(f);
   try {
     std::rethrow_exception(f.cause);
   } catch (...) {

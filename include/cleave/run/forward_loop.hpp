@@ -7,14 +7,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/forward_concepts.hpp"
 #include "cleave/run/ports.hpp"
 #include "cleave/run/timeline.hpp"
 
 namespace cleave {
 
 /// What one stage did, by microbatch: the record that failures and timelines are read from.
-template <device D>
+template <clocked_device D>
 struct call_log {
   struct entry {
     typename D::event began, received, computed, sent;
@@ -24,7 +24,7 @@ struct call_log {
 };
 
 /// Three bars for each entry, in order: receive, forward, send. Times count from `origin`.
-template <device D>
+template <clocked_device D>
 void append_intervals(D& d, call_log<D> const& log, stage_id i, typename D::event const& origin,
                       std::vector<interval>& timeline) {
   for (std::uint32_t m = 0; m < log.entries.size(); ++m) {
@@ -48,7 +48,7 @@ void append_intervals(D& d, call_log<D> const& log, stage_id i, typename D::even
 /// call < send). A stage does its own in this order. A receive waits for a send of the same microbatch by an
 /// earlier stage; a send waits for room, so for the receive of an earlier microbatch. All waiting is for
 /// smaller numbers: the smallest unfinished one can go on.
-template <class Value, device D, communicator<D, Value> C, board B, stage<D, Value> S>
+template <class Value, clocked_device D, value_communicator<D, Value> C, board B, value_stage<D, Value> S>
 void forward_stage(D& d, C& c, B& b, S& st, stage_id i, stage_ports const& ports, std::uint32_t microbatches,
                    call_log<D>& log) {
   stage_call at{i, {}};

@@ -14,7 +14,7 @@
 #include "cleave/core/transport.hpp"
 #include "cleave/run/forward_loop.hpp"
 #include "cleave/run/host_board.hpp"
-#include "cleave/run/host_communicator.hpp"
+#include "cleave/run/value_queues.hpp"
 #include "cleave/run/host_device.hpp"
 
 namespace cleave {
@@ -39,8 +39,8 @@ struct forward_report {
 template <stage_value Value>
 class forward_run {
  public:
-  /// Begins the run; each thread has a copy of `stages`. Precondition: as for `host_communicator`.
-  template <stage<host_device, Value> S>
+  /// Begins the run; each thread has a copy of `stages`. Precondition: as for `value_queues`.
+  template <value_stage<host_device, Value> S>
   forward_run(transport const& t, std::vector<std::vector<Value>> microbatches, std::size_t capacity,
               S stages)
       : state_(std::make_unique<state>(t, std::move(microbatches), capacity)) {
@@ -122,7 +122,7 @@ class forward_run {
     host_device device;
     host_device::event origin;
     host_board board;
-    host_communicator<Value> communicator;
+    value_queues<Value> communicator;
     std::vector<call_log<host_device>> logs;
     std::vector<std::thread> threads;
     bool reported = false;

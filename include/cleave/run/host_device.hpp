@@ -20,6 +20,6 @@ class host_device {
   std::chrono::nanoseconds elapsed(event const& from, event const& to) const { return to.at - from.at; }
 };
 
-static_assert(device<host_device>);
+static_assert(clocked_device<host_device>);
 
 }  // namespace cleave

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/host_communicator.hpp"
+#include "cleave/run/value_queues.hpp"
 
 #include <doctest/doctest.h>
 
@@ -22,11 +22,11 @@ transport const chain{
 std::vector<std::vector<std::string>> words() { return {{"a", "b"}, {"c", "d"}}; }
 }  // namespace
 
-static_assert(communicator<host_communicator<std::string>, host_device, std::string>);
-static_assert(communicator<host_communicator<std::unique_ptr<int>>, host_device, std::unique_ptr<int>>);
+static_assert(value_communicator<value_queues<std::string>, host_device, std::string>);
+static_assert(value_communicator<value_queues<std::unique_ptr<int>>, host_device, std::unique_ptr<int>>);
 
-TEST_CASE("host communicator: values go from the caller through stages to the caller") {
-  host_communicator<std::string> c(chain, words(), 1);
+TEST_CASE("value queues: values go from the caller through stages to the caller") {
+  value_queues<std::string> c(chain, words(), 1);
   host_device::stream s;
   std::string v;
   for (auto const m : {m0, m1}) {
@@ -41,10 +41,10 @@ TEST_CASE("host communicator: values go from the caller through stages to the ca
   CHECK(c.most_queued() == std::vector<std::size_t>{0, 1, 0, 0});
 }
 
-TEST_CASE("host communicator: an input of the caller is copied where others read it too") {
+TEST_CASE("value queues: an input of the caller is copied where others read it too") {
   transport t = chain;
   t.edges[passed_by].output = 0;
-  host_communicator<std::string> c(t, words(), 1);
+  value_queues<std::string> c(t, words(), 1);
   host_device::stream s;
   std::string v;
   c.recv(v, {given_to_0, m0}, s);
@@ -52,8 +52,8 @@ TEST_CASE("host communicator: an input of the caller is copied where others read
   CHECK(c.take_results()[0][0] == "a");
 }
 
-TEST_CASE("host communicator: ends that disagree about the microbatch get an error that names both") {
-  host_communicator<std::string> c(chain, words(), 1);
+TEST_CASE("value queues: ends that disagree about the microbatch get an error that names both") {
+  value_queues<std::string> c(chain, words(), 1);
   host_device::stream s;
   std::string v = "x";
   c.send(v, {between, m1}, s);
@@ -68,8 +68,8 @@ TEST_CASE("host communicator: ends that disagree about the microbatch get an err
   }
 }
 
-TEST_CASE("host communicator: an abort releases who waits and who comes later, with the first reason") {
-  host_communicator<std::string> c(chain, words(), 1);
+TEST_CASE("value queues: an abort releases who waits and who comes later, with the first reason") {
+  value_queues<std::string> c(chain, words(), 1);
   std::string said;
   std::thread waiting([&] {
     host_device::stream s;

@@ -12,7 +12,7 @@
 
 #include "cleave/core/transport.hpp"
 #include "cleave/run/bounded_queue.hpp"
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/forward_concepts.hpp"
 #include "cleave/run/host_device.hpp"
 #include "cleave/run/ports.hpp"
 
@@ -22,12 +22,12 @@ namespace cleave {
 /// edge between stages. What the caller gives is taken from, and what it gets is put to, where it lies,
 /// without waiting.
 template <stage_value Value>
-class host_communicator {
+class value_queues {
  public:
   /// `microbatches[m]` are the caller's inputs for microbatch m; those with one reader are moved from.
   /// Precondition: the transport has no fault, every microbatch has the inputs that it names, capacity > 0;
   /// where `Value` cannot be copied, no shared edge.
-  host_communicator(transport t, std::vector<std::vector<Value>> microbatches, std::size_t capacity)
+  value_queues(transport t, std::vector<std::vector<Value>> microbatches, std::size_t capacity)
       : t_(std::move(t)), shared_(shared_edges(t_)), given_(std::move(microbatches)), made_(given_.size()) {
     std::size_t results = 0;
     for (auto const& e : t_.edges) {
@@ -101,7 +101,7 @@ class host_communicator {
 
   transport::edge const& edge(envelope const& which) const {
     expects(which.edge < t_.edges.size() && index(which.microbatch) < given_.size(),
-            "host_communicator: an edge and a microbatch of this run");
+            "value_queues: an edge and a microbatch of this run");
     return t_.edges[which.edge];
   }
 

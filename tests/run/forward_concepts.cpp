@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/forward_concepts.hpp"
 
 #include <doctest/doctest.h>
 
@@ -90,15 +90,15 @@ struct doubling {
 }  // namespace archetype
 
 static_assert(stage_value<archetype::cargo> && !std::copyable<archetype::cargo>);
-static_assert(device<archetype::ticking>);
-static_assert(communicator<archetype::shelf, archetype::ticking, archetype::cargo>);
+static_assert(clocked_device<archetype::ticking>);
+static_assert(value_communicator<archetype::shelf, archetype::ticking, archetype::cargo>);
 static_assert(board<archetype::slate>);
-static_assert(stage<archetype::doubling, archetype::ticking, archetype::cargo>);
+static_assert(value_stage<archetype::doubling, archetype::ticking, archetype::cargo>);
 
-static_assert(!device<int> && !board<archetype::shelf> && !stage_value<int const>);
-static_assert(!stage<archetype::slate, archetype::ticking, archetype::cargo>);
+static_assert(!clocked_device<int> && !board<archetype::shelf> && !stage_value<int const>);
+static_assert(!value_stage<archetype::slate, archetype::ticking, archetype::cargo>);
 
-TEST_CASE("concepts: the forward loop asks no more of a backend than they say") {
+TEST_CASE("forward concepts: the forward loop asks no more of a backend than they say") {
   archetype::ticking d;
   archetype::shelf c;
   archetype::slate b;
@@ -123,7 +123,7 @@ TEST_CASE("concepts: the forward loop asks no more of a backend than they say") 
         interval{stage_id{3}, microbatch_id{1}, activity::forward, 6'000'000'000, 7'000'000'000});
 }
 
-TEST_CASE("concepts: the forward loop publishes what a stage throws, aborts and ends") {
+TEST_CASE("forward concepts: the forward loop publishes what a stage throws, aborts and ends") {
   archetype::ticking d;
   archetype::shelf c;
   archetype::slate b;
