@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace cleave {
+
+/// Where a process can be reached: a name or a number, and a port; port 0 is none in particular.
+struct network_address {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;
+
+  bool operator==(network_address const&) const = default;
+};
+
+/// `node1:4000`, `[::1]:4000`.
+inline std::string name_of(network_address const& a) {
+  bool const bracketed = a.host.find(':') != a.host.npos;
+  return (bracketed ? "[" + a.host + "]" : a.host) + ":" + std::to_string(a.port);
+}
+
+/// The number of a port from 1 on, or nothing.
+constexpr std::optional<std::uint16_t> find_port(std::string_view text) {
+  std::uint32_t port = 0;
+  if (text.empty() || text.size() > 5) return std::nullopt;
+  for (char const c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    port = port * 10 + static_cast<std::uint32_t>(c - '0');
+  }
+  if (port == 0 || port > 65535) return std::nullopt;
+  return static_cast<std::uint16_t>(port);
+}
+
+/// What `host`, `host:port`, `[number]` or `[number]:port` says, or nothing where it says no address; a
+/// number of IPv6 stands in brackets. Whether there is such a host is not asked.
+inline std::optional<network_address> find_address(std::string_view text) {
+  auto const among = [](std::string_view of, std::string_view known) {
+    return !of.empty() && std::ranges::all_of(of, [&](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             known.find(c) != known.npos;
+    });
+  };
+  bool const bracketed = text.starts_with('[');
+  auto const end = bracketed ? text.find(']') : text.find(':');
+  if (bracketed && end == text.npos) return std::nullopt;
+  auto const host = bracketed ? text.substr(1, end - 1) : text.substr(0, end);
+  if (!among(host, bracketed ? ":.%" : "-._")) return std::nullopt;
+  auto rest = end == text.npos ? std::string_view() : text.substr(end + (bracketed ? 1 : 0));
+  network_address found{std::string(host), 0};
+  if (rest.empty()) return found;
+  if (!rest.starts_with(':')) return std::nullopt;
+  auto const port = find_port(rest.substr(1));
+  if (!port) return std::nullopt;
+  found.port = *port;
+  return found;
+}
+
+}  // namespace cleave
