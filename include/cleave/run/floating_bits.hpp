@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+/// Short floating-point numbers as they are stored, and how they become numbers to compute with. All of it is
+/// constexpr, so that nvcc takes it in device code too (with --expt-relaxed-constexpr).
+namespace cleave {
+
+/// The upper half of an f32.
+struct bfloat16_bits {
+  std::uint16_t bits;
+};
+
+/// IEEE 754 binary16.
+struct float16_bits {
+  std::uint16_t bits;
+};
+
+/// What elements of type `T` are computed with.
+template <class T>
+using widened_t = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+/// What both of these are computed with.
+template <class A, class B>
+using common_sum_t =
+    std::conditional_t<std::is_same_v<A, double> || std::is_same_v<B, double>, double, float>;
+
+/// Of two numbers, by a mask and no jump, so that loops with it run on many elements at once.
+constexpr std::uint32_t either(bool first, std::uint32_t a, std::uint32_t b) {
+  std::uint32_t const mask = 0u - static_cast<std::uint32_t>(first);
+  return (a & mask) | (b & ~mask);
+}
+
+constexpr float widened(float x) { return x; }
+constexpr double widened(double x) { return x; }
+constexpr float widened(bfloat16_bits x) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
+}
+/// No f32 below the smallest normal one is met on the way, which some processors flush.
+constexpr float widened(float16_bits x) {
+  constexpr std::uint32_t bias = (127u - 15) << 23, all_ones = 0x1fu << 23;
+  std::uint32_t const magnitude = (x.bits & 0x7fffu) << 13, exponent = magnitude & all_ones;
+  std::uint32_t const normal = magnitude + bias + either(exponent == all_ones, bias, 0);
+  float const small = std::bit_cast<float>(magnitude + bias + (1u << 23)) - 0x1p-14f;
+  std::uint32_t const bits = either(exponent == 0, std::bit_cast<std::uint32_t>(small), normal);
+  return std::bit_cast<float>(bits | (x.bits & 0x8000u) << 16);
+}
+
+/// `x`, rounded towards 0, its last bit set where that is not exact: rounding once more, to 22 bits or fewer,
+/// gives what rounding `x` itself gives. Boldo, Melquiond, IEEE Trans. Computers 57(4), 2008.
+constexpr float rounded_to_odd(double x) {
+  auto const nearest = static_cast<float>(x);
+  double const back = nearest;
+  auto const bits = std::bit_cast<std::uint32_t>(nearest);
+  bool const below = back<x, above = back> x, negative = x < 0;
+  bool const away = (above & !negative) | (below & negative), inexact = below | above;
+  return std::bit_cast<float>((bits - static_cast<std::uint32_t>(away)) |
+                              static_cast<std::uint32_t>(inexact));
+}
+
+/// The nearest element of type `T`, of two the even one. A NaN becomes 0x7fff in 16 bits, as CUDA has it.
+template <class T>
+constexpr T narrowed(float x) {
+  auto const u = std::bit_cast<std::uint32_t>(x);
+  std::uint32_t const magnitude = u & 0x7fffffffu;
+  auto const unless_nan = [magnitude](std::uint32_t bits) {
+    return static_cast<std::uint16_t>(either(magnitude > 0x7f800000u, 0x7fffu, bits));
+  };
+  if constexpr (std::is_same_v<T, bfloat16_bits>) {
+    return {unless_nan((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
+  } else if constexpr (std::is_same_v<T, float16_bits>) {
+    constexpr std::uint32_t smallest_normal = (127u - 14) << 23, beyond = (127u + 16) << 23;
+    bool const is_small = magnitude < smallest_normal;
+    // the adder of f32 rounds those below the smallest normal one, at the place of their last bit
+    float const aligned = std::bit_cast<float>(either(is_small, magnitude, 0)) + 0.5f;
+    std::uint32_t const small = std::bit_cast<std::uint32_t>(aligned) - std::bit_cast<std::uint32_t>(0.5f);
+    std::uint32_t const normal = (magnitude - ((127u - 15) << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+    std::uint32_t const finite = either(is_small, small, normal);
+    return {unless_nan(either(magnitude >= beyond, 0x7c00u, finite) | (u >> 16 & 0x8000u))};
+  } else {
+    return static_cast<T>(x);
+  }
+}
+template <class T>
+constexpr T narrowed(double x) {
+  if constexpr (sizeof(T) == 2)
+    return narrowed<T>(rounded_to_odd(x));
+  else
+    return static_cast<T>(x);
+}
+
+}  // namespace cleave
