@@ -2,12 +2,15 @@
 // cleave split MODEL.onnx -k 4 --out DIR: cuts a model into balanced stages and writes each as a model.
 #include <cleave/adapt/onnx/write.hpp>
 #include <cleave/io/report.hpp>
+#include <cstdint>
 #include <fstream>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cut.hpp"
+#include "map_stages.hpp"
 #include "model.hpp"
 #include "split_graph.hpp"
 #include "split_json.hpp"
@@ -15,11 +18,27 @@
 
 namespace tool {
 
+namespace {
+
+void write_map_of(model const& m, cut const& c, map_options const& to) {
+  auto const& s = c.stages.snapshot();
+  std::vector<std::string> nodes, modules;
+  for (std::uint32_t n = 0; n < s.nodes(); ++n) {
+    nodes.emplace_back(m.graph.proto(s.node[n]).name());
+    modules.push_back(module_path_of(nodes.back()));
+  }
+  write_map(to, s, c.stages.plan(), unique_names(std::move(nodes)), modules,
+            [&](auto v) { return std::string(m.graph.name_of(v)); });
+}
+
+}  // namespace
+
 int split(std::span<std::string const> words) {
   bool as_json = false;
   cut_options options;
   cleave::onnx_type_options types;
   std::string out, report_file;
+  map_options map;
   command c{"split",
             "MODEL.onnx | GRAPH.json",
             "Cuts a model into stages: balanced by cost and transferred bytes, or by another rule.",
@@ -30,12 +49,14 @@ int split(std::span<std::string const> words) {
                        [&](auto text) { return !(out = text).empty(); }});
   c.options.push_back({"", "--report", "FILE", "a file name", "write a report as a self-contained HTML page",
                        [&](auto text) { return !(report_file = text).empty(); }});
+  add_map_options(c, map);
   c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
   add_type_options(c, types);
   auto const path = only_operand(read_options(c, words));
   if (options.counted && options.rule.what != cut_rule::kind::balance)
     note("-k is for --by balance; another rule makes as many stages as it says");
-  if (path.extension() == ".json") return split_graph(path, options, out, report_file, as_json);
+  read_places(map, options);
+  if (path.extension() == ".json") return split_graph(path, options, map, out, report_file, as_json);
   auto const asked = options.rule.what == cut_rule::kind::balance ? options.stages : 0;
 
   progress const doing;
@@ -47,6 +68,7 @@ int split(std::span<std::string const> words) {
     files = cleave::write_onnx_stages(cut.stages, m.types, out);
   }
   if (!report_file.empty()) write_file(report_file, cleave::write_report(report_of(m, cut, files)));
+  if (!map.file.empty()) write_map_of(m, cut, map);
   doing.clear();
 
   if (as_json) {
@@ -58,6 +80,7 @@ int split(std::span<std::string const> words) {
   print(table_of(cut));
   for (auto const& line : remarks_on(m, cut, asked)) print("  note: " + line + "\n");
   for (auto const& f : files) print("  " + shown(f) + "\n");
+  if (!map.file.empty()) print("  " + shown(map.file) + "\n");
   if (!report_file.empty()) print("  " + shown(report_file) + "\n");
   return 0;
 }

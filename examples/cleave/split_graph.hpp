@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cut.hpp"
+#include "map_stages.hpp"
 #include "model.hpp"
 
 namespace tool {
@@ -55,8 +56,23 @@ struct split_graph_result {
   }
 };
 
+/// Writes the map of stages of a cut into `parts`.
+template <class Snapshot>
+void write_map_of(cleave::costed_module_graph const& g, Snapshot const& s, cleave::partition const& parts,
+                  map_options const& to) {
+  std::vector<std::string> nodes, modules;
+  for (std::uint32_t n = 0; n < s.nodes(); ++n) {
+    auto const& node = g[s.node[n]];
+    nodes.push_back(node.name);
+    modules.push_back(node.kind == cleave::node_kind::call_module ? node.target : "");
+  }
+  write_map(to, s, cleave::make_plan(s, parts), unique_names(std::move(nodes)), modules,
+            [&](auto v) { return g[v].kind == cleave::node_kind::get_attr ? g[v].target : g[v].name; });
+}
+
 /// \throws cleave::error with what the rule stumbles over.
-inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_options const& options) {
+inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_options const& options,
+                                    map_options const& map) {
   using enum cut_rule::kind;
   auto const names_of = [](cleave::module_graph const& outer) {
     std::vector<std::string> names;
@@ -68,6 +84,8 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
   auto const facts = facts_of_nodes(g);
   bool const flat = std::ranges::any_of(facts, [](auto const& f) { return !f.path.empty(); });
   if (options.rule.what == modules && !flat) {
+    if (!map.file.empty())
+      throw usage_error("--map is for cuts between the nodes of a graph, not inside of its modules");
     auto outer = cleave::split_hierarchy(g, options.rule.words).outer;
     auto names = names_of(outer);
     return {std::move(outer), std::move(names)};
@@ -78,6 +96,7 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
   auto const limits = limits_of(options, options.flops_per_byte.value_or(0));
   auto parts = options.rule.what == balance ? cleave::balance(s, options.stages, limits)
                                             : certified_parts(options.rule, g, s, facts, limits);
+  if (!map.file.empty()) write_map_of(g, s, parts, map);
   std::size_t next = 0;  // calls are asked for in the order of nodes()
   auto const part_of = [&](cleave::module_node const&) { return std::to_string(index(parts.of[next++])); };
   auto outer = cleave::split_module(g, part_of).outer;
@@ -127,11 +146,11 @@ inline void demand_own_files(fs::path const& folder, std::size_t pieces) {
 }
 
 /// `cleave split GRAPH.json`: writes outer.json, which calls the pieces, and each piece by itself.
-inline int split_graph(fs::path const& path, cut_options const& options, std::string const& out,
-                       std::string const& report_file, bool as_json) {
+inline int split_graph(fs::path const& path, cut_options const& options, map_options const& map,
+                       std::string const& out, std::string const& report_file, bool as_json) {
   if (!report_file.empty()) throw usage_error("--report is for ONNX models");
   auto const g = read_graph(path);
-  auto const cut = cut_graph(g, options);
+  auto const cut = cut_graph(g, options, map);
   std::vector<fs::path> files;
   if (!out.empty()) {
     std::error_code refused;  // write_file says why
@@ -175,6 +194,7 @@ inline int split_graph(fs::path const& path, cut_options const& options, std::st
           " to place\n");
   for (auto const& f : files) print("  " + shown(f) + "\n");
   if (!files.empty()) print("  " + shown(fs::path(out) / "outer.json") + " calls them\n");
+  if (!map.file.empty()) print("  " + shown(map.file) + "\n");
   return 0;
 }
 

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cleave/core/printable.hpp>
+#include <cleave/io/stage_map_json.hpp>
+#include <cleave/schedule/verify.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cut.hpp"
+#include "files.hpp"
+#include "options.hpp"
+#include "schedule_file.hpp"
+
+namespace tool {
+
+/// Where a map of stages is written, and the order that says on which rank each stage is.
+struct map_options {
+  std::string file;
+  std::string schedule;
+  std::optional<cleave::placement> place;  ///< what the schedule says
+};
+
+inline void add_map_options(command& c, map_options& to) {
+  c.options.push_back({"", "--map", "FILE", "a file name",
+                       "write there which nodes are in which stage and on which rank it is",
+                       [&to](auto text) { return !(to.file = text).empty(); }});
+  c.options.push_back({"", "--schedule", "FILE", "a file name",
+                       "an order, for whose ranks and stages to cut (a rank for each stage)",
+                       [&to](auto text) { return !(to.schedule = text).empty(); }});
+}
+
+/// Reads the order, if one is named: -k is as many stages as it has.
+/// \throws usage_error where they are not as many, cleave::error with a file and what is wrong with it
+inline void read_places(map_options& to, cut_options& options) {
+  if (to.schedule.empty()) return;
+  auto const file = read_schedule(to.schedule, {});
+  auto const faults = schedule_faults(file.order, {.passes = cleave::passes_of(file.order)});
+  if (!faults.empty())
+    throw cleave::error(place_text(file, place_of(file.order, faults.front())) + ": " +
+                        sentence_of(faults.front()) + "; cleave verify tells all of it");
+  to.place = file.order.place;
+  auto const stages = static_cast<std::uint32_t>(to.place->stages());
+  if (options.rule.what != cut_rule::kind::balance) return;
+  if (options.counted && options.stages != stages)
+    throw usage_error("-k " + std::to_string(options.stages) + ", but " +
+                      cleave::printable(to.schedule, 200) + " has " + plural(stages, "stage") +
+                      "; leave out -k");
+  options.stages = stages;
+}
+
+/// Names that are each there once: a name that several have, or that none has, becomes `#` and its place.
+inline std::vector<std::string> unique_names(std::vector<std::string> names) {
+  std::map<std::string, int> times;
+  for (auto const& name : names) ++times[name];
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i].empty() || names[i].front() == '#' || times[names[i]] > 1)
+      names[i] = "#" + std::to_string(i);
+  return names;
+}
+
+/// Writes which nodes, modules and state are in which stage of a plan of `s`. `nodes`, `modules` are the
+/// names of its nodes and of the modules that they call, `value` gives that of a value.
+/// \throws cleave::error where the schedule has other stages
+template <class Snapshot, class Plan, class Name>
+void write_map(map_options const& to, Snapshot const& s, Plan const& p, std::vector<std::string> const& nodes,
+               std::vector<std::string> const& modules, Name value) {
+  auto const stages = static_cast<std::uint32_t>(p.stages.size());
+  auto const place = to.place      ? *to.place
+                     : stages == 0 ? cleave::placement{}
+                                   : cleave::loop_placement(stages);
+  cleave::stage_map map{place.ranks, {}};
+  if (place.stages() != stages)
+    throw cleave::error("the cut has " + plural(stages, "stage") + ", " +
+                        cleave::printable(to.schedule, 200) + " " + std::to_string(place.stages()) +
+                        "; each needs the other's number");
+  for (std::size_t i = 0; i < stages; ++i) {
+    auto const& stage = p.stages[i];
+    cleave::mapped_stage mapped{.rank = place.rank_of[i]};
+    for (auto const n : stage.nodes) {
+      mapped.nodes.push_back(nodes[n]);
+      if (!modules[n].empty() && std::ranges::find(mapped.modules, modules[n]) == mapped.modules.end())
+        mapped.modules.push_back(modules[n]);
+    }
+    for (auto const& [values, names] :
+         {std::pair(&stage.state, &mapped.state), std::pair(&stage.inputs, &mapped.inputs),
+          std::pair(&stage.outputs, &mapped.outputs)})
+      for (auto const v : *values) names->push_back(value(s.value[v]));
+    map.stages.push_back(std::move(mapped));
+  }
+  write_file(to.file, write_stage_map_json(map, cleave::json_writer::layout::indented) + "\n");
+}
+
+}  // namespace tool

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cleave/io/stage_map_json.hpp"
+#include "support/scratch_folder.hpp"
+#include "support/tool.hpp"
+
+namespace {
+
+using cleave::testing::run_tool;
+using cleave::testing::scratch_folder;
+using cleave::testing::text_of_file;
+
+char const chain_with_skip[] = R"({"format": "cleave graph 1", "nodes": [
+  {"name": "x", "op": "placeholder"},
+  {"name": "w", "op": "get_attr", "target": "net.weight"},
+  {"name": "a", "op": "call_module", "target": "net.a", "operands": ["x"], "cost": 1},
+  {"name": "b", "operands": ["a", "w"], "cost": 1},
+  {"name": "c", "op": "call_module", "target": "net.c", "operands": ["b"], "cost": 1},
+  {"name": "d", "operands": ["c", "a"], "cost": 1},
+  {"name": "out", "op": "output", "operands": ["d"]}],
+  "attributes": {"net.weight": {"kind": "parameter"}, "net.a": {"kind": "module"}, "net.c": {"kind": "module"}}})";
+
+/// A folder with that graph, and the order of a schedule for it.
+struct scene {
+  scratch_folder folder;
+  std::string graph = folder / "net.json", order = folder / "order.csv", map = folder / "map.json";
+
+  explicit scene(std::string const& name) {
+    std::ofstream(graph) << chain_with_skip;
+    REQUIRE(run_tool({"schedule", name, "-p", "2", "-m", "4", "--csv", "-o", order}).exit == 0);
+  }
+  cleave::stage_map written() const { return cleave::read_stage_map_json(text_of_file(map)); }
+};
+
+std::string refused(std::vector<std::string> const& words, int code) {
+  auto const r = run_tool(words);
+  CHECK(r.exit == code);
+  return r.to_stderr;
+}
+
+}  // namespace
+
+TEST_CASE("split --map: stages are on the ranks that the schedule gives them") {
+  scene const s("ZBVZeroBubble");
+  auto const r = run_tool({"split", s.graph, "--schedule", s.order, "--map", s.map});
+  INFO(r.to_stderr);
+  REQUIRE(r.exit == 0);
+  CHECK(r.said.find("map.json") != std::string::npos);
+  cleave::rank_id const first{0}, second{1};
+  CHECK(s.written() == cleave::stage_map{2,
+                                         {{first, {"a"}, {"net.a"}, {}, {"x"}, {"a"}},
+                                          {second, {"b"}, {}, {"net.weight"}, {"a"}, {"b"}},
+                                          {second, {"c"}, {"net.c"}, {}, {"b"}, {"c"}},
+                                          {first, {"d"}, {}, {}, {"c", "a"}, {"d"}}}});
+}
+
+TEST_CASE("split --map: without a schedule each stage has a rank of its own") {
+  scene const s("1F1B");
+  REQUIRE(run_tool({"split", s.graph, "-k", "3", "--map", s.map}).exit == 0);
+  auto const map = s.written();
+  CHECK(map.ranks == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(index(map.stages.at(i).rank) == i);
+}
+
+TEST_CASE("split --map: every node of a model has a name of its own in it") {
+  scene const s("Interleaved1F1B");
+  for (std::string const name : {"googlenet", "gpt2"}) {
+    auto const model = CLEAVE_SOURCE_DIR "/examples/models/" + name + ".onnx";
+    REQUIRE(run_tool({"split", model, "--schedule", s.order, "--map", s.map}).exit == 0);
+    std::set<std::string> names;
+    std::size_t nodes = 0, state = 0;
+    auto const map = s.written();
+    CHECK(map.stages.size() == 4);
+    for (auto const& stage : map.stages) {
+      names.insert(stage.nodes.begin(), stage.nodes.end());
+      nodes += stage.nodes.size();
+      state += stage.state.size();
+    }
+    CHECK(names.size() == nodes);
+    CHECK(names.count("") == 0);
+    CHECK(state > 0);
+  }
+}
+
+TEST_CASE("split --map: a schedule that does not fit the cut is refused, both are told") {
+  scene const s("1F1B");
+  CHECK(refused({"split", s.graph, "-k", "3", "--schedule", s.order}, 2).find("-k 3, but ") !=
+        std::string::npos);
+  REQUIRE(run_tool({"schedule", "Interleaved1F1B", "-p", "2", "-v", "3", "-m", "4", "--csv", "-o", s.order})
+              .exit == 0);
+  CHECK(
+      refused({"split", s.graph, "--schedule", s.order, "--map", s.map}, 3).find("the cut has 4 stages, ") !=
+      std::string::npos);
+  std::ofstream(s.order) << "0F0,0B0\n0F1,0B1\n";
+  auto const said = refused({"split", s.graph, "--schedule", s.order, "--map", s.map}, 3);
+  CHECK(said.find("order.csv:2:1: ") != std::string::npos);
+  CHECK(said.find("cleave verify tells all of it") != std::string::npos);
+  CHECK(refused({"split", s.graph, "--schedule", s.map, "--map", s.map}, 3).find("map.json") !=
+        std::string::npos);
+}
+
+TEST_CASE("split --map: a cut inside of modules has no map") {
+  scene const s("1F1B");
+  std::ofstream(s.graph) << R"({"format": "cleave graph 1", "nodes": [
+    {"name": "x", "op": "placeholder"},
+    {"name": "m", "op": "call_module", "target": "m", "operands": ["x"]},
+    {"name": "out", "op": "output", "operands": ["m"]}],
+    "attributes": {"m": {"kind": "module", "body": {"nodes": [
+      {"name": "y", "op": "placeholder"}, {"name": "f", "operands": ["y"]}, {"name": "g", "operands": ["f"]},
+      {"name": "out", "op": "output", "operands": ["g"]}]}}}})";
+  CHECK(
+      refused({"split", s.graph, "--by", "modules=m", "--map", s.map}, 2).find("not inside of its modules") !=
+      std::string::npos);
+}
