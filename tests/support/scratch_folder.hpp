@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <stdexcept>
@@ -11,8 +12,8 @@ namespace cleave::testing {
 /// A new folder that is gone, with all in it, at the end of the scope.
 class scratch_folder {
  public:
-  scratch_folder() {
-    auto name = (std::filesystem::temp_directory_path() / "cleave-XXXXXX").string();
+  explicit scratch_folder(std::filesystem::path const& inside = std::filesystem::temp_directory_path()) {
+    auto name = (inside / "cleave-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder " + name);
     path_ = name;
   }
@@ -23,6 +24,13 @@ class scratch_folder {
     std::filesystem::remove_all(path_, ignored);
   }
   std::string operator/(std::string const& file) const { return (path_ / file).string(); }
+  std::string path() const { return path_.string(); }
+
+  /// A place in memory where the system has one, for tests that bring much to the disk.
+  static std::filesystem::path in_memory() {
+    bool const there = ::access("/dev/shm", W_OK) == 0;
+    return there ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path();
+  }
 
  private:
   std::filesystem::path path_;

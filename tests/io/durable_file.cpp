@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/io/durable_file.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "support/child.hpp"
+#include "support/project_files.hpp"
+#include "support/scratch_folder.hpp"
+
+using namespace cleave;
+
+namespace {
+
+std::span<std::byte const> as_bytes_of(std::string const& text) { return std::as_bytes(std::span(text)); }
+
+std::size_t files_in(std::string const& folder) {
+  std::size_t count = 0;
+  for ([[maybe_unused]] auto const& entry : std::filesystem::directory_iterator(folder)) ++count;
+  return count;
+}
+
+template <class F>
+std::string refusal_of(F f) {
+  try {
+    f();
+  } catch (file_error const& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("durable_file: a file has its name once it is kept, and nothing is left of one that is not") {
+  testing::scratch_folder const folder;
+  {
+    pending_file abandoned(folder.path(), "a.unfinished");
+    abandoned.write(0, as_bytes_of("lost"));
+    CHECK(files_in(folder.path()) == 1);
+  }
+  CHECK(files_in(folder.path()) == 0);
+  for (std::string const text : {"first", "second"}) {
+    pending_file kept(folder.path(), "a.unfinished");
+    kept.write(1, as_bytes_of(text.substr(1)));
+    kept.write(0, as_bytes_of(text.substr(0, 1)));
+    kept.keep("a");
+    CHECK(project::text_of(folder / "a") == text);
+  }
+  CHECK(files_in(folder.path()) == 1);
+}
+
+TEST_CASE("durable_file: what was begun under a name before is gone") {
+  testing::scratch_folder const folder;
+  std::ofstream(folder / "a.unfinished") << "of a process that was killed";
+  pending_file kept(folder.path(), "a.unfinished");
+  kept.write(0, as_bytes_of("new"));
+  kept.keep("a");
+  CHECK(project::text_of(folder / "a") == "new");
+}
+
+TEST_CASE("durable_file: bytes are read from anywhere, and it is told how many there were") {
+  testing::scratch_folder const folder;
+  std::ofstream(folder / "a") << "0123456789";
+  stored_file const file(folder / "a");
+  CHECK(file.size() == 10);
+  std::string to(4, ' ');
+  CHECK(file.read(3, std::as_writable_bytes(std::span(to))) == 4);
+  CHECK(to == "3456");
+  CHECK(file.read(8, std::as_writable_bytes(std::span(to))) == 2);
+  CHECK(to == "8956");
+  CHECK(file.read(10, std::as_writable_bytes(std::span(to))) == 0);
+}
+
+TEST_CASE("durable_file: what the system refuses is told with the file") {
+  testing::scratch_folder const folder;
+  auto const missing = folder / "missing";
+  CHECK(refusal_of([&] { stored_file{missing}; }) ==
+        "file '" + missing + "' cannot be opened: No such file or directory");
+  CHECK(refusal_of([&] { pending_file(missing, "a"); }) ==
+        "file '" + missing + "/a' cannot be made: No such file or directory");
+  stored_file const itself(folder.path());
+  std::byte one{};
+  CHECK(refusal_of([&] { itself.read(0, std::span(&one, 1)); }) ==
+        "file '" + folder.path() + "' cannot be read: Is a directory");
+  std::filesystem::create_directory(folder / "taken");
+  pending_file file(folder.path(), "b");
+  CHECK(refusal_of([&] { file.keep("taken"); }) ==
+        "file '" + (folder / "taken") + "' cannot be given its name: Is a directory");
+}
+
+TEST_CASE("durable_file: a disk that is full is told, and nothing is left") {
+  testing::scratch_folder const folder;
+  std::filesystem::create_symlink("/dev/full", folder / "a.unfinished");
+  auto const full = refusal_of([&] {
+    pending_file file(folder.path(), "a.unfinished");
+    file.write(0, as_bytes_of("more than nothing"));
+    file.keep("a");
+  });
+  CHECK(full == "file '" + (folder / "a.unfinished") + "' cannot be written: No space left on device");
+  CHECK(files_in(folder.path()) == 0);
+
+  auto const limited = testing::in_child([&] {
+    rlimit const size{1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &size);
+    std::signal(SIGXFSZ, SIG_IGN);
+    return refusal_of([&] {
+      pending_file file(folder.path(), "b.unfinished");
+      file.write(0, as_bytes_of(std::string(2000, 'x')));
+    });
+  });
+  CHECK(limited.said == "file '" + (folder / "b.unfinished") + "' cannot be written: File too large");
+  CHECK(files_in(folder.path()) == 0);
+}
+
+TEST_CASE("durable_file: a handle that was moved closes its file once") {
+  testing::scratch_folder const folder;
+  std::ofstream(folder / "a") << "a";
+  std::ofstream(folder / "b") << "bc";
+  stored_file a(folder / "a");
+  stored_file b(std::move(a));
+  CHECK(b.size() == 1);
+  b = stored_file(folder / "b");
+  std::string to(2, ' ');
+  CHECK(b.read(0, std::as_writable_bytes(std::span(to))) == 2);
+  CHECK(to == "bc");
+  CHECK(b.path() == folder / "b");
+}
