@@ -122,7 +122,7 @@
 #include "cleave/run/forward_loop.hpp"
 #include "cleave/run/forward_run.hpp"
 #include "cleave/run/host_board.hpp"
-#include "cleave/run/host_device.hpp"
+#include "cleave/run/host_clock.hpp"
 #include "cleave/run/ports.hpp"
 #include "cleave/run/tensor_view.hpp"
 #include "cleave/run/timeline.hpp"

@@ -22,12 +22,12 @@ transport const chain{
 std::vector<std::vector<std::string>> words() { return {{"a", "b"}, {"c", "d"}}; }
 }  // namespace
 
-static_assert(value_communicator<value_queues<std::string>, host_device, std::string>);
-static_assert(value_communicator<value_queues<std::unique_ptr<int>>, host_device, std::unique_ptr<int>>);
+static_assert(value_communicator<value_queues<std::string>, host_clock, std::string>);
+static_assert(value_communicator<value_queues<std::unique_ptr<int>>, host_clock, std::unique_ptr<int>>);
 
 TEST_CASE("value queues: values go from the caller through stages to the caller") {
   value_queues<std::string> c(chain, words(), 1);
-  host_device::stream s;
+  host_clock::stream s;
   std::string v;
   for (auto const m : {m0, m1}) {
     c.recv(v, {given_to_0, m}, s);
@@ -45,7 +45,7 @@ TEST_CASE("value queues: an input of the caller is copied where others read it t
   transport t = chain;
   t.edges[passed_by].output = 0;
   value_queues<std::string> c(t, words(), 1);
-  host_device::stream s;
+  host_clock::stream s;
   std::string v;
   c.recv(v, {given_to_0, m0}, s);
   CHECK(v == "a");
@@ -54,7 +54,7 @@ TEST_CASE("value queues: an input of the caller is copied where others read it t
 
 TEST_CASE("value queues: ends that disagree about the microbatch get an error that names both") {
   value_queues<std::string> c(chain, words(), 1);
-  host_device::stream s;
+  host_clock::stream s;
   std::string v = "x";
   c.send(v, {between, m1}, s);
   try {
@@ -72,7 +72,7 @@ TEST_CASE("value queues: an abort releases who waits and who comes later, with t
   value_queues<std::string> c(chain, words(), 1);
   std::string said;
   std::thread waiting([&] {
-    host_device::stream s;
+    host_clock::stream s;
     std::string v;
     try {
       c.recv(v, {between, m0}, s);
@@ -84,7 +84,7 @@ TEST_CASE("value queues: an abort releases who waits and who comes later, with t
   c.abort({failure_code::cancelled, {}, "second"});
   waiting.join();
   CHECK(said == "first");
-  host_device::stream s;
+  host_clock::stream s;
   std::string v;
   CHECK_THROWS_WITH_AS(c.send(v, {between, m0}, s), "first", run_error);
 }

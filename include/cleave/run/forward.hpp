@@ -15,7 +15,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/transport.hpp"
 #include "cleave/run/forward_run.hpp"
-#include "cleave/run/host_device.hpp"
+#include "cleave/run/host_clock.hpp"
 #include "cleave/run/ports.hpp"
 
 /// Microbatches through stages on host threads, forward only: one thread a stage, bounded queues between
@@ -40,8 +40,7 @@ class function_stages {
  public:
   explicit function_stages(std::span<F> functions) : functions_(functions) {}
 
-  void forward(host_device::stream&, stage_id i, microbatch_id mb, std::span<Value> in,
-               std::span<Value> out) {
+  void forward(host_clock::stream&, stage_id i, microbatch_id mb, std::span<Value> in, std::span<Value> out) {
     std::vector<Value> made = functions_[index(i)](mb, in);
     if (made.size() != out.size())
       throw error("returned " + std::to_string(made.size()) + " results, but the transport takes " +

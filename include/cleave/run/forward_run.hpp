@@ -14,8 +14,8 @@
 #include "cleave/core/transport.hpp"
 #include "cleave/run/forward_loop.hpp"
 #include "cleave/run/host_board.hpp"
+#include "cleave/run/host_clock.hpp"
 #include "cleave/run/value_queues.hpp"
-#include "cleave/run/host_device.hpp"
 
 namespace cleave {
 
@@ -40,7 +40,7 @@ template <stage_value Value>
 class forward_run {
  public:
   /// Begins the run; each thread has a copy of `stages`. Precondition: as for `value_queues`.
-  template <value_stage<host_device, Value> S>
+  template <value_stage<host_clock, Value> S>
   forward_run(transport const& t, std::vector<std::vector<Value>> microbatches, std::size_t capacity,
               S stages)
       : state_(std::make_unique<state>(t, std::move(microbatches), capacity)) {
@@ -119,11 +119,11 @@ class forward_run {
 
     std::vector<stage_ports> of_stage;
     std::uint32_t microbatches;
-    host_device device;
-    host_device::event origin;
+    host_clock device;
+    host_clock::event origin;
     host_board board;
     value_queues<Value> communicator;
-    std::vector<call_log<host_device>> logs;
+    std::vector<call_log<host_clock>> logs;
     std::vector<std::thread> threads;
     bool reported = false;
   };

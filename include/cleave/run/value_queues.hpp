@@ -13,7 +13,7 @@
 #include "cleave/core/transport.hpp"
 #include "cleave/run/bounded_queue.hpp"
 #include "cleave/run/forward_concepts.hpp"
-#include "cleave/run/host_device.hpp"
+#include "cleave/run/host_clock.hpp"
 #include "cleave/run/ports.hpp"
 
 namespace cleave {
@@ -38,7 +38,7 @@ class value_queues {
     for (auto& row : made_) row.resize(results);
   }
 
-  void send(Value& v, envelope const& which, host_device::stream&) {
+  void send(Value& v, envelope const& which, host_clock::stream&) {
     auto const& e = edge(which);
     if (e.to == the_caller) {
       made_[index(which.microbatch)][e.input] = std::move(v);
@@ -48,7 +48,7 @@ class value_queues {
     if (!queues_[which.edge]->push(packed)) throw run_error(reason());
   }
 
-  void recv(Value& v, envelope const& which, host_device::stream&) {
+  void recv(Value& v, envelope const& which, host_clock::stream&) {
     auto const& e = edge(which);
     if (e.from == the_caller) {
       take(v, which);

@@ -50,6 +50,7 @@ struct rank_call {
   action of = {};           ///< which stage and microbatch, and of a message or what is handed over its peer
   std::uint32_t divisor = 1;   ///< of `reduce` and `wait_reduce`: what gradients are divided by
   std::uint32_t begun = none;  ///< of a wait: the number of the call that began what it waits for
+  std::uint32_t cell = 0;      ///< of the list: which it was made for
 
   bool operator==(rank_call const&) const = default;
 };

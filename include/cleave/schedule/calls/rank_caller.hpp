@@ -39,8 +39,12 @@ class rank_caller {
   /// Stops at the first fault.
   void run() {
     calls_.reserve(2 * row_.size());
+    std::uint32_t cell = 0;
     each_cell(row_, [&](action const& head, std::span<action const> parts) {
+      auto next = calls_.size();
       if (!fault) call_cell(head, parts);
+      for (; next < calls_.size(); ++next) calls_[next].cell = cell;
+      ++cell;
     });
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/host_device.hpp"
+#include "cleave/run/host_clock.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 
 using namespace cleave;
 
-TEST_CASE("host device: the time between two events is the time between their records") {
-  host_device d;
+TEST_CASE("host clock: the time between two events is the time between their records") {
+  host_clock d;
   auto s = d.make_stream(0);
   auto from = d.make_event(), to = d.make_event();
   d.record(from, s);

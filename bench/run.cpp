@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// What it costs to run a schedule on threads beside the stages themselves: microseconds an action, with
+// stages that do next to nothing. Then stages of real work: the measured step beside the simulated one.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/run/thread_pipeline.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/simulate.hpp"
+#include "measure.hpp"
+
+namespace {
+
+using namespace cleave;
+
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Each pass takes so many seconds of the processor's time, and hands one number on.
+class busy_stages {
+ public:
+  explicit busy_stages(double forward, double backward) : forward_(forward), backward_(backward) {}
+
+  void forward(host_device::stream&, stage_pass const&, std::span<tensor_view const> in,
+               std::span<tensor_view> out) {
+    work(forward_);
+    for (auto const& v : out) *static_cast<double*>(v.data) = *static_cast<double const*>(in[0].data) + 1;
+  }
+  void backward(host_device::stream&, stage_pass const&, std::span<tensor_view const> gradients,
+                std::span<tensor_view const> in) {
+    work(backward_);
+    for (auto const& v : in)
+      if (v.data)
+        *static_cast<double*>(v.data) =
+            gradients[0].data ? *static_cast<double const*>(gradients[0].data) : 1;
+  }
+  void backward_input(host_device::stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
+                      std::span<tensor_view const> in) {
+    work(-backward_ / 2);
+    backward(s, p, gradients, in);
+  }
+  void backward_weight(host_device::stream&, stage_pass const&) { work(backward_ / 2); }
+
+ private:
+  void work(double seconds) {
+    owed_ += seconds;
+    if (owed_ <= 0) return;
+    auto const until = wall_seconds() + owed_;
+    owed_ = 0;
+    while (wall_seconds() < until) {
+    }
+  }
+
+  double forward_, backward_, owed_ = 0;
+};
+
+transport chain_transport(placement const& p) {
+  transport t{.stages = p.stages(), .edges = {}};
+  auto const last = stage_id{p.stages() - 1};
+  t.edges.push_back({the_caller, 0, stage_id{0}, 0});
+  for (auto const& e : p.edges) t.edges.push_back({e.from, 0, e.to, 0});
+  t.edges.push_back({last, 0, the_caller, 0});
+  return t;
+}
+
+run_layouts one_number(transport const& t) {
+  run_layouts l;
+  for (auto const& e : t.edges)
+    l.edges.push_back(
+        {.type = element_type::f64,
+         .shape = {1},
+         .gradient = e.from == the_caller || e.to == the_caller ? gradient_use::none : gradient_use::wanted});
+  return l;
+}
+
+/// Seconds of a step, the spread of `runs`.
+bench::spread step_seconds(schedule const& s, double forward, double backward, std::size_t runs,
+                           std::uint64_t& actions) {
+  auto const t = chain_transport(s.place);
+  program_options const options;  // by name: g++ 12 warns of it as a temporary
+  step_plan const plan(s, t, one_number(t), options);
+  actions = count_actions(plan.order());
+  thread_pipeline<busy_stages> run(plan,
+                                   std::vector<busy_stages>(s.ranks.size(), busy_stages(forward, backward)));
+  std::vector<double> numbers(s.microbatches, 1);
+  std::vector<tensor_view> inputs;
+  for (auto& x : numbers) inputs.push_back({&x, element_type::f64, {1}});
+  step_values const values{inputs, 1, {}};
+  run.run_step(values);
+  return bench::repeat(runs, [&] {
+    auto const begin = wall_seconds();
+    run.run_step(values);
+    return wall_seconds() - begin;
+  });
+}
+
+void print_overhead() {
+  std::printf(
+      "| schedule | ranks | stages a rank | microbatches | actions | microseconds an action: median (least "
+      "to most) |\n"
+      "|---|---|---|---|---|---|\n");
+  for (std::uint32_t const ranks : {2u, 4u})
+    for (auto const family : {schedule_family::one_f_one_b, schedule_family::interleaved_1f1b}) {
+      auto const v = stages_per_rank_of(family).value_or(2);
+      std::uint64_t actions = 0;
+      auto const t = step_seconds(make_schedule(family, {ranks, v, 64}), 0, 0, 30, actions);
+      auto const each = [&](double seconds) { return 1e6 * seconds / static_cast<double>(actions); };
+      std::printf("| %s | %u | %u | 64 | %llu | %.2f (%.2f to %.2f) |\n",
+                  std::string(name_of(family)).c_str(), ranks, v, static_cast<unsigned long long>(actions),
+                  each(t.median), each(t.least), each(t.most));
+    }
+}
+
+void print_makespans() {
+  std::printf(
+      "\n| schedule | ranks | step, ms: median (least to most) | simulated, ms | measured / simulated |\n"
+      "|---|---|---|---|---|\n");
+  constexpr double f = 1e-3, b = 2e-3;
+  for (auto const family : {schedule_family::gpipe, schedule_family::one_f_one_b,
+                            schedule_family::interleaved_1f1b, schedule_family::zbv}) {
+    auto const v = stages_per_rank_of(family).value_or(2);
+    auto const s = make_schedule(family, {2, v, 16});
+    std::uint64_t actions = 0;
+    auto const t = step_seconds(s, f, b, 5, actions);
+    simulate_options o;
+    o.costs = {{.forward = f, .backward = b, .input_gradient = b / 2, .weight_gradient = b / 2}};
+    double const simulated = simulate(s, o).makespan;
+    std::printf("| %s | 2 | %.2f (%.2f to %.2f) | %.2f | %.3f |\n", std::string(name_of(family)).c_str(),
+                1e3 * t.median, 1e3 * t.least, 1e3 * t.most, 1e3 * simulated, t.median / simulated);
+  }
+}
+
+}  // namespace
+
+int main() {
+  print_overhead();
+  print_makespans();
+}

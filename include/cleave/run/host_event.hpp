@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+namespace cleave {
+
+/// A point in time of a rank that is a thread: when it passed it itself, or when some transfers have ended,
+/// which other ranks end. One that nothing was recorded in has happened.
+class host_event {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  bool happened() const { return !open_ || open_->transfers.load(std::memory_order_acquire) == 0; }
+
+  /// Precondition: it has happened.
+  clock::time_point at() const {
+    return open_ && open_->used
+               ? clock::time_point(clock::duration(open_->ended.load(std::memory_order_relaxed)))
+               : at_;
+  }
+
+  /// It happens now. Precondition: it has happened, or never was used.
+  void pass() {
+    at_ = clock::now();
+    if (open_) open_->used = false;
+  }
+
+  /// What other ranks end: where that is counted. It stays where it is.
+  class count {
+   public:
+    /// One has ended; whether it was the last.
+    bool end_one() {
+      ended.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+      return transfers.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    }
+
+   private:
+    friend host_event;
+    std::atomic<std::uint32_t> transfers = 0;
+    std::atomic<clock::rep> ended = 0;
+    bool used = false;
+  };
+
+  /// It happens when `transfers`, one at least, have ended. Precondition: as of `pass`.
+  count& expect(std::uint32_t transfers) {
+    if (!open_) open_ = std::make_unique<count>();
+    open_->used = true;
+    open_->transfers.store(transfers, std::memory_order_relaxed);
+    return *open_;
+  }
+
+ private:
+  clock::time_point at_ = {};
+  std::unique_ptr<count> open_;  // none until transfers are expected
+};
+
+}  // namespace cleave

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/failure.hpp"
+
+namespace cleave {
+
+/// Ranks that are threads of one process: what each of them waits at, and the first failure of the run. The
+/// board of such a run. May be used from any thread.
+class host_ranks {
+ public:
+  explicit host_ranks(std::uint32_t count) : bells_(count) {}
+
+  std::uint32_t count() const { return static_cast<std::uint32_t>(bells_.size()); }
+
+  /// The first failure counts. Whoever waits goes on.
+  void publish(failure const& f) noexcept {
+    {
+      std::lock_guard lock(mutex_);
+      if (first_) return;
+      try {
+        first_ = f;
+      } catch (...) {
+        first_ = failure{f.code, f.at, {}, f.cause, f.reporter, f.culprit, {}};  // no memory for the words
+      }
+      failed_.store(true);
+    }
+    for (auto& b : bells_) ring(b);
+  }
+
+  std::optional<failure> poll() const {
+    if (!failed_.load(std::memory_order_acquire)) return std::nullopt;
+    std::lock_guard lock(mutex_);
+    return first_;
+  }
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+
+  /// After a run that has failed and that no rank takes part in any more.
+  void forget_failure() {
+    std::lock_guard lock(mutex_);
+    first_.reset();
+    failed_.store(false);
+  }
+
+  /// Something that rank `r` may wait for has changed. Precondition: there is such a rank.
+  void ring(rank_id r) { ring(bells_[index(r)]); }
+
+  /// Rank `r` waits until `done()`, which whoever makes it so follows by `ring`. Spins first: what ranks wait
+  /// for is often about to happen. \throws run_error once the run has failed
+  template <class F>
+  void wait(rank_id r, F done) {
+    auto& rung = bells_[index(r)].rung;
+    for (int turn = 0; turn < spins; ++turn)
+      if (done()) return;
+    for (;;) {
+      auto const before = rung.load();
+      if (done()) return;
+      if (failed()) throw run_error(*poll());
+      rung.wait(before);
+    }
+  }
+
+ private:
+  static constexpr int spins = 200;
+
+  struct alignas(64) bell {
+    std::atomic<std::uint32_t> rung = 0;
+  };
+  static void ring(bell& b) {
+    b.rung.fetch_add(1);
+    b.rung.notify_all();
+  }
+
+  mutable std::mutex mutex_;
+  std::optional<failure> first_;
+  std::atomic<bool> failed_ = false;
+  std::vector<bell> bells_;
+};
+
+static_assert(board<host_ranks>);
+
+}  // namespace cleave

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/run/edge_layout.hpp"
+#include "cleave/schedule/calls/rank_call.hpp"
+
+/// What one rank issues in a step, as plain data: its calls with everything looked up that the executor
+/// needs, so that a step looks up nothing.
+namespace cleave {
+
+/// Where memory is while a step runs.
+enum class place_kind : std::uint8_t {
+  nowhere,
+  arena,   ///< `at` bytes into the memory that the plan of slots gives the rank
+  input,   ///< input number `at` of the caller
+  result,  ///< `at` bytes into what the rank keeps for the caller
+};
+
+struct value_place {
+  place_kind where = place_kind::nowhere;
+  std::uint64_t at = 0;
+
+  bool operator==(value_place const&) const = default;
+};
+
+/// A value, or its gradient, in a pass.
+struct program_value {
+  value_place place = {};
+  std::uint32_t edge = 0;  ///< of the transport: whose layout it has
+  value_place shape = {};  ///< where its shape is, if that travels with it
+
+  bool operator==(program_value const&) const = default;
+};
+
+/// Elements that are copied, or added, from one place to another: those of one value.
+struct program_copy {
+  program_value from, to;
+
+  bool operator==(program_copy const&) const = default;
+};
+
+/// What a pass reads and makes. Of a forward pass inputs and results, of a backward pass gradients of results
+/// and of inputs, in the order of the transport; without a place where there is none.
+struct program_pass {
+  std::vector<program_value> in, out;
+  std::vector<program_copy> sums;    ///< before a backward pass: of results with several readers
+  std::vector<program_copy> copies;  ///< after a forward pass: for readers beyond the first
+  std::uint32_t forward = 0;         ///< the forward pass of the same stage and microbatch
+  std::uint64_t stash_at = 0, stash_bytes = 0, weight_stash_at = 0, weight_stash_bytes = 0;  ///< in the arena
+
+  bool operator==(program_pass const&) const = default;
+};
+
+struct rank_instruction {
+  static constexpr std::uint32_t none = 0xffffffff;
+
+  rank_call call = {};
+  std::uint32_t pass = none;  ///< of a pass, OFFLOAD, RELOAD and RECOMPUTE: which of `passes`
+  /// Of a message: who is at its other end, its number in the step, and its bytes in the arena.
+  rank_id peer{0xffffffff};
+  std::uint32_t number = 0;
+  std::uint64_t at = 0, bytes = 0;
+  std::uint32_t after = none;  ///< of a message: the instruction that must have ended before it begins
+  bool awaited = false;        ///< whether a message waits for its end
+
+  bool operator==(rank_instruction const&) const = default;
+};
+
+/// Where a rank is that has issued all instructions of a step: it sums gradients, or has ended the step.
+inline constexpr std::uint32_t program_reducing = 0xfffffffe, program_done = 0xffffffff;
+
+/// A result that the caller gets from this rank.
+struct program_result {
+  microbatch_id microbatch;
+  std::uint32_t number;  ///< which of the caller's results
+  program_value value;
+
+  bool operator==(program_result const&) const = default;
+};
+
+/// What is run, in numbers that are equal where all ranks have been given the same.
+struct program_digest {
+  std::uint64_t schedule = 0, transport = 0, layouts = 0;
+
+  bool operator==(program_digest const&) const = default;
+};
+
+struct rank_program {
+  rank_id rank{0};
+  std::uint32_t ranks = 1, microbatches = 0;
+  std::vector<rank_instruction> instructions;  ///< an exchange is followed by its parts
+  std::vector<program_pass> passes;
+  std::vector<program_result> results;
+  run_layouts layouts;
+  std::uint64_t arena_bytes = 0, result_bytes = 0;
+  program_digest digest;  ///< of the whole step, not of this rank alone
+
+  bool operator==(rank_program const&) const = default;
+};
+
+}  // namespace cleave

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+
+namespace cleave {
+
+/// A gradient among those of its stage.
+struct stage_gradient {
+  stage_id stage;
+  std::uint32_t number;
+
+  auto operator<=>(stage_gradient const&) const = default;
+};
+
+/// Gradients of copies of one parameter, in the order in which they are summed: that of their stages.
+using tied_gradients = std::vector<stage_gradient>;
+
+/// Ties of the same stages, which are summed together.
+struct tie_set {
+  std::vector<stage_id> stages;  ///< ascending
+  std::vector<tied_gradients> ties;
+
+  bool operator==(tie_set const&) const = default;
+};
+
+/// The first tie whose gradients are not in ascending order, each once, or nothing.
+inline std::optional<std::size_t> find_tie_out_of_order(std::span<tied_gradients const> ties) {
+  for (std::size_t t = 0; t < ties.size(); ++t)
+    if (std::ranges::adjacent_find(ties[t], std::ranges::greater_equal{}) != ties[t].end()) return t;
+  return std::nullopt;
+}
+
+/// A tie whose gradients are not in order. The witness: which.
+class tie_order_error : public witness_error<std::size_t> {
+ public:
+  explicit tie_order_error(std::size_t t)
+      : witness_error("ties: the gradients of tie #" + std::to_string(t) +
+                          " are not in the order of their stages, each once",
+                      t) {}
+};
+
+/// Ties by their stages, sets in the order in which they come. O(gradients + ties * sets).
+/// \throws tie_order_error
+inline std::vector<tie_set> tie_sets_of(std::span<tied_gradients const> ties) {
+  if (auto const t = find_tie_out_of_order(ties)) throw tie_order_error(*t);
+  std::vector<tie_set> sets;
+  for (auto const& t : ties) {
+    std::vector<stage_id> stages;
+    for (auto const& g : t)
+      if (stages.empty() || stages.back() != g.stage) stages.push_back(g.stage);
+    auto set = std::ranges::find(sets, stages, &tie_set::stages);
+    if (set == sets.end()) set = sets.insert(set, {stages, {}});
+    set->ties.push_back(t);
+  }
+  return sets;
+}
+
+/// The ranks that hold stages of a set, ascending. O(stages log stages).
+inline std::vector<rank_id> ranks_of(tie_set const& set, std::span<rank_id const> rank_of) {
+  std::vector<rank_id> ranks;
+  for (auto const s : set.stages) ranks.push_back(rank_of[index(s)]);
+  std::ranges::sort(ranks);
+  ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
+  return ranks;
+}
+
+}  // namespace cleave
