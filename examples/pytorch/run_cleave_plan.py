@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs plans of cleave in PyTorch's own pipeline runtime, and compares each with the uncut model.
+
+    ./dev pytorch [SCHEDULE...] [-p RANKS] [-v STAGES] [-m MICROBATCHES]
+
+For each schedule: the model's graph is written as JSON, `cleave schedule` writes the order, `cleave split` the stage
+map, and as many local processes as there are ranks run one step with gloo, twice: with the messages that PyTorch puts
+into the order, and with those that cleave has put into it (--lower). Losses and gradients must be those of the uncut
+model. README.md beside this file tells how to do the same with a model of one's own.
+"""
+import argparse
+import copy
+import datetime
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as processes
+from torch import nn
+from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
+from torch.fx.passes.shape_prop import ShapeProp
+
+SCHEDULES = ["GPipe", "1F1B", "Interleaved1F1B", "ZBVZeroBubble", "DualPipeV"]
+EQUAL = 1e-12  # in doubles; a sum in another order differs by less
+DEADLINE = datetime.timedelta(seconds=60)
+
+
+# The model: a small transformer. Its embedding is added once more before the head, past all stages between, and the
+# head has the embedding's weight.
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, inner = heads, 4 * width
+        self.before, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.join, self.up, self.down = nn.Linear(width, width), nn.Linear(width, inner), nn.Linear(inner, width)
+
+    def forward(self, x):
+        h = self.before(x)
+        q, k, v = (f(h).unflatten(-1, (self.heads, -1)).transpose(-2, -3) for f in (self.query, self.key, self.value))
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.join(mixed.transpose(-2, -3).flatten(-2))
+        return x + self.down(nn.functional.gelu(self.up(self.after(x))))
+
+
+class SmallTransformer(nn.Module):
+    def __init__(self, words=40, length=8, width=16, heads=2, blocks=8):
+        super().__init__()
+        self.embed = nn.Embedding(words, width)
+        self.position = nn.Parameter(0.1 * torch.randn(length, width))
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(blocks))
+        self.head = nn.Linear(width, words, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, tokens):
+        start = x = self.embed(tokens) + self.position
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x + start)
+
+
+def make_model():
+    torch.manual_seed(1)
+    return SmallTransformer().double()
+
+
+def make_batch(rows):
+    words = torch.randint(40, (rows, 9), generator=torch.Generator().manual_seed(2))
+    return words[:, :-1], words[:, 1:]
+
+
+def loss_of(logits, target):
+    return nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
+
+
+# From PyTorch to cleave: a traced model as docs/graph_json.md has graphs.
+
+
+def graph_json(traced, *example):
+    """What there is to plan with: the nodes, what each reads, costs in operations and bytes of results."""
+    ShapeProp(traced).propagate(*example)
+    modules, nodes, attributes = dict(traced.named_modules()), [], {}
+    for n in traced.graph.nodes:
+        node = {"name": n.name, "op": n.op}
+        if n.op in ("call_module", "get_attr"):
+            node["target"] = n.target
+            attributes[n.target] = {"kind": "module" if n.op == "call_module" else "parameter"}
+        if n.op not in ("placeholder", "get_attr"):
+            node["operands"] = [o.name for o in n.all_input_nodes]
+        if (shape := n.meta.get("tensor_meta")) is not None and n.op != "output":
+            node["bytes"] = shape.shape.numel() * shape.dtype.itemsize
+            if n.op.startswith("call"):
+                weight = getattr(modules.get(n.target), "weight", None)
+                rows = shape.shape.numel() // shape.shape[-1]
+                node["cost"] = shape.shape.numel() + (2 * rows * weight.numel() if weight is not None else 0)
+        nodes.append(node)
+    return json.dumps({"format": "cleave graph 1", "nodes": nodes, "attributes": attributes})
+
+
+# From cleave to PyTorch: the map of stages and the order.
+
+
+class PlanError(Exception):
+    pass
+
+
+def read_stage_map(file, ranks_in_order):
+    """The stages of a map in order, each {rank, nodes, …}; `ranks_in_order` has the schedule's rank of each stage."""
+    said = json.loads(Path(file).read_text())
+    if said.get("format") != "cleave stage map 1":
+        raise PlanError(f"{file}: expected the format 'cleave stage map 1'")
+    stages, stage_of = {}, {}
+    for entry in said["stages"]:
+        number = entry["stage"]
+        if number in stages:
+            raise PlanError(f"{file}: stage {number} is on ranks {stages[number]['rank']} and {entry['rank']}")
+        stages[number] = entry
+        for name in entry["nodes"]:
+            if stage_of.setdefault(name, number) != number:
+                raise PlanError(f"{file}: node '{name}' is in stages {stage_of[name]} and {number}")
+    if sorted(stages) != list(range(len(ranks_in_order))):
+        raise PlanError(f"{file}: stages {sorted(stages)}, but the schedule has {len(ranks_in_order)}, from 0 on")
+    for number, rank in enumerate(ranks_in_order):
+        if stages[number]["rank"] != rank:
+            raise PlanError(f"{file}: stage {number} is on rank {stages[number]['rank']}, the schedule has it on {rank}")
+    return [stages[number] for number in range(len(stages))]
+
+
+def read_order(file):
+    """Of a CSV: the rank of each stage, how many microbatches, and which of PyTorch's two formats it is."""
+    rank_of, microbatches, format = {}, 0, "compute_only"
+    for rank, row in enumerate(Path(file).read_text().splitlines()):
+        for stage, kind, microbatch in re.findall(r"(\d+)([A-Z_]+)(\d*)", row):
+            if rank_of.setdefault(int(stage), rank) != rank:
+                raise PlanError(f"{file}: stage {stage} is on ranks {rank_of[int(stage)]} and {rank}")
+            if kind not in "FBIW":
+                format = "compute_comms"
+            elif kind == "F":
+                microbatches = max(microbatches, int(microbatch) + 1)
+    return [rank_of[s] for s in sorted(rank_of)], microbatches, format
+
+
+def cut(traced, stages):
+    """The stages as modules in a chain. PyTorch sends from a stage to the next one only, so each also hands on what is
+    made before it and read after it."""
+    nodes = [n for n in traced.graph.nodes if n.op != "get_attr"]
+    stage_of = {name: number for number, stage in enumerate(stages) for name in stage["nodes"]}
+    for n in nodes:
+        if n.op not in ("placeholder", "output") and n.name not in stage_of:
+            raise PlanError(f"the map puts node '{n.name}' into no stage")
+    first = {n: -1 if n.op == "placeholder" else stage_of.get(n.name, len(stages) - 1) for n in nodes}
+    last = {n: max((first[user] for user in n.users), default=first[n]) for n in nodes}
+    for n in nodes:
+        if any(first[user] < first[n] for user in n.users):
+            raise PlanError(f"node '{n.name}' of stage {first[n]} is read in an earlier stage")
+    return [cut_out(traced, [n for n in nodes if first[n] == s], s == len(stages) - 1,
+                    taken=[n for n in nodes if first[n] < s and (last[n] >= s or s == 0)],
+                    given=[n for n in nodes if first[n] <= s < last[n]])
+            for s in range(len(stages))]
+
+
+class Sendable(torch.autograd.Function):
+    """A copy that gloo takes, without gaps, both ways. A copy, for the runtime may use what it received again."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone(memory_format=torch.contiguous_format)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.contiguous()
+
+
+def sendable(x):
+    return Sendable.apply(x)
+
+
+def cut_out(traced, nodes, is_last, taken, given):
+    graph, copy_of = torch.fx.Graph(), {}
+    for n in taken:
+        copy_of[n] = graph.call_function(sendable, (graph.placeholder(n.name),))
+
+    def in_stage(n):
+        if n not in copy_of:  # a parameter: each stage reads it for itself
+            copy_of[n] = graph.node_copy(n)
+        return copy_of[n]
+
+    for n in nodes:
+        copy_of[n] = graph.node_copy(n, in_stage)
+    if not is_last:
+        graph.output(tuple(graph.call_function(sendable, (copy_of[n],)) for n in given))
+    return copy.deepcopy(torch.fx.GraphModule(traced, graph))  # its own parameters, if others hold the same ones
+
+
+# One step, uncut and in a pipeline.
+
+
+def uncut_step(rows, microbatches):
+    """Losses of the microbatches, and the gradients of their mean."""
+    model, (tokens, target) = make_model(), make_batch(rows)
+    losses = [loss_of(model(x), y) for x, y in zip(tokens.chunk(microbatches), target.chunk(microbatches))]
+    torch.stack(losses).mean().backward()
+    return [loss.item() for loss in losses], {name: p.grad for name, p in model.named_parameters()}
+
+
+def staged_step(rank, map_file, csv_file):
+    """What this rank has of the same: losses where it has the last stage, and gradients of its stages."""
+    rank_of, microbatches, format = read_order(csv_file)
+    parts = cut(torch.fx.symbolic_trace(make_model()), read_stage_map(map_file, rank_of))
+    stages = [PipelineStage(part, s, len(parts), torch.device("cpu"))
+              for s, part in enumerate(parts) if rank_of[s] == rank]
+    schedule = _PipelineScheduleRuntime(stages, microbatches, loss_fn=loss_of)
+    schedule._load_csv(str(csv_file), format=format)
+    tokens, target = make_batch(2 * microbatches)
+    inputs, losses = [tokens] if rank_of[0] == rank else [], []
+    schedule.step(*inputs, target=target if rank_of[-1] == rank else None, losses=losses)
+    gradients = [(name, p.grad) for stage in stages for name, p in stage.submod.named_parameters()]
+    return [loss.item() for loss in losses], gradients
+
+
+def run_rank(rank, ranks, meeting, plans, answers):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=ranks, timeout=DEADLINE)
+    for plan in plans:
+        torch.save(staged_step(rank, *plan), answers / f"{plan[1].name}.{rank}")
+    dist.destroy_process_group()
+
+
+def difference(csv_file, ranks, answers):
+    """The largest difference to the uncut step, of losses and of gradients."""
+    _, microbatches, _ = read_order(csv_file)
+    losses, gradients = uncut_step(2 * microbatches, microbatches)
+    model = make_model()
+    own_name = {p: name for name, p in model.named_parameters()}
+    own_name = {name: own_name[p] for name, p in model.named_parameters(remove_duplicate=False)}
+    staged_losses, staged = [], {}
+    for rank in range(ranks):
+        some_losses, some_gradients = torch.load(answers / f"{csv_file.name}.{rank}")
+        staged_losses += some_losses
+        for name, gradient in some_gradients:  # a weight in several stages has a share of its gradient in each
+            name = own_name[name]
+            staged[name] = staged[name] + gradient if name in staged else gradient
+    if staged.keys() != gradients.keys() or len(staged_losses) != len(losses):
+        raise PlanError(f"{csv_file.name}: losses are missing, or gradients of {gradients.keys() ^ staged.keys()}")
+    return (max(abs(a - b) for a, b in zip(losses, staged_losses)),
+            max((gradients[name] - staged[name]).abs().max().item() for name in gradients))
+
+
+# The program.
+
+
+def cleave(*words):
+    tool = shlex.split(os.environ.get("CLEAVE_TOOL", "cleave"))
+    done = subprocess.run([*tool, *map(str, words)], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise PlanError(done.stderr.strip())
+
+
+def make_plans(name, asked, folder):
+    """The plan of one schedule in two files: without messages and with."""
+    counts = ["-p", asked.ranks, "-m", asked.microbatches, *(["-v", asked.stages] if asked.stages else [])]
+    orders = [folder / f"{name}.csv", folder / f"{name}.lowered.csv"]
+    cleave("schedule", name, *counts, "--csv", "-o", orders[0])
+    cleave("schedule", name, *counts, "--lower", "--csv", "-o", orders[1])
+    map_file = folder / f"{name}.map.json"
+    cleave("split", folder / "graph.json", "--schedule", orders[0], "--map", map_file)
+    return [(map_file, order) for order in orders]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("schedules", nargs="*", default=SCHEDULES, metavar="SCHEDULE", help="all that cleave knows")
+    parser.add_argument("-p", dest="ranks", type=int, default=2, help="ranks (2)")
+    parser.add_argument("-v", dest="stages", type=int, help="stages a rank (as the schedule needs, or 2)")
+    parser.add_argument("-m", dest="microbatches", type=int, default=8, help="microbatches (8)")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        (folder / "graph.json").write_text(graph_json(torch.fx.symbolic_trace(make_model()), make_batch(2)[0]))
+        plans = [plan for name in asked.schedules for plan in make_plans(name, asked, folder)]
+        given = (asked.ranks, folder / "meeting", plans, folder)
+        processes.start_processes(run_rank, given, asked.ranks, start_method="fork")  # else each imports torch anew
+        print(f"torch {torch.__version__}, {asked.ranks} ranks, {asked.microbatches} microbatches; "
+              "the largest difference to the uncut model")
+        print(f"{'schedule':24}{'messages of':>12}{'loss':>12}{'gradients':>12}")
+        different = 0
+        for _, order in plans:
+            loss, gradient = difference(order, asked.ranks, folder)
+            different += not (loss < EQUAL and gradient < EQUAL)
+            by = "cleave" if ".lowered" in order.name else "PyTorch"
+            print(f"{order.name.split('.')[0]:24}{by:>12}{loss:12.1e}{gradient:12.1e}")
+    return f"{different} of {len(plans)} runs differ from the uncut model" if different else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except PlanError as e:
+        sys.exit(f"run_cleave_plan.py: {e}")
+    except processes.ProcessRaisedException as e:
+        sys.exit(f"run_cleave_plan.py: rank {e.error_index}: {str(e).strip().splitlines()[-1]}")
