@@ -86,18 +86,18 @@ struct sum_table {
 /// Whether each pair shares memory with an earlier one, where one of both writes; some more may be marked.
 /// O(n log n).
 inline std::vector<bool> find_dependent_pairs(std::span<region_pair const> pairs) {
-  struct interval {
+  struct touched {
     std::uintptr_t begin, end;
     std::size_t pair;
     bool written;
   };
-  std::vector<interval> all;
+  std::vector<touched> all;
   for (std::size_t i = 0; i < pairs.size(); ++i)
     for (auto const* r : {&pairs[i].from, &pairs[i].to}) {
       auto const begin = reinterpret_cast<std::uintptr_t>(r->data);
       if (r->count > 0) all.push_back({begin, begin + r->bytes(), i, r == &pairs[i].to});
     }
-  std::ranges::sort(all, {}, &interval::begin);
+  std::ranges::sort(all, {}, &touched::begin);
 
   std::vector<bool> dependent(pairs.size());
   for (std::size_t first = 0; first < all.size();) {  // what hangs together, at a time
