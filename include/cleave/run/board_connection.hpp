@@ -58,12 +58,14 @@ class board_connection {
   void finish() { finishing_ = true; }
   bool has_to_send() const { return is_open() && !silent_ && (!out_.empty() || finishing_); }
   void send() {
-    while (!out_.empty()) {
-      auto const moved = send_some(socket_, out_);
+    while (out_at_ < out_.size()) {
+      auto const moved = send_some(socket_, std::string_view(out_).substr(out_at_));
       if (moved.ended) return fall_silent();  // what has arrived is still to be read
       if (moved.count == 0) return;
-      out_.erase(0, moved.count);
+      out_at_ += moved.count;
     }
+    out_.clear();
+    out_at_ = 0;
     if (finishing_ && !std::exchange(silent_, true)) socket_.end_sending();
   }
 
@@ -109,6 +111,7 @@ class board_connection {
   }
   void fall_silent() {
     out_.clear();
+    out_at_ = 0;
     silent_ = true;
   }
 
@@ -118,6 +121,7 @@ class board_connection {
   board_keys keys_;
   std::size_t largest_;
   std::string in_, out_;
+  std::size_t out_at_ = 0;  // what is before has been sent
   std::uint64_t sent_ = 0, received_ = 0;
   bool finishing_ = false, silent_ = false;
 };
