@@ -3,12 +3,17 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "cleave/schedule/lower/reduce_ties.hpp"
+#include "cleave/schedule/memory/limit_stashes.hpp"
+#include "cleave/schedule/schedule_names.hpp"
 #include "cleave/schedule/search/list_schedule.hpp"
 #include "support/linear_engine.hpp"
+#include "support/random_schedule.hpp"
 #include "support/random_transport.hpp"
 #include "support/rng.hpp"
 
@@ -73,7 +78,112 @@ void check_step(linear_case const& c, step_plan const& p, thread_pipeline<S>& ru
   }
 }
 
+std::vector<linear_engine> engines_of(linear_case const& c, std::size_t ranks) {
+  std::vector<linear_engine> made;
+  while (made.size() < ranks) made.emplace_back(c.stages, nothing_to_prepare{});
+  return made;
+}
+
+/// A chain on the ranks of a schedule, with whole numbers for each microbatch.
+linear_case chain_case(schedule const& s, rng& random) {
+  linear_case c;
+  c.t.stages = s.place.stages();
+  std::vector<char> fed(c.t.stages), read(c.t.stages);
+  for (auto const& e : s.place.edges) {
+    c.t.edges.push_back({e.from, 0, e.to, 0});
+    read[index(e.from)] = fed[index(e.to)] = 1;
+  }
+  for (std::uint32_t i = 0, n = 0; i < c.t.stages; ++i) {
+    if (!fed[i]) c.t.edges.push_back({the_caller, 0, stage_id{i}, 0});
+    if (!read[i]) c.t.edges.push_back({stage_id{i}, 0, the_caller, n++});
+  }
+  for (std::uint32_t m = 0; m < s.microbatches; ++m)
+    c.rows.push_back(static_cast<std::int64_t>(1 + random.below(3)));
+  fill(c, random);
+  for (auto& stage : c.stages) stage.w = 1;
+  return c;
+}
+
+lower_options random_lowering(rng& random) {
+  return {.messages = random.one_in(2) ? message_order::timed : message_order::rounds,
+          .receives = random.one_in(2) ? receive_time::at_once : receive_time::deferred,
+          .reductions = random.one_in(2) ? reduction_wait::at_once : reduction_wait::deferred,
+          .grouping = random.one_in(2) ? message_grouping::none : message_grouping::adjacent};
+}
+
 }  // namespace
+
+TEST_CASE("thread pipeline: every family of schedules trains, however it is lowered") {
+  rng random(2);
+  for (std::size_t f = 0; f < schedule_names.size(); ++f) {
+    auto const family = static_cast<schedule_family>(f);
+    auto const s = family_schedule(family, 4, 8);
+    for (int i = 0; i < 3; ++i) {
+      auto const c = chain_case(s, random);
+      auto const lowering = random_lowering(random);
+      CAPTURE(name_of(family));
+      program_options const options{.lowering = lowering};
+      step_plan const p(s, c.t, linear_layouts(c.t, c.rows), options);
+      thread_pipeline<linear_engine> run(p, engines_of(c, 4), {.limit = std::chrono::seconds(20)});
+      run.run_step(c.values());
+      check_step(c, p, run, passes_of(s) == expected_passes::forward_alone ? 0 : 1);
+    }
+  }
+}
+
+TEST_CASE("thread pipeline: gradients are summed over replicas and ties, and then all copies are equal") {
+  rng random(3);
+  for (int i = 0; i < 40; ++i) {
+    CAPTURE(i);
+    auto const s =
+        family_schedule(random.one_in(2) ? schedule_family::interleaved_1f1b : schedule_family::zbv, 2, 4);
+    auto const replicas = static_cast<std::uint32_t>(1 + random.below(3));
+    auto const first = chain_case(s, random);
+    std::vector<linear_case> cases(replicas, first);
+    std::vector<step_values> values;
+    for (auto& c : cases) {
+      c.stages = first.stages;
+      values.push_back(c.values());
+    }
+    // The w of stages 0, 1 and 3, and the b of stages 1 and 2.
+    std::vector<tied_gradients> const ties{{{stage_id{0}, 0}, {stage_id{1}, 0}, {stage_id{3}, 0}},
+                                           {{stage_id{1}, 1}, {stage_id{2}, 1}}};
+    std::vector<tied_stages> const stages{{{stage_id{0}, stage_id{1}, stage_id{3}}},
+                                          {{stage_id{1}, stage_id{2}}}};
+    auto const order = random.one_in(2) ? lower(s) : reduce_ties(lower(s), stages);
+    step_plan const p(order, first.t, linear_layouts(first.t, first.rows));
+    thread_pipeline<linear_engine> run(
+        p, engines_of(first, 2 * replicas),
+        {.replicas = replicas, .ties = ties, .bucket_bytes = 8 * random.below(4)});
+    run.run_step(values);
+
+    linear_twin const twin(first.t, first.stages, values[0], first.rows);
+    auto wanted = twin.gradients;
+    for (auto& g : wanted) g = {g.w * replicas, g.b * replicas};
+    auto const w = wanted[0].w + wanted[1].w + wanted[3].w, b = wanted[1].b + wanted[2].b;
+    wanted[0].w = wanted[1].w = wanted[3].w = w;
+    wanted[1].b = wanted[2].b = b;
+    for (std::uint32_t d = 0; d < replicas; ++d)
+      for (std::uint32_t n = 0; n < 4; ++n) {
+        auto const rank = rank_id{2 * d + index(p.rank_of(stage_id{n}))};
+        CHECK(run.stages_of(rank).gradient(stage_id{n}) == wanted[n]);
+      }
+  }
+}
+
+TEST_CASE("thread pipeline: forward passes that are offloaded or done again change nothing") {
+  rng random(4);
+  for (auto const relief : {stash_relief::offload, stash_relief::recompute}) {
+    auto const s = family_schedule(schedule_family::gpipe, 3, 6);
+    auto const c = chain_case(s, random);
+    auto const limited = limit_stashes(lower(s), {.most_bytes = {2}, .relief = {relief}});
+    step_plan const p(limited, c.t, linear_layouts(c.t, c.rows));
+    CHECK(count_actions(limited) > count_actions(lower(s)));
+    thread_pipeline<linear_engine> run(p, engines_of(c, 3));
+    run.run_step(c.values());
+    check_step(c, p, run);
+  }
+}
 
 TEST_CASE("thread pipeline: any schedule of any stages gives what they give one after the other") {
   rng random(1);
@@ -88,8 +198,7 @@ TEST_CASE("thread pipeline: any schedule of any stages gives what they give one 
         list_schedule(placement_of(c.t, ranks, rank_of), static_cast<std::uint32_t>(c.rows.size()),
                       {.backward = random.one_in(2) ? backward_form::split : backward_form::whole});
     step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
-    std::vector<linear_engine> engines(ranks, linear_engine(c.stages, {}));
-    thread_pipeline<linear_engine> run(p, std::move(engines));
+    thread_pipeline<linear_engine> run(p, engines_of(c, ranks));
     run.run_step(c.values());
     check_step(c, p, run);
     run.run_step(c.values());
