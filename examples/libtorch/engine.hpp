@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <array>
+#include <cleave/core/error.hpp>
+#include <cleave/core/ids.hpp>
+#include <cleave/run/concepts.hpp>
+#include <cleave/run/tensor_view.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "split_backward.hpp"
+
+namespace example {
+
+/// What a stage computes, and its parameters.
+class pipe_module : public torch::nn::Module {
+ public:
+  /// The results of the stage, from its inputs. Where the backward pass begins, the first is the loss.
+  virtual tensors forward(tensors const& in) = 0;
+};
+
+/// In the order of `cleave::element_type`.
+inline constexpr std::array element_types = {
+    torch::kFloat32, torch::kFloat64, torch::kFloat16, torch::kBFloat16, torch::kInt64,
+    torch::kInt32,   torch::kInt16,   torch::kInt8,    torch::kUInt8,    torch::kBool};
+
+/// \throws cleave::error
+inline cleave::element_type element_type_of(torch::Tensor const& t) {
+  auto const at = std::ranges::find(element_types, t.scalar_type());
+  if (at == element_types.end())
+    throw cleave::error(std::string("no stage takes elements of type ") + t.dtype().name().data());
+  return static_cast<cleave::element_type>(at - element_types.begin());
+}
+
+/// The same memory as a tensor.
+inline torch::Tensor tensor_of(cleave::tensor_view const& v) {
+  auto const extents = v.shape.list();
+  return torch::from_blob(v.data, torch::IntArrayRef(extents.data(), extents.size()),
+                          element_types[static_cast<std::size_t>(v.type)]);
+}
+
+/// And back. Precondition: it is contiguous.
+inline cleave::tensor_view view_of(torch::Tensor const& t) {
+  return {t.data_ptr(), element_type_of(t),
+          std::span<std::int64_t const>(t.sizes().begin(), t.sizes().end())};
+}
+inline cleave::region region_of(torch::Tensor const& t) {
+  return {t.data_ptr(), static_cast<std::size_t>(t.numel()), element_type_of(t)};
+}
+
+/// Runs the stages of one rank, which are libtorch modules: all code between a pipeline and the framework,
+/// for devices that run work as it is issued, as threads and MPI processes do.
+class torch_engine {
+ public:
+  /// Gradients are added up in `grad()` of the parameters, where an optimiser finds them.
+  void add(cleave::stage_id id, std::shared_ptr<pipe_module> module) {
+    auto& s = stages_[id];
+    s.parameters = module->parameters();
+    for (auto& p : s.parameters) {
+      p.mutable_grad() = torch::zeros_like(p);
+      s.gradients.push_back(region_of(p.grad()));
+    }
+    s.module = std::move(module);
+  }
+
+  void forward(auto&, cleave::stage_pass const& p, std::span<cleave::tensor_view const> in,
+               std::span<cleave::tensor_view> out) {
+    auto& s = stages_.at(p.stage);
+    pass made;
+    for (auto const& v : in) made.in.push_back(tensor_of(v).requires_grad_(cleave::is_floating(v.type)));
+    made.out = s.module->forward(made.in);
+    for (std::size_t i = 0; i < out.size(); ++i) tensor_of(out[i]).copy_(made.out.at(i).detach());
+    s.passes[p.microbatch] = std::move(made);
+  }
+
+  void backward(auto&, cleave::stage_pass const& p, std::span<cleave::tensor_view const> gradients,
+                std::span<cleave::tensor_view const> in) {
+    auto& s = stages_.at(p.stage);
+    auto const made = std::move(s.passes.extract(p.microbatch).mapped());
+    auto const [roots, at_roots] = gradients_of(made, p, gradients);
+    auto wanted = wanted_of(made, in);
+    auto const inputs = wanted.size();
+    wanted.insert(wanted.end(), s.parameters.begin(), s.parameters.end());
+    auto const found = torch::autograd::grad(roots, wanted, at_roots, false, false, true);
+    give(found, in);
+    for (std::size_t i = inputs; i < found.size(); ++i)
+      if (found[i].defined()) s.parameters[i - inputs].mutable_grad().add_(found[i]);
+  }
+
+  void backward_input(auto&, cleave::stage_pass const& p, std::span<cleave::tensor_view const> gradients,
+                      std::span<cleave::tensor_view const> in) {
+    auto& s = stages_.at(p.stage);
+    auto& made = s.passes.at(p.microbatch);
+    auto [roots, at_roots] = gradients_of(made, p, gradients);
+    for (auto& g : at_roots) g = g.clone();
+    made.halves = split_backward(roots, at_roots, wanted_of(made, in), s.parameters);
+    give(made.halves.input_gradients(), in);
+    keep_inputs(made);
+  }
+
+  void backward_weight(auto&, cleave::stage_pass const& p) {
+    auto& s = stages_.at(p.stage);
+    s.passes.at(p.microbatch).halves.each_weight_gradient([&](std::size_t i, torch::Tensor const& g) {
+      s.parameters[i].mutable_grad().add_(g);
+    });
+    s.passes.erase(p.microbatch);
+  }
+
+  std::span<cleave::region const> gradients(cleave::stage_id i) const { return stages_.at(i).gradients; }
+
+ private:
+  /// What a forward pass leaves for the backward pass; the graph hangs on the results.
+  struct pass {
+    tensors in, out;
+    split_backward halves = {};
+    tensors kept = {};
+  };
+  struct loaded_stage {
+    std::shared_ptr<pipe_module> module;
+    tensors parameters;
+    std::vector<cleave::region> gradients;
+    std::map<cleave::microbatch_id, pass> passes;
+  };
+
+  /// The results at which gradients arrive, and these.
+  static std::pair<tensors, tensors> gradients_of(pass const& made, cleave::stage_pass const& p,
+                                                  std::span<cleave::tensor_view const> gradients) {
+    if (p.from_loss) return {{made.out.at(0)}, {torch::full_like(made.out[0], p.weight)}};
+    tensors roots, at_roots;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].data || !made.out.at(i).requires_grad()) continue;
+      roots.push_back(made.out[i]);
+      at_roots.push_back(tensor_of(gradients[i]));
+    }
+    return {roots, at_roots};
+  }
+
+  /// The inputs whose gradients somebody wants.
+  static tensors wanted_of(pass const& made, std::span<cleave::tensor_view const> in) {
+    tensors wanted;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (in[i].data) wanted.push_back(made.in[i]);
+    return wanted;
+  }
+
+  /// The memory of inputs and gradients is let go after the first half. The graph refers to inputs, and views
+  /// of them, through their storage, which is given a copy.
+  static void keep_inputs(pass& made) {
+    for (auto const& t : made.in) {
+      auto const& copy = made.kept.emplace_back(t.detach().clone());
+      t.storage().unsafeGetStorageImpl()->set_data_ptr({copy.data_ptr(), t.device()});
+    }
+  }
+
+  /// Hands over their gradients: the first of `found`.
+  static void give(std::span<torch::Tensor const> found, std::span<cleave::tensor_view const> in) {
+    auto next = found.begin();
+    for (auto const& v : in) {
+      if (!v.data) continue;
+      if (next->defined())
+        tensor_of(v).copy_(*next);
+      else
+        tensor_of(v).zero_();
+      ++next;
+    }
+  }
+
+  std::map<cleave::stage_id, loaded_stage> stages_;
+};
+
+}  // namespace example

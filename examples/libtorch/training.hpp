@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cleave/core/ids.hpp>
+#include <cleave/core/random.hpp>
+#include <cleave/run/edge_layout.hpp>
+#include <cleave/run/step_plan.hpp>
+#include <cleave/run/step_values.hpp>
+#include <cleave/run/tensor_view.hpp>
+#include <cleave/run/tied_gradients.hpp>
+#include <cleave/schedule/families/interleaved_1f1b.hpp>
+#include <cleave/schedule/families/one_f_one_b.hpp>
+#include <cleave/schedule/families/zbv.hpp>
+#include <cleave/schedule/lower/connect_stages.hpp>
+#include <cleave/schedule/schedule.hpp>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine.hpp"
+#include "gpt.hpp"
+
+namespace example {
+
+inline constexpr std::uint32_t ranks = 4, microbatches = 8, steps = 50;
+inline constexpr double learning_rate = 3e-3, most_difference = 1e-6;
+
+/// The schedules that are compared with training in one piece.
+inline std::vector<std::pair<std::string, cleave::schedule>> schedules() {
+  return {{"1F1B", cleave::one_f_one_b(ranks, microbatches)},
+          {"Interleaved1F1B", cleave::interleaved_1f1b(ranks, 2, microbatches)},
+          {"ZBV", cleave::zbv(ranks, microbatches)}};
+}
+
+/// The microbatches of a step: rows that count up by one, two or three, their positions, and the rows one
+/// further.
+class lesson {
+ public:
+  lesson(gpt_size const& size, std::uint32_t step) {
+    cleave::splitmix random(step);
+    for (std::uint32_t m = 0; m < microbatches; ++m) {
+      auto rows = torch::empty({size.rows, size.context + 1}, torch::kInt64);
+      for (std::int64_t r = 0; r < size.rows; ++r) {
+        auto const begin = static_cast<std::int64_t>(random.below(100));
+        auto const by = 1 + static_cast<std::int64_t>(random.below(3));
+        rows[r] = torch::arange(begin, begin + by * rows.size(1), by, torch::kInt64) % size.vocabulary;
+      }
+      characters_.push_back(rows.narrow(1, 0, size.context).contiguous());
+      next_.push_back(rows.narrow(1, 1, size.context).contiguous());
+    }
+    positions_ = torch::arange(size.context, torch::kInt64);
+    for (std::uint32_t m = 0; m < microbatches; ++m)
+      for (auto const& t : {characters_[m], positions_, next_[m]}) views_.push_back(view_of(t));
+  }
+
+  /// The loss of each microbatch counts alike.
+  cleave::step_values values() const { return {views_, 3, weights_}; }
+  tensors all() const { return {torch::cat(characters_), positions_, torch::cat(next_)}; }
+
+ private:
+  tensors characters_, next_;
+  torch::Tensor positions_;
+  std::vector<cleave::tensor_view> views_;
+  std::vector<double> weights_ = std::vector<double>(microbatches, 1.0 / microbatches);
+};
+
+inline torch::optim::Adam optimiser_of(tensors const& parameters) {
+  return torch::optim::Adam(parameters, torch::optim::AdamOptions(learning_rate));
+}
+
+/// A model trained in one piece, by libtorch alone.
+struct whole_training {
+  std::shared_ptr<gpt_stage> model;
+  std::vector<double> losses = {};  ///< of each step
+};
+
+inline std::shared_ptr<gpt_stage> untrained(gpt_size const& size) {
+  torch::manual_seed(1);
+  return std::make_shared<gpt_stage>(size, 0, 1);
+}
+
+inline whole_training train_whole(gpt_size const& size) {
+  whole_training t{untrained(size)};
+  auto optimiser = optimiser_of(t.model->parameters());
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    optimiser.zero_grad();
+    auto const loss = t.model->forward(lesson(size, step).all()).at(0);
+    loss.backward();
+    optimiser.step();
+    t.losses.push_back(loss.item<double>());
+  }
+  return t;
+}
+
+/// A schedule for the stages of a GPT, and all that its ranks share.
+inline cleave::step_plan plan_for(gpt_size const& size, cleave::schedule const& s) {
+  auto const t = gpt_transport(size, s.place.stages());
+  auto const no_symbols = [](std::string const&) { return std::optional<std::int64_t>(); };
+  return {connect_stages(s, t), t, layouts_of(t, no_symbols), {}};
+}
+
+/// The first and the last stage have the table, each as its first parameter.
+inline std::vector<cleave::tied_gradients> ties_of(cleave::schedule const& s) {
+  return {{{cleave::stage_id{0}, 0}, {cleave::stage_id{s.place.stages() - 1}, 0}}};
+}
+
+/// What one rank trains: its stages, which begin as pieces of the untrained whole.
+class rank_stages {
+ public:
+  rank_stages(gpt_size const& size, cleave::schedule const& s, cleave::rank_id rank) {
+    torch::NoGradGuard const no_graph;
+    auto const whole = untrained(size)->named_parameters();
+    tensors parameters;
+    for (std::uint32_t i = 0; i < s.place.stages(); ++i) {
+      if (s.place.rank_of[i] != rank) continue;
+      auto const piece = std::make_shared<gpt_stage>(size, i, s.place.stages());
+      for (auto& p : piece->named_parameters()) {
+        p.value().copy_(whole[p.key()]);
+        parameters.push_back(p.value());
+      }
+      pieces_.emplace_back(cleave::stage_id{i}, piece);
+    }
+    optimiser_ = std::make_unique<torch::optim::Adam>(optimiser_of(parameters));
+  }
+
+  torch_engine engine() const {
+    torch_engine e;
+    for (auto const& [id, piece] : pieces_) e.add(id, piece);
+    return e;
+  }
+
+  void update() {
+    optimiser_->step();
+    for (auto const& [_, piece] : pieces_)
+      for (auto const& p : piece->parameters()) p.grad().zero_();
+  }
+
+  /// The largest difference of a parameter from that of the whole.
+  double difference(gpt_stage const& from) const {
+    double most = 0;
+    auto const whole = from.named_parameters();
+    for (auto const& [_, piece] : pieces_)
+      for (auto const& p : piece->named_parameters())
+        most = std::max(most, (p.value() - whole[p.key()]).abs().max().item<double>());
+    return most;
+  }
+
+ private:
+  std::vector<std::pair<cleave::stage_id, std::shared_ptr<gpt_stage>>> pieces_;
+  std::unique_ptr<torch::optim::Adam> optimiser_;
+};
+
+/// How far training in stages ended from training in one piece.
+struct difference {
+  double loss = 0, parameters = 0;
+  /// Not if one of them is no number.
+  bool is_small() const { return loss <= most_difference && parameters <= most_difference; }
+};
+
+inline void print_row(std::string const& name, cleave::schedule const& s, difference const& d) {
+  std::printf("%-16s %2u stages on %u ranks   losses off by %.1e, parameters by %.1e\n", name.c_str(),
+              s.place.stages(), s.place.ranks, d.loss, d.parameters);
+}
+
+}  // namespace example
