@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cleave/run/thread_pipeline.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "support/linear_engine.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+/// Does something in the n-th pass of a run, counted over all ranks.
+struct trap {
+  std::atomic<std::size_t> passes = 0;
+  std::size_t at = 0;
+  enum class kind : std::uint8_t { throws, throws_a_number, hangs } what = kind::throws;
+  std::atomic<bool> released = false;
+  stage_pass sprung = {};
+};
+
+struct trapped {
+  trap* t;
+  void operator()(stage_pass const& p) const {
+    if (t->passes++ != t->at) return;
+    t->sprung = p;
+    if (t->what == trap::kind::throws) throw std::out_of_range("no such row");
+    if (t->what == trap::kind::throws_a_number) throw 7;
+    while (!t->released) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+};
+using trapped_engine = basic_linear_engine<trapped>;
+
+struct trapped_run {
+  transport t;
+  std::vector<double> numbers;
+  std::vector<tensor_view> inputs;
+  std::unique_ptr<thread_pipeline<trapped_engine>> run;
+
+  trapped_run(schedule const& s, trap& sprung, std::chrono::milliseconds limit)
+      : t{.stages = s.place.stages(), .edges = {}}, numbers(s.microbatches, 1) {
+    t.edges.push_back({the_caller, 0, stage_id{0}, 0});
+    for (auto const& e : s.place.edges) t.edges.push_back({e.from, 0, e.to, 0});
+    t.edges.push_back({stage_id{t.stages - 1}, 0, the_caller, 0});
+    for (auto& x : numbers) inputs.push_back({&x, element_type::f64, {1}});
+    step_plan const p(s, t, linear_layouts(t, std::vector<std::int64_t>(s.microbatches, 1)));
+    std::vector<trapped_engine> engines;
+    while (engines.size() < s.ranks.size())
+      engines.emplace_back(std::vector<linear_stage>(t.stages), trapped{&sprung});
+    run = std::make_unique<thread_pipeline<trapped_engine>>(p, std::move(engines),
+                                                            thread_options{.limit = limit});
+  }
+  step_values values() const { return {inputs, 1, {}}; }
+};
+
+}  // namespace
+
+TEST_CASE("thread failures: what any pass throws ends the step for all, named and nested") {
+  auto const s = make_schedule(schedule_family::zbv, {2, 2, 3});
+  for (std::size_t at = 0;; ++at) {
+    trap t;
+    t.at = at;
+    trapped_run r(s, t, std::chrono::seconds(20));
+    bool threw = false;
+    try {
+      r.run->run_step(r.values());
+    } catch (stage_error const& e) {
+      threw = true;
+      CHECK(e.stage == t.sprung.stage);
+      CHECK(e.microbatch == t.sprung.microbatch);
+      CHECK(std::string(e.what()).find("stage " + std::to_string(index(e.stage)) + ", microbatch " +
+                                       std::to_string(index(e.microbatch)) + ": no such row") !=
+            std::string::npos);
+      CHECK_THROWS_AS(e.rethrow_nested(), std::out_of_range);
+    }
+    if (!threw) {
+      CHECK(t.passes == at);
+      CHECK(at == 4u * 3 * 3);  // F, I or B, W of four stages and three microbatches
+      break;
+    }
+    CHECK_THROWS_AS(r.run->run_step(r.values()), stage_error);  // the run is over
+  }
+}
+
+TEST_CASE("thread failures: what is no std::exception is kept too") {
+  trap t;
+  t.at = 5;
+  t.what = trap::kind::throws_a_number;
+  trapped_run r(make_schedule(schedule_family::one_f_one_b, {2, 1, 4}), t, std::chrono::seconds(20));
+  try {
+    r.run->run_step(r.values());
+    FAIL("the step ended");
+  } catch (stage_error const& e) {
+    CHECK_THROWS_AS(e.rethrow_nested(), int);
+  }
+}
+
+TEST_CASE("thread failures: a pass that never ends is named when the step is overdue") {
+  auto const s = make_schedule(schedule_family::one_f_one_b, {3, 1, 4});
+  for (std::size_t const at : {0u, 7u, 13u, 20u}) {
+    trap t;
+    t.at = at;
+    t.what = trap::kind::hangs;
+    trapped_run r(s, t, std::chrono::milliseconds(200));
+    auto const begin = std::chrono::steady_clock::now();
+    try {
+      r.run->run_step(r.values());
+      FAIL("the step ended");
+    } catch (run_error const& e) {
+      auto const took = std::chrono::steady_clock::now() - begin;
+      CHECK(took >= std::chrono::milliseconds(200));
+      CHECK(took < std::chrono::seconds(5));
+      CHECK(e.info.code == failure_code::timeout);
+      REQUIRE(e.info.at);
+      CHECK(e.info.at->stage == t.sprung.stage);
+      CHECK(e.info.at->microbatch == t.sprung.microbatch);
+      CHECK(index(e.info.culprit) == index(t.sprung.stage));
+    }
+    t.released = true;
+  }
+}
+
+TEST_CASE("thread failures: values that do not go with the program are refused before the step") {
+  trap t;
+  t.at = 1000;
+  trapped_run r(make_schedule(schedule_family::one_f_one_b, {2, 1, 4}), t, std::chrono::seconds(20));
+  auto const inputs = r.inputs;
+  CHECK_THROWS_WITH_AS(r.run->run_step(step_values{std::span(inputs).first(3), 1, {}}),
+                       "step: 3 inputs are given, but the microbatches read 4", step_value_error);
+  std::vector<double> const weights{1, 2};
+  CHECK_THROWS_WITH_AS(r.run->run_step(step_values{inputs, 1, weights}),
+                       "step: 2 weights are given for 4 microbatches; give each one, or none",
+                       step_value_error);
+  r.inputs[2].data = nullptr;
+  CHECK_THROWS_WITH_AS(r.run->run_step(r.values()),
+                       "step: input #0 of microbatch 2 is read by this rank, but has no data",
+                       step_value_error);
+  r.inputs[2] = {&r.numbers[2], element_type::f64, {2}};
+  CHECK_THROWS_WITH_AS(r.run->run_step(r.values()),
+                       "step: input #0 of microbatch 2 has another type or shape than edge #0 takes",
+                       step_value_error);
+  CHECK(t.passes == 0);
+  r.inputs = inputs;
+  r.run->run_step(r.values());
+  CHECK(t.passes == 16);
+}
+
+TEST_CASE("thread failures: stages for another number of ranks, or no replicas, are refused") {
+  auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 4});
+  transport const t{.stages = 2, .edges = {{stage_id{0}, 0, stage_id{1}, 0}}};
+  step_plan const p(s, t, linear_layouts(t, {1, 1, 1, 1}));
+  std::vector<linear_engine> one;
+  one.emplace_back(std::vector<linear_stage>(2), nothing_to_prepare{});
+  CHECK_THROWS_WITH_AS(thread_pipeline<linear_engine>(p, one),
+                       "thread pipeline: stages of 1 ranks are given, but 2 ranks run them", error);
+  CHECK_THROWS_WITH_AS(thread_pipeline<linear_engine>(p, one, {.replicas = 0}),
+                       "thread pipeline: there are no replicas; give at least one", error);
+}
