@@ -108,6 +108,7 @@ class checkpoint_content {
     std::uint64_t text = 0;
     for (auto const* n : *from->notes())
       read.label.notes.push_back({text_from(*n->key(), text), text_from(*n->value(), text)});
+    demand_aligned(*from->parts());
     for (auto const* p : *from->parts())
       read.parts.push_back(
           {from->step(), p->bytes(), p->index_bytes(), digest_from(p->index()), rank_id{p->rank()}});
@@ -129,12 +130,20 @@ class checkpoint_content {
     if (!has_size || !checkpoint_format::VerifyContentBuffer(verifier))
       fail("it is no FlatBuffers content of a checkpoint");
     auto const& content = *checkpoint_format::GetContent(data);
+    if (content.version() == 0) fail("it says no version");
     if (content.version() > checkpoint_version)
       throw checkpoint_error({checkpoint_fault::kind::version, file_,
                               "it is a checkpoint of version " + std::to_string(content.version()) +
                                   ", this library reads version " + std::to_string(checkpoint_version) +
                                   "; read it with the version of the library that wrote it, or a newer one"});
     return content;
+  }
+
+  /// FlatBuffers' verifier asks where a list begins, but not whether numbers of 8 bytes may lie there.
+  template <class T>
+  void demand_aligned(flatbuffers::Vector<T> const& list) const {
+    if (list.size() > 0 && reinterpret_cast<std::uintptr_t>(list.Data()) % sizeof(std::uint64_t) != 0)
+      fail("a list does not lie where its numbers may");
   }
 
   stored_tensor tensor(checkpoint_format::Tensor const& from, std::uint64_t& text) const {
@@ -148,6 +157,7 @@ class checkpoint_content {
     if (type >= element_names.size()) fail("a tensor has elements of type " + std::to_string(type));
     read.type = static_cast<element_type>(type);
     if (from.shape()->size() > most_axes) fail("a tensor has too many axes");
+    demand_aligned(*from.shape());
     read.shape.axes = from.shape()->size();
     for (std::uint32_t i = 0; i < read.shape.axes; ++i) read.shape.extents[i] = from.shape()->Get(i);
     read.elements = digest_from(*from.digest());

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// Bytes as what is in an envelope of a checkpoint: they are refused, or come back when they are written.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "cleave/io/checkpoint_names.hpp"
+#include "support/check_checkpoint.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  cleave::testing::taken_for_checkpoint(std::as_bytes(std::span(data, size)));
+  cleave::find_checkpoint_file({reinterpret_cast<char const*>(data), size});
+  return 0;
+}
