@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: MIT
 // What it costs to run a schedule on threads beside the stages themselves: microseconds an action, with
 // stages that do next to nothing. Then stages of real work: the measured step beside the simulated one.
+//
+//   bench_run [FILE]    FILE: lines "SCHEDULE RANKS STAGES_A_RANK MICROBATCHES ACTIONS LEAST MEDIAN MOST",
+//   microseconds of a step of PyTorch's runtime (tests/support/torch_run.py)
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
+#include <map>
 #include <span>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cleave/run/thread_pipeline.hpp"
@@ -102,20 +109,48 @@ bench::spread step_seconds(schedule const& s, double forward, double backward, s
   });
 }
 
-void print_overhead() {
+/// Microseconds an action, by schedule and ranks. Of PyTorch's two ways to run 1F1B the faster one.
+using others = std::map<std::pair<std::string, std::uint32_t>, bench::spread>;
+
+others read_others(char const* path) {
+  others read;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::uint32_t ranks = 0, stages = 0, microbatches = 0;
+    double actions = 0;
+    bench::spread t{};
+    if (!(words >> name >> ranks >> stages >> microbatches >> actions >> t.least >> t.median >> t.most))
+      continue;
+    auto& known = read[{name == "Schedule1F1B" ? "1F1B" : name, ranks}];
+    if (known.median == 0 || t.median / actions < known.median)
+      known = {t.least / actions, t.median / actions, t.most / actions};
+  }
+  return read;
+}
+
+void print_overhead(others const& beside) {
   std::printf(
       "| schedule | ranks | stages a rank | microbatches | actions | microseconds an action: median (least "
-      "to most) |\n"
-      "|---|---|---|---|---|---|\n");
+      "to most) | torch in this run | times faster |\n"
+      "|---|---|---|---|---|---|---|---|\n");
   for (std::uint32_t const ranks : {2u, 4u})
     for (auto const family : {schedule_family::one_f_one_b, schedule_family::interleaved_1f1b}) {
       auto const v = stages_per_rank_of(family).value_or(2);
       std::uint64_t actions = 0;
       auto const t = step_seconds(make_schedule(family, {ranks, v, 64}), 0, 0, 30, actions);
       auto const each = [&](double seconds) { return 1e6 * seconds / static_cast<double>(actions); };
-      std::printf("| %s | %u | %u | 64 | %llu | %.2f (%.2f to %.2f) |\n",
-                  std::string(name_of(family)).c_str(), ranks, v, static_cast<unsigned long long>(actions),
-                  each(t.median), each(t.least), each(t.most));
+      std::string const name(name_of(family));
+      std::printf("| %s | %u | %u | 64 | %llu | %.2f (%.2f to %.2f) |", name.c_str(), ranks, v,
+                  static_cast<unsigned long long>(actions), each(t.median), each(t.least), each(t.most));
+      auto const other = beside.find({name, ranks});
+      if (other == beside.end()) {
+        std::printf(" – | – |\n");
+        continue;
+      }
+      auto const& o = other->second;
+      std::printf(" %.0f (%.0f to %.0f) | %.0f |\n", o.median, o.least, o.most, o.median / each(t.median));
     }
 }
 
@@ -140,7 +175,11 @@ void print_makespans() {
 
 }  // namespace
 
-int main() {
-  print_overhead();
+int main(int count, char** arguments) {
+  others beside;
+  if (count > 1) beside = read_others(arguments[1]);
+  if (count > 1 && beside.empty())
+    return std::fprintf(stderr, "%s: no lines \"SCHEDULE RANKS ...\"\n", arguments[1]), 2;
+  print_overhead(beside);
   print_makespans();
 }
