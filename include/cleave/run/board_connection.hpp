@@ -48,6 +48,7 @@ class board_connection {
   void close() noexcept { socket_.close(); }
 
   void put(board_message const& m) {
+    if (silent_) return;
     board_writer frame;
     frame.number(static_cast<std::uint32_t>(m.body.size())).number(static_cast<std::uint8_t>(m.word));
     frame.bytes += m.body;

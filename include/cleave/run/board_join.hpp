@@ -42,17 +42,18 @@ class board_reception {
       : listener_(&listener), terms_(&terms), joined_(terms.ranks) {}
 
   /// The connections by rank; none to rank 0. \throws run_error where a rank is lost, or not there in time,
-  /// which all who have joined are told.
+  /// which all who have joined are told; of a loss once all others have.
   std::vector<std::optional<board_connection>> admit_all() {
     while (!missing().empty()) {
-      if (std::chrono::steady_clock::now() >= terms_->join_until) fail(too_late());
+      if (std::chrono::steady_clock::now() >= terms_->join_until) fail(lost_.value_or(too_late()));
       wait_for_news();
       accept_newcomers();
       for (auto& n : newcomers_) listen_to(n);
       std::erase_if(newcomers_, [](newcomer const& n) { return !n.socket.is_open(); });
       for (auto& c : joined_)
-        if (c && !c->receive()) fail(lost(*c));
+        if (c && c->is_open() && !c->receive()) lose(*c);
     }
+    if (lost_) fail(*lost_);
     for (auto& c : joined_)
       if (c) c->put({board_word::start}), c->send();
     return std::move(joined_);
@@ -86,7 +87,7 @@ class board_reception {
       until = std::min(until, n.until);
     }
     for (auto const& c : joined_)
-      if (c) sources.push_back({c->socket().descriptor(), POLLIN, 0});
+      if (c && c->is_open()) sources.push_back({c->socket().descriptor(), POLLIN, 0});
     ::poll(sources.data(), sources.size(), milliseconds_until(until));
   }
 
@@ -148,10 +149,11 @@ class board_reception {
     n.socket.close();
   }
 
-  failure lost(board_connection const& c) const {
-    failure f{failure_code::peer_lost, {}, c.name() + " ended before all had joined"};
-    f.culprit = c.peer();
-    return f;
+  void lose(board_connection& c) {
+    c.close();
+    if (lost_) return;
+    lost_ = {failure_code::peer_lost, {}, c.name() + " ended before all had joined"};
+    lost_->culprit = c.peer();
   }
   failure too_late() const {
     auto const absent = missing();
@@ -167,7 +169,7 @@ class board_reception {
     f.operation = "join";
     f = portable(std::move(f));
     for (auto& c : joined_)
-      if (c) c->put(failed_message({rank_id{0}, f})), c->finish(), c->send();
+      if (c && c->is_open()) c->put(failed_message({rank_id{0}, f})), c->finish(), c->send();
     throw run_error(f);
   }
 
@@ -176,6 +178,7 @@ class board_reception {
   std::vector<std::optional<board_connection>> joined_;
   std::vector<newcomer> newcomers_;
   std::vector<std::string> refused_;
+  std::optional<failure> lost_;
 };
 
 /// The half of any other rank.

@@ -47,7 +47,8 @@ class activity_source {
 };
 
 /// The board of ranks that are processes, on one machine or on several: all are connected to rank 0, which
-/// decides. Every member may be called from any thread, but `broadcast` and `barrier` by one at a time.
+/// decides. Every member may be called from any thread, but `broadcast` and `barrier` by one at a time; none
+/// from an `activity_source`.
 ///
 /// A connection that ends without a good-bye is a lost rank, and a failure of all. A rank that stands still
 /// keeps its connection; only who waits for it can notice (`report_waiting`). A process that forks hands its
@@ -85,14 +86,14 @@ class tcp_board {
   /// Who was sent away from rank 0 while ranks joined, and why; the latest few.
   std::vector<std::string> const& refused() const { return refused_; }
 
-  /// The first one of all ranks wins, as rank 0 decides; until then nobody reads any. Without an answer of
-  /// rank 0 it wins here after `decide_within`.
+  /// The first one of all ranks wins, as rank 0 decides. Returns when it has, which takes its answer, or
+  /// after `decide_within` without one; from then on `poll` knows the first.
   void publish(failure const& f) noexcept {
     auto const propose = [this](failure const& what) {
       return change([&] { return member_.propose(what, from_now(options_.decide_within)); });
     };
     // Without memory for the words the place matters more.
-    if (!propose(f)) propose({f.code, f.at, {}, f.cause, f.reporter, f.culprit});
+    if (propose(f) || propose({f.code, f.at, {}, f.cause, f.reporter, f.culprit})) wait_for_decision();
   }
   std::optional<failure> poll() const {
     if (!failed_.load(std::memory_order_acquire)) return std::nullopt;
@@ -160,6 +161,7 @@ class tcp_board {
                        [&] { return links_.are_closed(); });
       stopped_ = true;
     }
+    news_.notify_all();
     links_.wake();
     thread_.join();
   }
@@ -201,6 +203,12 @@ class tcp_board {
     }
   }
 
+  /// The board's thread decides without rank 0 when it is time; it ends only where the board does.
+  void wait_for_decision() const noexcept {
+    std::unique_lock lock(mutex_);
+    news_.wait(lock, [&] { return member_.first() || stopped_; });
+  }
+
   std::string meet(board_arrival a, time_point until) {
     std::unique_lock lock(mutex_);
     auto const now = std::chrono::steady_clock::now();
@@ -223,7 +231,6 @@ class tcp_board {
     f.detail = "a broadcast of " + std::to_string(size) + " bytes, and the board carries " +
                std::to_string(options_.largest_broadcast) + " at most";
     publish(f);
-    wait_until(from_now(2 * options_.decide_within));
     std::lock_guard lock(mutex_);
     fail_here(std::move(f));
   }
