@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <mpi.h>
+
+#include <source_location>
+#include <string>
+#include <utility>
+
+#include "cleave/core/error.hpp"
+
+namespace cleave {
+
+/// A call of MPI failed.
+class mpi_error : public error {
+ public:
+  mpi_error(std::string const& message, int mpi_code) : error(message), code(mpi_code) {}
+  int code;  ///< MPI's
+};
+
+/// What MPI says about `code`.
+inline std::string mpi_text(int code) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) return "error " + std::to_string(code);
+  return {text, static_cast<std::size_t>(length)};
+}
+
+/// \throws mpi_error where `code` is not success: what MPI says, and where it was called
+inline void check_mpi(int code, std::source_location at = std::source_location::current()) {
+  if (code == MPI_SUCCESS) return;
+  throw mpi_error("MPI: " + mpi_text(code) + " (" + at.file_name() + ":" + std::to_string(at.line()) + ")",
+                  code);
+}
+
+}  // namespace cleave

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include "cleave/mpi/event.hpp"
+#include "cleave/mpi/progress.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/host_memory.hpp"
+
+namespace cleave {
+
+/// The processor, as one rank that is a process uses it. A stream is the thread that issues to it: what was
+/// issued has run when the call returns, but for messages, which go on. So waiting for an event is waiting,
+/// and asking MPI meanwhile. One thread uses it, the one that uses its communicators.
+class mpi_device : public host_memory {
+ public:
+  struct stream {};
+  using event = mpi_event;
+
+  explicit mpi_device(mpi_patience const& p = {}) : run_(std::make_shared<mpi_progress>(p)) {}
+
+  /// What is on its way from and to this rank.
+  std::shared_ptr<mpi_progress> const& run() const { return run_; }
+
+  stream make_stream(int /*priority*/) { return {}; }
+  event make_event() { return {}; }
+  void record(event& e, stream&) { e.expect()->pass(); }
+  /// \throws run_error once the run has failed
+  void wait(stream&, event const& e) {
+    run_->wait([&] { return e.happened(); });
+  }
+  bool query(event const& e) {
+    if (!e.happened()) run_->advance();
+    return e.happened();
+  }
+  std::chrono::nanoseconds elapsed(event const& from, event const& to) const { return to.at() - from.at(); }
+
+  void copy(stream&, void* to, void const* from, std::size_t bytes) { copy_bytes(to, from, bytes); }
+  void accumulate(stream&, sums const& s, accumulate_options const& options) { run_sums(s, options); }
+
+ private:
+  std::shared_ptr<mpi_progress> run_;
+};
+
+static_assert(device<mpi_device>);
+
+}  // namespace cleave

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <mpi.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/mpi/check.hpp"
+
+namespace cleave {
+
+struct mpi_environment_options {
+  /// How long MPI_Finalize may wait for other ranks before the process leaves without it.
+  std::chrono::milliseconds finalize_within{10'000};
+  /// How long a rank that has failed stays, so that others can say what they know before the launcher, which
+  /// sees it go, ends them.
+  std::chrono::milliseconds linger{200};
+};
+
+/// MPI from the beginning to the end of a program of ranks, for calls from one thread at a time
+/// (MPI_THREAD_SERIALIZED). Errors are returned, not fatal. Where MPI has begun already it is used as it is,
+/// and left so.
+class mpi_environment {
+ public:
+  /// \throws mpi_error where the library offers less, or has ended
+  explicit mpi_environment(mpi_environment_options const& o = {}) : options_(o) {
+    int begun = 0, ended = 0, level = MPI_THREAD_SINGLE;
+    check_mpi(MPI_Initialized(&begun));
+    check_mpi(MPI_Finalized(&ended));
+    if (ended != 0) throw mpi_error("MPI has ended in this process; it begins only once", MPI_ERR_OTHER);
+    if (begun != 0)
+      check_mpi(MPI_Query_thread(&level));
+    else
+      check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level));
+    owns_ = begun == 0;
+    if (level < MPI_THREAD_SERIALIZED) {
+      if (owns_) MPI_Finalize();
+      throw mpi_error(thread_level_message(level), MPI_ERR_OTHER);
+    }
+    check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    check_mpi(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
+    check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_));
+  }
+  mpi_environment(mpi_environment const&) = delete;
+  mpi_environment& operator=(mpi_environment const&) = delete;
+  /// MPI_Finalize, within its bound, where nothing has failed here.
+  ~mpi_environment() {
+    if (owns_ && !failed_ && std::uncaught_exceptions() == exceptions_) finalize();
+  }
+
+  rank_id rank() const { return rank_id{static_cast<std::uint32_t>(rank_)}; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(size_); }
+
+  /// What an MPI that offers `level` lacks.
+  static std::string thread_level_message(int level) {
+    char const* const name = level == MPI_THREAD_SINGLE     ? "MPI_THREAD_SINGLE"
+                             : level == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
+                                                            : "less";
+    return std::string("MPI offers ") + name +
+           ", but needed is MPI_THREAD_SERIALIZED; use a library that has it, or begin MPI with it";
+  }
+
+  /// Ends the process, without MPI_Finalize, which would wait for ranks that are gone or for messages that
+  /// nobody receives. The launcher then ends the job. Runs no destructors; what was written is flushed.
+  [[noreturn]] void leave(int status) const {
+    std::fflush(nullptr);
+    std::this_thread::sleep_for(options_.linger);
+    std::_Exit(status);
+  }
+
+  /// Calls `body()` and returns its status. What it throws goes to stderr in one line, and the process leaves
+  /// with status 1.
+  template <class F>
+  int run(F body) {
+    try {
+      return body();
+    } catch (std::exception const& e) {
+      report(e.what());
+    } catch (...) {
+      report("an exception that is no std::exception");
+    }
+    failed_ = true;
+    leave(1);
+  }
+
+ private:
+  /// At once, so that lines of several ranks do not mix.
+  void report(char const* what) const {
+    auto const line = "rank " + std::to_string(rank_) + " ends: " + what + "\n";
+    std::fputs(line.c_str(), stderr);
+  }
+
+  void finalize() {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+    std::thread bound([&] {
+      std::unique_lock lock(mutex);
+      if (changed.wait_for(lock, options_.finalize_within, [&] { return done; })) return;
+      report("MPI_Finalize has not returned in time");
+      std::_Exit(1);
+    });
+    MPI_Finalize();
+    {
+      std::lock_guard lock(mutex);
+      done = true;
+    }
+    changed.notify_one();
+    bound.join();
+  }
+
+  mpi_environment_options options_;
+  bool owns_ = false, failed_ = false;
+  int exceptions_ = std::uncaught_exceptions();
+  int rank_ = 0, size_ = 1;
+};
+
+}  // namespace cleave

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/mpi/extent.hpp"
+#include "cleave/mpi/progress.hpp"
+#include "cleave/run/concepts.hpp"
+
+namespace cleave {
+
+enum class mpi_sends : std::uint8_t {
+  synchronous,  ///< a send ends once its receive has begun, however short it is: as schedules are verified
+  standard,     ///< short messages may go ahead into memory of the library
+};
+
+enum class mpi_reductions : std::uint8_t {
+  library,  ///< in the order that suits MPI
+  ordered,  ///< in the order of the ranks: to the bit what threads make of it, at each rank
+};
+
+/// How a communicator uses MPI; the same at all of its ranks.
+struct mpi_options {
+  mpi_sends sends = mpi_sends::synchronous;
+  mpi_reductions reductions = mpi_reductions::library;
+  std::size_t longest_piece = std::size_t{1} << 30;  ///< in bytes, of what is handed to MPI as such
+  std::size_t shortest_slice = 4096;  ///< in bytes: below that, each rank makes all of an ordered sum
+};
+
+/// A communicator of MPI for this purpose alone, so that no foreign message is taken for one of ours.
+class mpi_own_communicator {
+ public:
+  /// Every rank of `of` calls it. \throws mpi_error
+  mpi_own_communicator(MPI_Comm of, mpi_progress const& run) : run_(&run) {
+    check_mpi(MPI_Comm_dup(of, &handle_));
+    check_mpi(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN));
+  }
+  mpi_own_communicator(mpi_own_communicator const&) = delete;
+  mpi_own_communicator& operator=(mpi_own_communicator const&) = delete;
+  /// After a failure, and after MPI has ended, it is not given back: others may wait in it.
+  ~mpi_own_communicator() {
+    int ended = 0;
+    if (MPI_Finalized(&ended) == MPI_SUCCESS && ended == 0 && !run_->poll()) MPI_Comm_free(&handle_);
+  }
+  MPI_Comm handle() const { return handle_; }
+
+ private:
+  mpi_progress const* run_;
+  MPI_Comm handle_ = MPI_COMM_NULL;
+};
+
+/// That of a message that is of no stage: a part of a reduction.
+inline constexpr stage_id no_stage{0xffffffff};
+
+/// What connects this rank with others: posts messages to MPI and checks those that arrive.
+class mpi_link {
+ public:
+  /// `members[i]` is the rank in the run of rank i of `of`. Every rank of `of` calls it. \throws mpi_error
+  mpi_link(MPI_Comm of, std::vector<rank_id> members, std::shared_ptr<mpi_progress> run, mpi_options const& o)
+      : run_(std::move(run)), own_(of, *run_), members_(std::move(members)), options_(o) {
+    expects(o.longest_piece > 0 && o.longest_piece < std::size_t{1} << 31, "mpi_options: what an int counts");
+    int rank = 0, found = 0;
+    int* bound = nullptr;
+    check_mpi(MPI_Comm_rank(handle(), &rank));
+    check_mpi(MPI_Comm_get_attr(handle(), MPI_TAG_UB, static_cast<void*>(&bound), &found));
+    rank_ = static_cast<std::uint32_t>(rank);
+    if (found != 0) tags_ = static_cast<std::uint32_t>(*bound);
+  }
+
+  rank_id rank() const { return rank_id{rank_}; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
+  rank_id member(rank_id r) const { return members_[index(r)]; }
+  std::vector<rank_id> const& members() const { return members_; }
+  MPI_Comm handle() const { return own_.handle(); }
+  mpi_progress& run() const { return *run_; }
+  mpi_options const& options() const { return options_; }
+
+  /// `to` is told the end of it. What MPI refuses is published. Precondition: the peer is a member.
+  void send(region r, message const& m, mpi_requester& to, std::uint32_t which) {
+    auto const post = options_.sends == mpi_sends::synchronous ? &MPI_Issend : &MPI_Isend;
+    mpi_extent const extent(r.bytes(), options_.longest_piece);
+    MPI_Request q = MPI_REQUEST_NULL;
+    int const code = post(r.data, extent.count(), extent.type(), peer_of(m), tag_of(m.number), handle(), &q);
+    accept(code, m, q, to, which);
+  }
+  /// Of any number: that it is the right one is seen when it is there, not waited for.
+  void receive(region r, message const& m, mpi_requester& to, std::uint32_t which) {
+    mpi_extent const extent(r.bytes(), options_.longest_piece);
+    MPI_Request q = MPI_REQUEST_NULL;
+    int const code = MPI_Irecv(r.data, extent.count(), extent.type(), peer_of(m), MPI_ANY_TAG, handle(), &q);
+    accept(code, m, q, to, which);
+  }
+
+  /// What has arrived, and whether that is `r` with the number it must have.
+  struct arrival {
+    bool expected;
+    std::uint32_t number;
+    std::string bytes;  ///< in words: not every library says how many there would have been
+  };
+  /// Nothing where it could not be received: then the run has failed.
+  std::optional<arrival> find_arrival(region r, message const& m, MPI_Status const& s) {
+    int kind = MPI_SUCCESS;
+    if (s.MPI_ERROR != MPI_SUCCESS) MPI_Error_class(s.MPI_ERROR, &kind);
+    bool const cut = kind == MPI_ERR_TRUNCATE;
+    if (!cut && !check_ended(m, s)) return std::nullopt;
+    MPI_Count bytes = 0;
+    MPI_Get_elements_x(&s, MPI_BYTE, &bytes);
+    auto const expected = r.bytes();
+    bool const more = cut && static_cast<std::size_t>(bytes) <= expected;
+    return arrival{!cut && s.MPI_TAG == tag_of(m.number) && static_cast<std::size_t>(bytes) == expected,
+                   static_cast<std::uint32_t>(s.MPI_TAG),
+                   more ? "more than " + std::to_string(expected) : std::to_string(bytes)};
+  }
+  /// Whether it has ended well; else the run has failed.
+  bool check_ended(message const& m, MPI_Status const& s) {
+    if (s.MPI_ERROR == MPI_SUCCESS) return true;
+    refuse(m, failure_code::transport, mpi_text(s.MPI_ERROR));
+    return false;
+  }
+
+  /// The run fails for what became of `m`.
+  void refuse(message const& m, failure_code code, std::string const& detail) {
+    run_->publish({.code = code,
+                   .at = m.of.stage == no_stage ? std::nullopt : std::optional(m.of),
+                   .detail = detail,
+                   .reporter = member(rank()),
+                   .culprit = m.peer == no_rank ? no_rank : member(m.peer)});
+  }
+  void accept(int code, message const& m, MPI_Request q, mpi_requester& to, std::uint32_t which) {
+    if (code != MPI_SUCCESS) return refuse(m, failure_code::transport, mpi_text(code));
+    run_->watch(q, to, which);
+  }
+  std::uint32_t number_of(message const& m) const { return static_cast<std::uint32_t>(tag_of(m.number)); }
+  std::string name_of(rank_id r) const { return "rank " + std::to_string(index(member(r))); }
+
+ private:
+  int peer_of(message const& m) const {
+    expects(index(m.peer) < size(), "mpi_communicator: messages go to members");
+    return static_cast<int>(index(m.peer));
+  }
+  int tag_of(std::uint32_t number) const { return static_cast<int>(number % tags_); }
+
+  std::shared_ptr<mpi_progress> run_;
+  mpi_own_communicator own_;
+  std::vector<rank_id> members_;
+  mpi_options options_;
+  std::uint32_t rank_ = 0;
+  std::uint32_t tags_ = 32767;  // those that every library has
+};
+
+}  // namespace cleave

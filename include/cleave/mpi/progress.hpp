@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <mpi.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/mpi/check.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/host_board.hpp"
+
+namespace cleave {
+
+/// How a rank waits for others: it asks MPI `spins` times without a pause, then gives its processor up
+/// between `yields` questions, then sleeps, twice as long each time. Ranks that share processors want few
+/// spins.
+struct mpi_patience {
+  std::uint32_t spins = 64;
+  std::uint32_t yields = 256;
+  std::chrono::microseconds shortest_sleep{2};
+  std::chrono::microseconds longest_sleep{100};
+};
+
+/// What has requests on their way and is told when one has ended. `which` is what it was watched as.
+class mpi_requester {
+ public:
+  virtual void ended(std::uint32_t which, MPI_Status const& s) = 0;
+
+ protected:
+  ~mpi_requester() = default;
+};
+
+/// The requests of one rank that have not ended, and the first failure that it knows of. All calls of MPI are
+/// made by one thread, which is that of the rank; `publish` and `poll` may be called from any. MPI makes
+/// progress in these calls only.
+class mpi_progress {
+ public:
+  explicit mpi_progress(mpi_patience p = {}) : patience_(p) {}
+  mpi_progress(mpi_progress const&) = delete;
+  mpi_progress& operator=(mpi_progress const&) = delete;
+
+  /// Releases whoever waits, now and later. The first failure counts.
+  void publish(failure const& f) noexcept { first_.publish(f); }
+  std::optional<failure> poll() const { return first_.poll(); }
+
+  /// `to` hears of the end of `r`, unless the run has failed by then. It stays where it is until then.
+  void watch(MPI_Request r, mpi_requester& to, std::uint32_t which) {
+    requests_.push_back(r);
+    owners_.push_back({&to, which});
+  }
+
+  /// Asks MPI once what has ended; whether anything has. Never waits. What fails is published.
+  bool advance() {
+    if (requests_.empty() || poll()) return false;
+    auto const open = static_cast<int>(requests_.size());
+    indices_.resize(requests_.size());
+    statuses_.resize(requests_.size());
+    int count = 0;
+    int const code = MPI_Testsome(open, requests_.data(), &count, indices_.data(), statuses_.data());
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
+      publish({.code = failure_code::transport, .detail = mpi_text(code)});
+      return false;
+    }
+    if (count <= 0) return false;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      ended_.push_back({owners_[static_cast<std::size_t>(indices_[i])], statuses_[i]});
+      if (code == MPI_SUCCESS) ended_.back().status.MPI_ERROR = MPI_SUCCESS;  // else it is not set
+    }
+    forget_ended();
+    for (auto const& e : ended_) e.owner.who->ended(e.owner.which, e.status);
+    ended_.clear();
+    return true;
+  }
+
+  /// Until `done()`. \throws run_error once the run has failed
+  template <class F>
+  void wait(F done) {
+    for (std::uint64_t idle = 0; !done(); ++idle) {
+      if (auto const f = poll()) throw run_error(*f);
+      if (advance())
+        idle = 0;
+      else
+        pause(idle);
+    }
+  }
+
+ private:
+  struct owner {
+    mpi_requester* who;
+    std::uint32_t which;
+  };
+  struct end {
+    cleave::mpi_progress::owner owner;
+    MPI_Status status;
+  };
+
+  void forget_ended() {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (requests_[i] == MPI_REQUEST_NULL) continue;
+      requests_[kept] = requests_[i];
+      owners_[kept++] = owners_[i];
+    }
+    requests_.resize(kept);
+    owners_.resize(kept);
+  }
+
+  void pause(std::uint64_t idle) const {
+    if (idle < patience_.spins) return;
+    if (idle < std::uint64_t{patience_.spins} + patience_.yields) return std::this_thread::yield();
+    auto const doublings = idle - patience_.spins - patience_.yields;
+    auto const sleep = doublings > 20 ? patience_.longest_sleep : patience_.shortest_sleep * (1 << doublings);
+    std::this_thread::sleep_for(std::min(sleep, patience_.longest_sleep));
+  }
+
+  mpi_patience patience_;
+  host_board first_{1};
+  std::vector<MPI_Request> requests_;
+  std::vector<owner> owners_;  // of each request
+  std::vector<int> indices_;   // scratch of `advance`
+  std::vector<MPI_Status> statuses_;
+  std::vector<end> ended_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "cleave/mpi/communicator.hpp"
+#include "rank_case.hpp"
+
+namespace cleave::testing {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Issues what `f` puts into a group and waits for it; how the run failed, or nothing.
+template <class F>
+std::optional<failure> failure_of(mpi_communicator& c, mpi_device& d, F f) {
+  auto s = d.make_stream(0);
+  mpi_event end;
+  try {
+    c.begin_group();
+    f(s);
+    c.end_group(end, s);
+    d.wait(s, end);
+  } catch (run_error const& e) {
+    return e.info;
+  }
+  return std::nullopt;
+}
+
+/// Rank 0 sends what rank 1 does not expect. Rank 0 may have no part in the failure: it has been received.
+void disagree_once(mpi_environment const& mpi, std::string const& name, std::uint32_t sent,
+                   std::size_t sent_bytes, std::uint32_t expected, std::size_t expected_bytes) {
+  mpi_device d;
+  mpi_communicator c(MPI_COMM_WORLD, d);
+  std::vector<std::byte> memory(1'000'000);
+  stage_call const of{stage_id{3}, microbatch_id{5}};
+  auto const f = failure_of(c, d, [&](mpi_device::stream& s) {
+    if (mpi.rank() == rank_id{0})
+      c.send({memory.data(), sent_bytes, element_type::u8}, {rank_id{1}, sent, of}, s);
+    else if (mpi.rank() == rank_id{1})
+      c.receive({memory.data(), expected_bytes, element_type::u8}, {rank_id{0}, expected, of}, s);
+  });
+  must(f.has_value() == (mpi.rank() == rank_id{1}), name + ": the receiver notices");
+  if (!f) return;
+  must(f->code == failure_code::mismatch && f->reporter == rank_id{1} && f->culprit == rank_id{0} &&
+           f->at == of && c.poll(),
+       name + ": both ends are named");
+  say(name + ": " + describe(*f));
+}
+
+void disagree_in_reductions(mpi_environment const& mpi, mpi_reductions how, std::string const& name) {
+  mpi_device d;
+  mpi_communicator c(MPI_COMM_WORLD, d, {.reductions = how});
+  std::vector<float> memory(100);
+  bool const odd = mpi.rank() == rank_id{1};
+  auto const f = failure_of(c, d, [&](mpi_device::stream& s) {
+    c.all_reduce({memory.data(), odd ? std::size_t{7} : std::size_t{8}, element_type::f32}, reduce_op::sum, 4,
+                 s);
+  });
+  must(f && f->code == failure_code::mismatch && f->reporter == mpi.rank() && f->culprit != no_rank,
+       name + ": every rank notices");
+  say(name + ": " + describe(*f));
+}
+
+}  // namespace
+
+int disagree(mpi_environment& mpi, rank_arguments) {
+  disagree_once(mpi, "number", 17, 400, 18, 400);
+  disagree_once(mpi, "short", 17, 40, 17, 400);
+  disagree_once(mpi, "long", 17, 400, 17, 40);
+  disagree_once(mpi, "very long", 17, 1'000'000, 17, 500'000);
+  disagree_in_reductions(mpi, mpi_reductions::library, "reduction by the library");
+  disagree_in_reductions(mpi, mpi_reductions::ordered, "reduction in order");
+  mpi.leave(3);
+}
+
+int give_up(mpi_environment& mpi, rank_arguments) {
+  using clock = std::chrono::steady_clock;
+  mpi_device d;
+  mpi_communicator c(MPI_COMM_WORLD, d);
+  auto half = c.split(index(mpi.rank()) % 2, 0);
+  float x = 0;
+  clock::time_point gave_up;
+  std::thread other([&] {
+    std::this_thread::sleep_for(50ms);
+    gave_up = clock::now();
+    half.abort({.code = failure_code::cancelled, .detail = "the caller has enough"});
+    half.abort({.code = failure_code::timeout, .detail = "too late to count"});
+  });
+  auto const f = failure_of(c, d, [&](mpi_device::stream& s) {
+    c.receive({&x, 1, element_type::f32}, {rank_id{(index(mpi.rank()) + 1) % mpi.size()}, 1, {}}, s);
+  });
+  auto const released = clock::now();
+  other.join();
+  must(f && f->code == failure_code::cancelled && f->detail == "the caller has enough",
+       "the first failure counts");
+  must(released - gave_up < 2s, "whoever waits is released");
+  auto const later = failure_of(half, d, [](mpi_device::stream&) {});
+  must(later && later->detail == f->detail, "now and later");
+  say("released");
+  mpi.leave(4);
+}
+
+int end_badly(mpi_environment& mpi, rank_arguments arguments) {
+  if (arguments[0] == "throw") {
+    if (mpi.rank() == rank_id{1}) throw std::runtime_error("out of paper");
+    std::this_thread::sleep_for(100ms);  // as one who waits for rank 1 and hears of its end
+    throw std::runtime_error("heard of it");
+  }
+  if (mpi.rank() == rank_id{1}) std::this_thread::sleep_for(60s);  // the others wait for it in MPI_Finalize
+  return 0;
+}
+
+int need_threads(mpi_environment& mpi, rank_arguments) {
+  say(mpi_environment::thread_level_message(MPI_THREAD_FUNNELED));
+  must(mpi_environment().size() == mpi.size(), "where MPI has begun, it is used and left as it is");
+  int ended = 1;
+  MPI_Finalized(&ended);
+  must(ended == 0, "by the second environment");
+  MPI_Finalize();
+  try {
+    mpi_environment again;
+  } catch (mpi_error const& e) {
+    say(e.what());
+    mpi.leave(0);
+  }
+  throw std::runtime_error("MPI began twice");
+}
+
+}  // namespace cleave::testing

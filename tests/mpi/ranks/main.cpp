@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+#include <chrono>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rank_case.hpp"
+
+int main(int argc, char** argv) {
+  using namespace cleave::testing;
+  std::map<std::string, int (*)(cleave::mpi_environment&, rank_arguments)> const cases{
+      {"messages", exchange_messages}, {"reductions", reduce_everywhere},
+      {"disagree", disagree},          {"give up", give_up},
+      {"end badly", end_badly},        {"threads", need_threads},
+  };
+  std::vector<std::string> const arguments(argv + 1, argv + argc);
+  cleave::mpi_environment mpi(
+      {.finalize_within = std::chrono::seconds(3), .linger = std::chrono::milliseconds(500)});
+  return mpi.run([&] { return cases.at(arguments.at(0))(mpi, std::span(arguments).subspan(1)); });
+}
