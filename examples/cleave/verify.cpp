@@ -7,8 +7,10 @@
 //   transports   {name: "finishes" or where it gets stuck}; only where nothing else is wrong
 //   notes        what is odd and no fault
 #include <array>
+#include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/io/json_writer.hpp>
+#include <cleave/io/stage_map_json.hpp>
 #include <cleave/io/units.hpp>
 #include <cleave/schedule/deadlock.hpp>
 #include <cleave/schedule/lower.hpp>
@@ -137,12 +139,28 @@ std::string repair(schedule_file const& file, verdict const& v, cleave::verify_o
   return text + "  " + shown(to) + "\n";
 }
 
+/// \throws cleave::error where a file is no stage map, cleave::infeasible_error where it has stages elsewhere
+void demand_same_places(fs::path const& map_file, schedule_file const& file) {
+  auto const name = cleave::printable(map_file.string(), 200);
+  cleave::stage_map map;
+  try {
+    map = cleave::read_stage_map_json(read_text(map_file));
+  } catch (cleave::json_error const& e) {
+    throw cleave::error(name + ": " + e.what());
+  } catch (cleave::stage_map_error const& e) {
+    throw cleave::error(name + ": " + e.what());
+  }
+  if (auto const other = find_other_placement(map, file.order.place))
+    throw cleave::infeasible_error(name + " and " + cleave::printable(file.path.string(), 200) + ": " +
+                                   *other);
+}
+
 }  // namespace
 
 int verify(std::span<std::string const> words) {
   cleave::row_counts counts;
   cleave::verify_options options;
-  std::string transport = "buffered", repaired;
+  std::string transport = "buffered", repaired, map;
   bool as_json = false;
   command c{
       "verify",
@@ -170,12 +188,17 @@ int verify(std::span<std::string const> words) {
                          return read_number(text, options.most_kept, std::uint64_t{1}, ~std::uint64_t{0});
                        }});
   add_count_options(c, counts);
+  c.options.push_back(
+      {"", "--map", "FILE", "a file name",
+       "a stage map, as cleave split writes it, that must have the same stages on the same ranks",
+       [&](auto text) { return !(map = text).empty(); }});
   c.options.push_back({"", "--repair", "FILE", "a file name",
                        "write an order there that finishes, where this one deadlocks",
                        [&](auto text) { return !(repaired = text).empty(); }});
   c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
   auto const file = read_schedule(only_schedule(read_options(c, words)), counts);
 
+  if (!map.empty()) demand_same_places(map, file);
   options.passes = cleave::passes_of(file.order);
   auto const v = verdict_on(file, options);
   if (!repaired.empty()) return print(repair(file, v, options, repaired)), 0;

@@ -119,3 +119,29 @@ TEST_CASE("split --map: a cut inside of modules has no map") {
       refused({"split", s.graph, "--by", "modules=m", "--map", s.map}, 2).find("not inside of its modules") !=
       std::string::npos);
 }
+
+TEST_CASE("verify --map: a map for other ranks or stages is refused with both sides") {
+  scene const s("ZBVZeroBubble");
+  REQUIRE(run_tool({"split", s.graph, "--schedule", s.order, "--map", s.map}).exit == 0);
+  CHECK(run_tool({"verify", s.order, "--map", s.map}).exit == 0);
+
+  auto const other = s.folder / "other.csv";
+  REQUIRE(run_tool({"schedule", "Interleaved1F1B", "-p", "2", "-m", "4", "--csv", "-o", other}).exit == 0);
+  auto const differs = refused({"verify", other, "--map", s.map}, 1);
+  CHECK(differs.find("map.json and ") != std::string::npos);
+  CHECK(differs.find("other.csv: the map has stage 2 on rank 1, the schedule on rank 0") !=
+        std::string::npos);
+  REQUIRE(run_tool({"schedule", "1F1B", "-p", "4", "-m", "4", "--csv", "-o", other}).exit == 0);
+  CHECK(refused({"verify", other, "--map", s.map}, 1).find("the map has 2 ranks, the schedule 4 ranks") !=
+        std::string::npos);
+
+  std::ofstream(s.map) << R"({"format": "cleave stage map 1", "ranks": 2, "stages": [
+    {"stage": 0, "rank": 0, "nodes": ["a"]}, {"stage": 0, "rank": 1, "nodes": ["b"]}]})";
+  CHECK(refused({"verify", s.order, "--map", s.map}, 3)
+            .find("map.json: map of stages: entry #1 puts stage 0 on rank 1, but an earlier entry has that "
+                  "stage") != std::string::npos);
+  std::ofstream(s.map)
+      << R"({"format": "cleave stage map 1", "ranks": 2, "stages": [{"stage": 0, "nodes": []}]})";
+  CHECK(refused({"verify", s.order, "--map", s.map}, 3).find("$.stages[0]: lacks the key 'rank'") !=
+        std::string::npos);
+}
