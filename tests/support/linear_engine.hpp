@@ -97,6 +97,20 @@ class basic_linear_engine {
     regions_[index(s)] = {{g, 1, element_type::f64}, {g + 1, 1, element_type::f64}};
     return regions_[index(s)];
   }
+  std::span<region const> parameters(stage_id s) {
+    auto& own = stages_[index(s)];
+    parameters_ = {{&own.w, 1, element_type::f64}, {&own.b, 1, element_type::f64}};
+    return parameters_;
+  }
+  /// One step down, of rate 1.
+  template <class Stream>
+  void update(Stream&, stage_id s, double factor) {
+    auto const g = gradient(s);
+    stages_[index(s)].w -= factor * g.w;
+    stages_[index(s)].b -= factor * g.b;
+    gradients_[2 * index(s)] = gradients_[2 * index(s) + 1] = 0;
+  }
+  linear_stage const& stage_of(stage_id s) const { return stages_[index(s)]; }
   linear_gradient gradient(stage_id s) const {
     return {gradients_[2 * index(s)], gradients_[2 * index(s) + 1]};
   }
@@ -123,6 +137,7 @@ class basic_linear_engine {
   std::vector<linear_stage> stages_;
   std::vector<double> gradients_;
   std::vector<std::vector<region>> regions_;
+  std::vector<region> parameters_;
   std::map<key, std::vector<double>> inputs_, arrived_, away_;
   Prepare prepare_;
 };

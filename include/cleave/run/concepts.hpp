@@ -66,6 +66,13 @@ concept device = clocked_device<D> && std::movable<typename D::buffer> && std::m
                    { d.accumulate(s, sums, o) };
                  };
 
+/// A device that can tell how large gradients are.
+/// - `d.sum_of_squares(regions)`  of all their elements; waits for nothing but itself.
+template <class D>
+concept measuring_device = device<D> && requires(D& d, std::span<region const> regions) {
+  { d.sum_of_squares(regions) } -> std::same_as<double>;
+};
+
 /// Which message of a step. Both ends name it alike, so that a disagreement is an error and not a wrong value
 /// or a wait for ever.
 struct message {
@@ -134,6 +141,7 @@ struct stage_pass {
   double weight = 1;
   bool from_loss = false;    ///< of a backward pass: no gradient arrives, for nobody reads the stage
   bool last = false;         ///< of a backward pass: the last of the stage in this step
+  bool trains = true;        ///< whether a backward pass will follow, so that anything need be kept for it
   region stash = {};         ///< room for what F keeps for B, where the plan of the memory has some
   region weight_stash = {};  ///< and for what I keeps for W
 };
@@ -176,6 +184,17 @@ template <class S>
 concept parameter_stage = requires(S& st, stage_id i) {
   { st.gradients(i) } -> std::convertible_to<std::span<region const>>;
 };
+
+/// Parameters that an optimiser changes.
+/// - `st.parameters(i)`       those of stage `i`, in the order of their gradients and as large.
+/// - `st.update(s, i, factor)` a step of the optimiser on them, with their gradients times `factor`; then all
+///                            gradients are zero.
+template <class S, class D>
+concept updated_stage =
+    parameter_stage<S> && stage<S, D> && requires(S& st, typename D::stream& s, stage_id i, double factor) {
+      { st.parameters(i) } -> std::convertible_to<std::span<region const>>;
+      { st.update(s, i, factor) };
+    };
 
 /// Weights that are gathered before use and let go afterwards.
 template <class S, class D>

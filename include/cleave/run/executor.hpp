@@ -58,6 +58,7 @@ class executor {
         program_(std::move(p)),
         options_(options),
         reducer_(reducer),
+        trains_(has_backward(program_)),
         computing_(d.make_stream(0)),
         moving_(d.make_stream(-1)),
         arena_(d.allocate(program_.arena_bytes)),
@@ -83,6 +84,7 @@ class executor {
     demand_step_values(program_, values);
     views_.take_inputs(values.inputs, values.inputs_of_each);
     weights_ = values.weights;
+    reducing_ = values.gradients == gradient_end::reduced && trains_ ? reducer_ : nullptr;
     try {
       device_.record(origin_, computing_);
       passes_.clear();
@@ -170,10 +172,10 @@ class executor {
         return call_stages(i, {.stage = call.of.stage, .microbatch = {}}, {}, {});
       case call_kind::reduce:
       case call_kind::start_reduce:
-        if (reducer_) reducer_->begin_replicas(call.of.stage, computing_);
+        if (reducing_) reducing_->begin_replicas(call.of.stage, computing_);
         return;
       case call_kind::wait_reduce:
-        if (reducer_) reducer_->end_replicas(call.of.stage, computing_);
+        if (reducing_) reducing_->end_replicas(call.of.stage, computing_);
         return;
       case call_kind::other:
         return issue_other(i);
@@ -225,11 +227,11 @@ class executor {
     device_.record(begins_[i], computing_);
     if (!is_about_tie(a.kind)) {
       call_stages(i, pass_of(instruction), views_.in(instruction.pass), {});
-    } else if (reducer_) {
+    } else if (reducing_) {
       if (a.kind == action_kind::reduce_tie)
-        reducer_->begin_tie(a.stage, a.peer, computing_);
+        reducing_->begin_tie(a.stage, a.peer, computing_);
       else
-        reducer_->end_tie(a.stage, a.peer, computing_);
+        reducing_->end_tie(a.stage, a.peer, computing_);
     }
     device_.record(ends_[i], computing_);
   }
@@ -258,6 +260,7 @@ class executor {
             .weight = weights_.empty() ? 1 : weights_[index(a.microbatch)],
             .from_loss = i.call.from_loss,
             .last = i.call.last,
+            .trains = trains_,
             .stash = views_.arena_region(p.stash_at, p.stash_bytes),
             .weight_stash = views_.arena_region(p.weight_stash_at, p.weight_stash_bytes)};
   }
@@ -313,7 +316,7 @@ class executor {
       device_.wait(computing_, ends_[i]);
     }
     at_.store(program_reducing, std::memory_order_relaxed);
-    if (reducer_) reducer_->end_all(computing_);
+    if (reducing_) reducing_->end_all(computing_);
     wait_on_host(computing_);
   }
 
@@ -359,7 +362,8 @@ class executor {
   S& stages_;
   rank_program program_;
   executor_options options_;
-  gradient_reducer<D, C>* reducer_;
+  gradient_reducer<D, C>*reducer_, *reducing_ = nullptr;  // the second in steps that sum gradients
+  bool trains_;
   stream computing_, moving_;
   typename D::buffer arena_, results_;
   pass_views views_;

@@ -39,6 +39,6 @@ class host_device : public host_memory {
   rank_id rank_;
 };
 
-static_assert(device<host_device>);
+static_assert(measuring_device<host_device>);
 
 }  // namespace cleave

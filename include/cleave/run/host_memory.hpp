@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "cleave/run/failure.hpp"
+#include "cleave/run/sum_of_squares.hpp"
 #include "cleave/run/sum_table.hpp"
 
 namespace cleave {
@@ -87,6 +88,8 @@ class host_memory {
         });
       });
   }
+
+  static double sum_of_squares(std::span<region const> regions) { return cleave::sum_of_squares(regions); }
 
  private:
   static constexpr std::size_t most_bytes = static_cast<std::size_t>(-1) / 4;

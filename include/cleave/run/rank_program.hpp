@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -101,5 +102,12 @@ struct rank_program {
 
   bool operator==(rank_program const&) const = default;
 };
+
+/// Whether it has backward passes. O(instructions).
+inline bool has_backward(rank_program const& p) {
+  return std::ranges::any_of(p.instructions, [](rank_instruction const& i) {
+    return i.call.kind == call_kind::backward || i.call.kind == call_kind::backward_input;
+  });
+}
 
 }  // namespace cleave

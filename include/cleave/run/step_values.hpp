@@ -9,6 +9,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/run/rank_program.hpp"
 #include "cleave/run/tensor_view.hpp"
+#include "cleave/schedule/calls/call_options.hpp"
 
 namespace cleave {
 
@@ -17,6 +18,9 @@ struct step_values {
   std::span<tensor_view const> inputs = {};  ///< of the caller: those of microbatch 0, then of 1, …
   std::size_t inputs_of_each = 0;            ///< how many a microbatch has
   std::span<double const> weights = {};      ///< of the loss of each microbatch; none: 1
+  /// Whether gradients are summed across replicas and ties at the end of this step, or kept as they are, for
+  /// more steps to add to them.
+  gradient_end gradients = gradient_end::reduced;
 };
 
 /// Values that a program cannot be run on.

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,13 +19,12 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/run/blame.hpp"
-#include "cleave/run/executor.hpp"
 #include "cleave/run/host_communicator.hpp"
 #include "cleave/run/host_device.hpp"
 #include "cleave/run/host_group.hpp"
 #include "cleave/run/host_ranks.hpp"
-#include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/program_activity.hpp"
+#include "cleave/run/rank_runtime.hpp"
 #include "cleave/run/step_plan.hpp"
 #include "cleave/run/step_values.hpp"
 #include "cleave/run/tied_gradients.hpp"
@@ -42,31 +40,32 @@ struct thread_options {
   std::size_t bucket_bytes = std::size_t{25} << 20;  ///< of gradients that are summed at once
 };
 
-/// Runs a schedule on threads of this process, one for each rank, step after step.
+/// Runs schedules on threads of this process, one for each rank, step after step: one schedule, or several on
+/// the same stages, such as training and evaluation.
 ///
-/// The first failure of any rank ends the run: it leaves `run_step` at once, while calls of stages that go on
-/// are not interrupted. The destructor waits for these.
+/// The first failure of any rank ends the run: it leaves whatever was called at once, while calls of stages
+/// that go on are not interrupted. The destructor waits for these.
 template <stage<host_device> S>
 class thread_pipeline {
  public:
-  /// `stages[r]` has the stages of rank r: those of the first replica come first.
+  /// `stages[r]` has the stages of rank r: those of the first replica come first. `p` is plan 0.
   /// \throws error where there are not as many as ranks; tie_order_error, program_need_error
   thread_pipeline(step_plan const& p, std::vector<S> stages, thread_options options = {})
       : options_(std::move(options)),
         ranks_in_each_(static_cast<std::uint32_t>(p.order().ranks.size())),
         stages_(std::move(stages)),
-        ranks_(demand_ranks(p)),
-        board_{&ranks_} {
+        ranks_(demand_ranks()),
+        values_(options_.replicas),
+        reports_(ranks_.count()) {
     auto const sets = tie_sets_of(options_.ties);
-    make_groups(p, sets);
+    auto with = make_groups(p.order().place, sets);
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
       devices_.emplace_back(ranks_, rank_id{r});
-      make_reducer(p, r, sets);
-      executors_.push_back(std::make_unique<rank_executor>(devices_[r], pipes_[r], board_, stages_[r],
-                                                           make_rank_program(p, rank_id{r % ranks_in_each_}),
-                                                           executor_options{}, reducers_[r].get()));
+      runtimes_.push_back(std::make_unique<runtime>(devices_[r], std::move(with[r]), ranks_, stages_[r],
+                                                    p.order().place, rank_id{r % ranks_in_each_}, sets,
+                                                    options_.bucket_bytes));
     }
-    values_.resize(options_.replicas);
+    add_plan(p);
     try {
       for (std::uint32_t r = 0; r < ranks_.count(); ++r) threads_.emplace_back([this, r] { serve(r); });
     } catch (...) {
@@ -80,47 +79,67 @@ class thread_pipeline {
   std::uint32_t ranks() const { return ranks_.count(); }
   S& stages_of(rank_id r) { return stages_[index(r)]; }
 
-  /// One step on all ranks; `values` of each replica. \throws stage_error, run_error, step_value_error
-  void run_step(std::span<step_values const> values) {
-    expects(values.size() == options_.replicas, "thread_pipeline: values for every replica");
-    if (auto const f = ranks_.poll()) raise(*f);
-    for (auto const& e : executors_) demand_step_values(e->program(), values[replica_of(e->program())]);
-    std::unique_lock lock(mutex_);
-    std::ranges::copy(values, values_.begin());
-    running_ = ranks_.count();
-    ++step_;
-    begin_.notify_all();
-    auto const until = std::chrono::steady_clock::now() + options_.limit;
-    if (!end_.wait_until(lock, until, [&] { return running_ == 0 || ranks_.failed(); }))
-      ranks_.publish(overdue());
-    if (auto const f = ranks_.poll()) raise(*f);
+  /// One more plan, for the same stages on the same ranks; its number. \throws error, program_need_error
+  std::size_t add_plan(step_plan const& p) {
+    if (p.order().ranks.size() != ranks_in_each_ || (plans_ > 0 && p.order().place.rank_of != place_))
+      throw error("thread pipeline: another plan must have the same stages on the same ranks");
+    place_ = p.order().place.rank_of;
+    for (auto& r : runtimes_) r->add_plan(p);
+    return plans_++;
   }
-  void run_step(step_values const& values) { run_step(std::span(&values, 1)); }
 
-  /// What the caller gets of microbatch `m`, result `number`: until the next step. Nothing where no stage
-  /// makes it.
-  std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::uint32_t replica = 0) const {
+  /// One step on all ranks; `values` of each replica. \throws stage_error, run_error, step_value_error
+  void run_step(std::span<step_values const> values, std::size_t plan = 0) {
+    expects(values.size() == options_.replicas && plan < plans_,
+            "thread_pipeline: values for every replica, and a plan");
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r)
+      demand_step_values(runtimes_[r]->program(plan), values[r / ranks_in_each_]);
+    std::ranges::copy(values, values_.begin());
+    plan_ = plan;
+    have_all_do(job::step);
+  }
+  void run_step(step_values const& values, std::size_t plan = 0) { run_step(std::span(&values, 1), plan); }
+
+  /// All copies of a tied parameter become that of the lowest stage; of replicas, each has its own.
+  /// \throws run_error
+  void share_ties()
+    requires updated_stage<S, host_device>
+  {
+    have_all_do(job::share);
+  }
+  /// A step of the optimiser on all ranks, or, where gradients are not finite, on none. \throws run_error
+  update_report update(update_options const& options = {})
+    requires updated_stage<S, host_device>
+  {
+    update_ = options;
+    have_all_do(job::update);
+    return reports_.front();
+  }
+
+  /// What the caller gets of microbatch `m`, result `number`: until the next step by that plan. Nothing where
+  /// no stage makes it.
+  std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::uint32_t replica = 0,
+                                    std::size_t plan = 0) const {
     for (std::uint32_t r = 0; r < ranks_in_each_; ++r)
-      if (auto const v = executors_[replica * ranks_in_each_ + r]->result(m, number)) return v;
+      if (auto const v = runtimes_[replica * ranks_in_each_ + r]->result(m, number, plan)) return v;
     return std::nullopt;
   }
 
-  rank_program const& program(rank_id r) const { return executors_[index(r)]->program(); }
+  rank_program const& program(rank_id r, std::size_t plan = 0) const {
+    return runtimes_[index(r)]->program(plan);
+  }
   /// When rank `r` began and ended each instruction of the last step, in nanoseconds since it began it.
-  std::vector<instruction_time> times(rank_id r) { return executors_[index(r)]->times(); }
+  std::vector<instruction_time> times(rank_id r, std::size_t plan = 0) {
+    return runtimes_[index(r)]->times(plan);
+  }
 
  private:
-  /// Shared by all: `host_ranks` knows every rank.
-  struct shared_board {
-    host_ranks* ranks;
-    void publish(failure const& f) noexcept { ranks->publish(f); }
-    std::optional<failure> poll() const { return ranks->poll(); }
-  };
-  using rank_executor = executor<host_device, host_communicator, shared_board, S>;
-  using reducer = gradient_reducer<host_device, host_communicator>;
+  using runtime = rank_runtime<host_device, host_communicator, host_ranks, S>;
+  using communicators = rank_communicators<host_communicator>;
+  enum class job : std::uint8_t { step, share, update };
 
-  std::uint32_t demand_ranks(step_plan const& p) const {
-    auto const wanted = p.order().ranks.size() * options_.replicas;
+  std::uint32_t demand_ranks() const {
+    auto const wanted = std::size_t{ranks_in_each_} * options_.replicas;
     if (options_.replicas == 0) throw error("thread pipeline: there are no replicas; give at least one");
     if (stages_.size() != wanted)
       throw error("thread pipeline: stages of " + std::to_string(stages_.size()) + " ranks are given, but " +
@@ -128,71 +147,81 @@ class thread_pipeline {
     return static_cast<std::uint32_t>(wanted);
   }
 
-  void make_groups(step_plan const& p, std::vector<tie_set> const& sets) {
+  /// Makes a group of `members`, and one communicator for each.
+  std::vector<host_communicator*> make_group(std::vector<rank_id> members) {
+    std::vector<host_communicator*> made;
+    auto& group = groups_.emplace_back(ranks_, members);
+    for (std::uint32_t m = 0; m < members.size(); ++m) made.push_back(&communicators_.emplace_back(group, m));
+    return made;
+  }
+
+  std::vector<communicators> make_groups(placement const& place, std::vector<tie_set> const& sets) {
     auto const n = ranks_in_each_;
+    std::vector<communicators> with(ranks_.count());
+    for (auto& w : with) w.ties.resize(sets.size());
     for (std::uint32_t d = 0; d < options_.replicas; ++d) {
-      std::vector<rank_id> members;
-      for (std::uint32_t r = 0; r < n; ++r) members.push_back(rank_id{d * n + r});
-      groups_.emplace_back(ranks_, members);
-      for (std::uint32_t r = 0; r < n; ++r) pipes_.emplace_back(groups_.back(), r);
-    }
-    replicas_.resize(ranks_.count());
-    for (std::uint32_t r = 0; r < n && options_.replicas > 1; ++r) {
-      std::vector<rank_id> members;
-      for (std::uint32_t d = 0; d < options_.replicas; ++d) members.push_back(rank_id{d * n + r});
-      groups_.emplace_back(ranks_, members);
-      for (std::uint32_t d = 0; d < options_.replicas; ++d)
-        replicas_[d * n + r] = &communicators_.emplace_back(groups_.back(), d);
-    }
-    ties_.assign(ranks_.count(), std::vector<host_communicator*>(sets.size()));
-    for (std::size_t i = 0; i < sets.size(); ++i)
-      for (std::uint32_t d = 0; d < options_.replicas; ++d) {
-        auto members = ranks_of(sets[i], p.order().place.rank_of);
+      std::vector<rank_id> pipe;
+      for (std::uint32_t r = 0; r < n; ++r) pipe.push_back(rank_id{d * n + r});
+      auto const made = make_group(pipe);
+      for (std::uint32_t r = 0; r < n; ++r) with[d * n + r].pipe = made[r];
+      for (std::size_t i = 0; i < sets.size(); ++i) {
+        auto members = ranks_of(sets[i], place.rank_of);
         if (members.size() < 2) continue;
         for (auto& m : members) m = rank_id{d * n + index(m)};
-        groups_.emplace_back(ranks_, members);
-        for (std::uint32_t m = 0; m < members.size(); ++m)
-          ties_[index(members[m])][i] = &communicators_.emplace_back(groups_.back(), m);
+        auto const tied = make_group(members);
+        for (std::size_t m = 0; m < members.size(); ++m) with[index(members[m])].ties[i] = tied[m];
       }
-  }
-
-  void make_reducer(step_plan const& p, std::uint32_t r, std::vector<tie_set> const& sets) {
-    auto& made = reducers_.emplace_back();
-    if constexpr (parameter_stage<S>) {
-      if (options_.replicas == 1 && sets.empty()) return;
-      std::vector<gradients_of_stage> own;
-      for (std::uint32_t s = 0; s < p.order().place.stages(); ++s) {
-        if (index(p.rank_of(stage_id{s})) != r % ranks_in_each_) continue;
-        std::span<region const> const gradients = stages_[r].gradients(stage_id{s});
-        own.push_back({stage_id{s}, {gradients.begin(), gradients.end()}});
-      }
-      made = std::make_unique<reducer>(devices_[r], own, replicas_[r], sets, ties_[r], options_.bucket_bytes);
-    } else if (options_.replicas > 1 || !sets.empty()) {
-      throw error("thread pipeline: replicas and ties need stages with gradients(stage)");
     }
+    for (std::uint32_t r = 0; r < n && options_.replicas > 1; ++r) {
+      std::vector<rank_id> replicas;
+      for (std::uint32_t d = 0; d < options_.replicas; ++d) replicas.push_back(rank_id{d * n + r});
+      auto const made = make_group(replicas);
+      for (std::uint32_t d = 0; d < options_.replicas; ++d) with[d * n + r].replicas = made[d];
+    }
+    return with;
   }
 
-  std::size_t replica_of(rank_program const& p) const {
-    for (std::size_t r = 0; r < executors_.size(); ++r)
-      if (&executors_[r]->program() == &p) return r / ranks_in_each_;
-    return 0;
+  void have_all_do(job what) {
+    if (auto const f = ranks_.poll()) raise(*f);
+    std::unique_lock lock(mutex_);
+    job_ = what;
+    running_ = ranks_.count();
+    ++jobs_;
+    begin_.notify_all();
+    auto const until = std::chrono::steady_clock::now() + options_.limit;
+    if (!end_.wait_until(lock, until, [&] { return running_ == 0 || ranks_.failed(); }))
+      ranks_.publish(overdue());
+    if (auto const f = ranks_.poll()) raise(*f);
   }
 
   void serve(std::uint32_t r) {
     for (std::uint64_t done = 0;;) {
       {
         std::unique_lock lock(mutex_);
-        begin_.wait(lock, [&] { return stopped_ || step_ > done; });
+        begin_.wait(lock, [&] { return stopped_ || jobs_ > done; });
         if (stopped_) return;
-        done = step_;
+        done = jobs_;
       }
       try {
-        executors_[r]->run_step(values_[r / ranks_in_each_]);
-      } catch (...) {  // it has been published
+        do_job(r);
+      } catch (run_error const& e) {
+        ranks_.publish(e.info);
+      } catch (...) {
+        failure f = current_failure({});
+        f.at.reset();
+        f.reporter = f.culprit = rank_id{r};
+        ranks_.publish(f);
       }
       std::lock_guard lock(mutex_);
-      --running_;
-      if (running_ == 0 || ranks_.failed()) end_.notify_all();
+      if (--running_ == 0 || ranks_.failed()) end_.notify_all();
+    }
+  }
+
+  void do_job(std::uint32_t r) {
+    if (job_ == job::step) return runtimes_[r]->run_step(values_[r / ranks_in_each_], plan_);
+    if constexpr (updated_stage<S, host_device>) {
+      if (job_ == job::share) runtimes_[r]->share_ties();
+      if (job_ == job::update) reports_[r] = runtimes_[r]->update(update_);
     }
   }
 
@@ -200,7 +229,7 @@ class thread_pipeline {
   failure overdue() const {
     std::vector<rank_activity> all;
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
-      auto a = activity_of(executors_[r]->program(), executors_[r]->at());
+      auto a = activity_of(runtimes_[r]->program(plan_), runtimes_[r]->at(plan_));
       for (auto& p : a.peers) p = rank_id{r / ranks_in_each_ * ranks_in_each_ + index(p)};
       all.push_back(std::move(a));
     }
@@ -225,18 +254,21 @@ class thread_pipeline {
   std::uint32_t ranks_in_each_;
   std::vector<S> stages_;
   host_ranks ranks_;
-  shared_board board_;
   std::deque<host_group> groups_;
-  std::deque<host_communicator> pipes_, communicators_;
-  std::vector<host_communicator*> replicas_;           // of ranks; null: none
-  std::vector<std::vector<host_communicator*>> ties_;  // of ranks, then sets
+  std::deque<host_communicator> communicators_;
   std::deque<host_device> devices_;
-  std::vector<std::unique_ptr<reducer>> reducers_;
-  std::vector<std::unique_ptr<rank_executor>> executors_;
+  std::vector<std::unique_ptr<runtime>> runtimes_;
+  std::vector<rank_id> place_;
+  std::size_t plans_ = 0;
+
   std::mutex mutex_;
   std::condition_variable begin_, end_;
+  job job_ = job::step;
   std::vector<step_values> values_;  // of replicas
-  std::uint64_t step_ = 0;
+  std::size_t plan_ = 0;
+  update_options update_;
+  std::vector<update_report> reports_;  // of ranks
+  std::uint64_t jobs_ = 0;
   std::uint32_t running_ = 0;
   bool stopped_ = false;
   std::vector<std::thread> threads_;

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/executor.hpp"
+#include "cleave/run/gradient_reducer.hpp"
+#include "cleave/run/make_rank_program.hpp"
+#include "cleave/run/parameter_updater.hpp"
+#include "cleave/run/step_plan.hpp"
+#include "cleave/run/step_values.hpp"
+#include "cleave/run/tied_gradients.hpp"
+
+namespace cleave {
+
+/// With whom a rank works together. What is pointed to must outlive whoever is given it.
+template <class C>
+struct rank_communicators {
+  C* pipe = nullptr;          ///< all ranks that together have every stage once
+  C* replicas = nullptr;      ///< those that run the same stages on other samples; null: there are none
+  std::vector<C*> ties = {};  ///< for each set of ties the ranks that hold it; null: this one has none or all
+};
+
+/// All that one rank does: steps by one or several plans on the same stages, such as training and evaluation,
+/// and what comes between them. Everything is called on one thread, in the same order on all ranks.
+template <measuring_device D, communicator<D> C, board B, stage<D> S>
+class rank_runtime {
+ public:
+  /// `rank` among those of `with.pipe`. What is referred to must outlive it.
+  /// \throws error where there are replicas or ties, and the stages have no gradients
+  rank_runtime(D& d, rank_communicators<C> with, B& b, S& stages, placement const& place, rank_id rank,
+               std::vector<tie_set> sets = {}, std::size_t bucket_bytes = std::size_t{25} << 20)
+      : device_(d), with_(std::move(with)), board_(b), stages_(stages), rank_(rank) {
+    with_.ties.resize(sets.size());
+    for (std::uint32_t s = 0; s < place.stages(); ++s)
+      if (place.rank_of[s] == rank) here_.push_back(stage_id{s});
+    make_reducer(sets, bucket_bytes);
+    if constexpr (updated_stage<S, D>) {
+      updater_.emplace(device_, *with_.pipe, stages_, here_, std::move(sets), with_.ties);
+    }
+  }
+  rank_runtime(rank_runtime&&) = delete;
+
+  /// \throws program_need_error
+  void add_plan(step_plan const& p) {
+    executors_.push_back(std::make_unique<rank_executor>(device_, *with_.pipe, board_, stages_,
+                                                         make_rank_program(p, rank_), executor_options{},
+                                                         reducer_ ? &*reducer_ : nullptr));
+  }
+
+  /// Precondition throughout: there is such a plan, numbered in the order in which they were added.
+  void run_step(step_values const& values, std::size_t plan) { executors_[plan]->run_step(values); }
+  rank_program const& program(std::size_t plan) const { return executors_[plan]->program(); }
+  std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::size_t plan) const {
+    return executors_[plan]->result(m, number);
+  }
+  std::vector<instruction_time> times(std::size_t plan) { return executors_[plan]->times(); }
+  /// Where the rank is in the program of a plan. From any thread.
+  std::uint32_t at(std::size_t plan) const { return executors_[plan]->at(); }
+
+  /// As of `parameter_updater`.
+  void share_ties()
+    requires updated_stage<S, D>
+  {
+    updater_->share_ties();
+  }
+  update_report update(update_options const& o)
+    requires updated_stage<S, D>
+  {
+    return updater_->update(o);
+  }
+
+ private:
+  using rank_executor = executor<D, C, B, S>;
+
+  void make_reducer(std::vector<tie_set> const& sets, std::size_t bucket_bytes) {
+    if (!with_.replicas && sets.empty()) return;
+    if constexpr (parameter_stage<S>) {
+      std::vector<gradients_of_stage> own;
+      for (auto const s : here_) {
+        std::span<region const> const g = stages_.gradients(s);
+        own.push_back({s, {g.begin(), g.end()}});
+      }
+      reducer_.emplace(device_, own, with_.replicas, sets, with_.ties, bucket_bytes);
+    } else {
+      throw error("run: replicas and ties need stages with gradients(stage)");
+    }
+  }
+
+  struct no_updater {};
+  template <class Stages, bool = updated_stage<Stages, D>>
+  struct updater_of {
+    using type = std::optional<no_updater>;
+  };
+  template <class Stages>
+  struct updater_of<Stages, true> {
+    using type = std::optional<parameter_updater<D, C, Stages>>;
+  };
+
+  D& device_;
+  rank_communicators<C> with_;
+  B& board_;
+  S& stages_;
+  rank_id rank_;
+  std::vector<stage_id> here_;
+  std::optional<gradient_reducer<D, C>> reducer_;
+  typename updater_of<S>::type updater_;
+  std::vector<std::unique_ptr<rank_executor>> executors_;
+};
+
+}  // namespace cleave
