@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 /// Codes that only who knows a key can make. They prove who wrote a message and that it is whole; they hide
@@ -19,7 +20,7 @@ class sha256 {
   sha256& add(std::string_view bytes) {
     for (total_ += bytes.size(); !bytes.empty();) {
       auto const n = std::min(bytes.size(), block_.size() - held_);
-      for (std::size_t i = 0; i < n; ++i) block_[held_ + i] = static_cast<std::uint8_t>(bytes[i]);
+      std::memcpy(block_.data() + held_, bytes.data(), n);
       bytes.remove_prefix(n);
       if ((held_ += n) == block_.size()) mix();
     }
