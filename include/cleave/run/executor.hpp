@@ -59,13 +59,13 @@ class executor {
         options_(options),
         reducer_(reducer),
         trains_(has_backward(program_)),
-        computing_(d.make_stream(0)),
-        moving_(d.make_stream(-1)),
         arena_(d.allocate(program_.arena_bytes)),
         results_(d.allocate(program_.result_bytes)),
         views_(program_, arena_.data(), results_.data()),
         origin_(d.make_event()),
-        ended_(d.make_event()) {
+        ended_(d.make_event()),
+        computing_(d.make_stream(0)),
+        moving_(d.make_stream(-1)) {
     expects(options.run_ahead > 0, "executor: room for one pass");
     demand_abilities<S, D>(program_);
     for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
@@ -236,10 +236,12 @@ class executor {
     device_.record(ends_[i], computing_);
   }
 
-  /// What a stage throws is a failure of it, and of nothing else.
+  /// What a stage throws is a failure of it, and of nothing else. A stream whose work throws later is told
+  /// what the work is about.
   void call_stages(std::uint32_t i, stage_pass const& pass, std::span<tensor_view const> in,
                    std::span<tensor_view> out) {
     auto const& call = program_.instructions[i].call;
+    if constexpr (requires { computing_.about(stage_call{}); }) computing_.about(call_at());
     try {
       call_stage<D>(stages_, computing_, call, pass, in, out);
     } catch (run_error const&) {
@@ -364,7 +366,6 @@ class executor {
   executor_options options_;
   gradient_reducer<D, C>*reducer_, *reducing_ = nullptr;  // the second in steps that sum gradients
   bool trains_;
-  stream computing_, moving_;
   typename D::buffer arena_, results_;
   pass_views views_;
   typename D::event origin_, ended_;
@@ -373,6 +374,7 @@ class executor {
   std::vector<std::uint32_t> passes_;                  // issued in this step
   std::span<double const> weights_;
   std::atomic<std::uint32_t> at_ = program_done;
+  stream computing_, moving_;  // last: what they still do uses all else
 };
 
 }  // namespace cleave
