@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -127,10 +128,11 @@ TEST_CASE("checkpoint_writer: 200 kills at any moment leave the last complete ch
   using clock = std::chrono::steady_clock;
   auto const began = clock::now();
   while (step <= 20) write_counting(folder.path(), step++);
-  auto const of_20 = std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - began).count();
+  auto const of_20 = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - began).count());
   step = checked_step(folder.path());
   for (int i = 0; i < 200; ++i) {
-    auto const after = random.below(500 + static_cast<std::uint64_t>(of_20) / 3);
+    auto const after = random.below(std::min<std::uint64_t>(500 + of_20 / 3, 6'000));
     auto const last = last_before_kill(folder.path(), step + 1, after);
     reported += last - step;
     within += count_of(folder.path(), ".unfinished") > 0 || count_of(folder.path(), ".part") % 2 == 1;
@@ -213,6 +215,32 @@ TEST_CASE("checkpoint_writer: a step that is written again with other elements i
   }
   write_checkpoint(folder.path(), {4, {}}, state.tensors);
   CHECK(texts_in(folder.path()).size() == 3);
+}
+
+TEST_CASE("checkpoint_writer: ranks that are threads write and load at the same time") {
+  scratch_folder const folder(scratch_folder::in_memory());
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    checkpoint_part parts[4];
+    std::vector<std::thread> threads;
+    for (std::uint32_t r = 0; r < 4; ++r)
+      threads.emplace_back([&, r] {
+        std::vector<std::uint64_t> mine(50, 10 * step + r);
+        named_tensor const state{{"w" + std::to_string(r)}, {mine.data(), element_type::i64, {50}}};
+        parts[r] = write_checkpoint_part(folder.path(), step, rank_id{r}, std::span(&state, 1));
+      });
+    for (auto& t : threads) t.join();
+    complete_checkpoint(folder.path(), {step, {}}, parts);
+    auto const found = read_checkpoint(folder.path());
+    threads.clear();
+    std::vector<std::vector<std::uint64_t>> loaded(4, std::vector<std::uint64_t>(50));
+    for (std::uint32_t r = 0; r < 4; ++r)
+      threads.emplace_back([&, r] {
+        named_tensor const into{{"w" + std::to_string(r)}, {loaded[r].data(), element_type::i64, {50}}};
+        found.load(std::span(&into, 1));
+      });
+    for (auto& t : threads) t.join();
+    for (std::uint32_t r = 0; r < 4; ++r) CHECK(loaded[r] == std::vector<std::uint64_t>(50, 10 * step + r));
+  }
 }
 
 TEST_CASE("checkpoint_writer: the same state gives the same file") {

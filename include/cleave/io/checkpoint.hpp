@@ -51,10 +51,12 @@ class checkpoint {
       auto at = part.first_element;
       for (auto const& t : part.index.tensors) offsets.push_back(std::exchange(at, at + t.bytes()));
     }
-    if (options.checked == read_checkpoint_options::extent::no_elements) return;
-    for (std::size_t p = 0; p < parts_.size(); ++p)
-      for (std::size_t t = 0; t < offsets_[p].size(); ++t) check({p, t});
-    checked_ = true;
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      checked_.emplace_back(offsets_[p].size(), false);
+      if (options.checked == read_checkpoint_options::extent::no_elements) continue;
+      for (std::size_t t = 0; t < offsets_[p].size(); ++t) check_unless_checked({p, t});
+      checked_[p].assign(offsets_[p].size(), true);
+    }
   }
 
   std::uint64_t serial() const { return serial_; }
@@ -77,20 +79,19 @@ class checkpoint {
     return std::nullopt;
   }
 
+  /// Checks all that `load` would, and so that it need not. O(bytes).
+  /// \throws checkpoint_error, named_tensor_error, file_error
+  void check(std::span<named_tensor const> into) {
+    for (auto const& [from, to] : sound_loads(into)) checked_[from.part][from.tensor] = true;
+  }
+
   /// Fills tensors with what is stored under their names. Each has the stored type and shape; several may
   /// have one name, and one all names of a tie, or some. Nothing is written to any before all that is to be
-  /// loaded is found sound, and elements go from the file to where they belong. O(bytes).
+  /// loaded is found sound, and elements go from the file to where they belong. Threads may load at the same
+  /// time. O(bytes).
   /// \throws checkpoint_error, named_tensor_error, file_error
   void load(std::span<named_tensor const> into) const {
-    for (std::size_t i = 0; i < into.size(); ++i)
-      if (auto const fault = find_named_tensor_fault(into[i], i)) throw named_tensor_error(*fault);
-    if (auto const fault = find_load_fault(into)) throw checkpoint_error(*fault);
-    std::vector<std::pair<place, void*>> loads;
-    for (auto const& wanted : into) loads.emplace_back(place_of(wanted.names.front()), wanted.tensor.data);
-    std::ranges::sort(loads, {}, [](auto const& l) { return std::pair(l.first.part, l.first.tensor); });
-    for (std::size_t i = 0; i < loads.size() && !checked_; ++i)
-      if (i == 0 || loads[i].first != loads[i - 1].first) check(loads[i].first);
-    for (auto const& [from, to] : loads)
+    for (auto const& [from, to] : sound_loads(into))
       read_exactly(parts_[from.part].file, offset(from),
                    std::span(static_cast<std::byte*>(to), stored(from).bytes()));
   }
@@ -101,16 +102,35 @@ class checkpoint {
     bool operator==(place const&) const = default;
   };
 
+  struct single_load {
+    place from;
+    void* to;
+  };
+
+  /// What goes where, in the order of the files, once it is found sound.
+  std::vector<single_load> sound_loads(std::span<named_tensor const> into) const {
+    for (std::size_t i = 0; i < into.size(); ++i)
+      if (auto const fault = find_named_tensor_fault(into[i], i)) throw named_tensor_error(*fault);
+    if (auto const fault = find_load_fault(into)) throw checkpoint_error(*fault);
+    std::vector<single_load> loads;
+    for (auto const& wanted : into) loads.push_back({*find_place(wanted.names.front()), wanted.tensor.data});
+    std::ranges::sort(loads, {}, [](auto const& l) { return std::pair(l.from.part, l.from.tensor); });
+    for (std::size_t i = 0; i < loads.size(); ++i)
+      if (i == 0 || loads[i].from != loads[i - 1].from) check_unless_checked(loads[i].from);
+    return loads;
+  }
+
   stored_tensor const& stored(place p) const { return parts_[p.part].index.tensors[p.tensor]; }
   std::uint64_t offset(place p) const { return offsets_[p.part][p.tensor]; }
-  void check(place p) const { check_elements(parts_[p.part].file, stored(p), offset(p)); }
+  void check_unless_checked(place p) const {
+    if (!checked_[p.part][p.tensor]) check_elements(parts_[p.part].file, stored(p), offset(p));
+  }
 
   std::optional<place> find_place(std::string_view name) const {
     auto const found = std::ranges::lower_bound(names_, name, {}, &stored_name::name);
     if (found == names_.end() || found->name != name) return std::nullopt;
     return place{found->part, found->tensor};
   }
-  place place_of(std::string_view name) const { return *find_place(name); }
 
   void demand_notes(std::vector<checkpoint_note> const& here, std::vector<checkpoint_note> const& expected) {
     for (auto const& [key, value] : expected) {
@@ -162,7 +182,7 @@ class checkpoint {
   std::vector<stored_name> names_;  // sorted
   std::vector<std::vector<std::uint64_t>> offsets_;
   std::vector<checkpoint_fault> passed_over_;
-  bool checked_ = false;
+  std::vector<std::vector<bool>> checked_;  // which elements
 };
 
 /// The newest checkpoint in `folder` that is whole. Damaged ones that are newer are passed over, and told in
