@@ -191,10 +191,11 @@ class board_joiner {
   board_connection join() {
     auto const where = system_addresses(at_);
     for (;;) {
-      if (auto s = try_connect(where, terms_->join_until))
-        if (auto c = shake_hands(std::move(*s))) return wait_for_start(std::move(*c));
       auto const now = std::chrono::steady_clock::now();
-      if (now >= terms_->join_until)
+      // A machine that does not answer is tried again, for it may be starting.
+      if (auto s = try_connect(where, std::min(now + std::chrono::seconds(2), terms_->join_until)))
+        if (auto c = shake_hands(std::move(*s))) return wait_for_start(std::move(*c));
+      if (std::chrono::steady_clock::now() >= terms_->join_until)
         fail(failure_code::timeout,
              name_of(rank_id{0}, at_) + " was not reached before the deadline: " + last_);
       std::this_thread::sleep_until(std::min(now + std::chrono::milliseconds(10), terms_->join_until));

@@ -235,6 +235,16 @@ class tcp_board {
     fail_here(std::move(f));
   }
 
+  /// Nothing where nobody answers for this rank.
+  std::optional<rank_activity> ask_source() noexcept {
+    std::lock_guard alone(source_mutex_);
+    try {
+      return source_ != nullptr ? std::optional(source_->activity()) : std::nullopt;
+    } catch (...) {
+      return std::nullopt;
+    }
+  }
+
   // From here on, whoever calls has the mutex.
 
   /// Reports the first failure, which is `f` where rank 0 has not decided.
@@ -287,12 +297,8 @@ class tcp_board {
 
   void answer_if_asked(std::unique_lock<std::mutex>& lock) {
     if (!member_.is_asked()) return;
-    std::optional<rank_activity> a;
     lock.unlock();
-    {
-      std::lock_guard alone(source_mutex_);
-      if (source_ != nullptr) a = source_->activity();
-    }
+    auto const a = ask_source();
     lock.lock();
     if (!a) return;
     if (auto m = member_.answer(*a)) tell_hub(*m);

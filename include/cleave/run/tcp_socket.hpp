@@ -198,16 +198,20 @@ class tcp_listener {
   tcp_socket socket_;
 };
 
-/// A connection to `at`, tried once at each of its addresses; nothing where none accepts before `until`.
+/// A connection to `at`, tried once at each of its addresses; nothing where none accepts before `until`. None
+/// takes more than its share of the time.
 /// \throws socket_error where this process has no sockets.
 inline std::optional<tcp_socket> try_connect(std::span<system_address const> at,
                                              std::chrono::steady_clock::time_point until) {
-  for (auto const& a : at) {
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    auto const& a = at[i];
+    auto const now = std::chrono::steady_clock::now();
+    auto const share = (until - now) / static_cast<std::int64_t>(at.size() - i);
     tcp_socket s(::socket(a.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
     if (!s.is_open()) throw socket_error("making a socket", errno);
     if (::connect(s.descriptor(), a.get(), a.size) != 0) {
       if (errno != EINPROGRESS && errno != EINTR) continue;
-      if (!wait_for_socket(s, POLLOUT, until)) continue;
+      if (!wait_for_socket(s, POLLOUT, now + share)) continue;
       int code = 0;
       socklen_t size = sizeof code;
       if (::getsockopt(s.descriptor(), SOL_SOCKET, SO_ERROR, &code, &size) != 0 || code != 0) continue;
