@@ -116,7 +116,7 @@ std::string text_of(schedule_file const& file, verdict const& v) {
           plural(count_actions(s), "action") + ": " +
           (v.faults.empty() ? std::string("no fault") : plural(v.faults.size(), "fault")) + "\n";
   for (auto const& [name, said] : v.transports)
-    text += "  " + name + std::string(13 - name.size(), ' ') + said + "\n";
+    text.append("  ").append(name).append(13 - name.size(), ' ').append(said).append("\n");
   for (auto const& note : v.notes) text += "  note: " + note + "\n";
   return text;
 }
