@@ -59,7 +59,7 @@ int main() {
     // [save]
     std::vector<cleave::checkpoint_part> parts;
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
-      auto const state = state_of(layers.subspan(2 * rank, 2));
+      auto const state = state_of(layers.subspan(std::size_t{2} * rank, 2));
       parts.push_back(cleave::write_checkpoint_part(folder, step, cleave::rank_id{rank}, state));
     }
     complete_checkpoint(folder, {.step = step, .notes = {{"model", "small"}}}, parts, {.kept = 3});
