@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -305,6 +307,75 @@ TEST_CASE("tcp board: ranks in a circle are a deadlock") {
     CHECK(b.poll()->culprit == no_rank);
     CHECK(b.poll()->detail.starts_with("deadlock: rank "));
   });
+}
+
+namespace {
+/// A way to `to` that alters the bytes of rank 1 once it is told to.
+class tampered_way {
+ public:
+  explicit tampered_way(network_address const& to) : thread_([this, to] { relay(to); }) {}
+  ~tampered_way() { thread_.join(); }
+  network_address address() const { return listener_.address(); }
+  void alter() { alters_ = true; }
+
+ private:
+  void relay(network_address const& to) {
+    if (!wait_for_socket(listener_.socket(), POLLIN, in(20s))) return;
+    auto const near = listener_.accept().value();
+    auto const far = try_connect(system_addresses(to), in(20s)).value();
+    std::string bytes(4096, '\0');
+    for (;;) {
+      std::array<pollfd, 2> both = {pollfd{near.descriptor(), POLLIN, 0},
+                                    pollfd{far.descriptor(), POLLIN, 0}};
+      if (::poll(both.data(), both.size(), 20'000) <= 0) return;
+      auto const up = receive_some(near, bytes);
+      if (up.ended) return;
+      if (up.count > 0 && alters_) bytes[up.count - 1] = static_cast<char>(bytes[up.count - 1] ^ 1);
+      send_some(far, std::string_view(bytes).substr(0, up.count));
+      auto const down = receive_some(far, bytes);
+      if (down.ended) return;
+      send_some(near, std::string_view(bytes).substr(0, down.count));
+    }
+  }
+
+  tcp_listener listener_;
+  std::atomic<bool> alters_ = false;
+  std::thread thread_;
+};
+}  // namespace
+
+TEST_CASE("tcp board: a message that is altered on its way is not read, and fails the run") {
+  tcp_listener listener;
+  auto const at = listener.address();
+  tampered_way way(at);
+  std::vector<failure> read(3);
+  auto const on_rank = [&](tcp_board& b) {
+    b.barrier(in(20s));
+    if (b.rank() == rank_id{1}) {
+      way.alter();
+      b.publish(out_of_memory(1));
+    }
+    CHECK(b.wait_until(in(20s)));
+    read[index(b.rank())] = b.poll().value();
+  };
+  std::vector<std::thread> others;
+  for (std::uint32_t const r : {1u, 2u})
+    others.emplace_back([&, r] {
+      tcp_board b(rank_id{r}, 3, r == 1 ? way.address() : at, usual());
+      on_rank(b);
+    });
+  {
+    tcp_board b(std::move(listener), 3, usual());
+    on_rank(b);
+  }
+  for (auto& t : others) t.join();
+  CHECK(read[0].code == failure_code::transport);
+  CHECK(read[0].culprit == rank_id{1});
+  CHECK(read[0].detail.starts_with("a message of rank 1 (127.0.0.1:"));
+  CHECK(read[0].detail.ends_with(") is not authentic"));
+  CHECK(describe(read[2]) == describe(read[0]));
+  CHECK(read[1].culprit == rank_id{0});
+  CHECK(read[1].code == failure_code::peer_lost);
 }
 
 TEST_CASE("tcp board: keys that are too short, and ranks that there are not, are refused") {
