@@ -121,6 +121,13 @@ TEST_CASE("durable_file: a disk that is full is told, and nothing is left") {
   CHECK(files_in(folder.path()) == 0);
 }
 
+TEST_CASE("durable_file: a folder of a file system that cannot bring names to the disk is no error") {
+  sync_folder("/proc");
+  testing::scratch_folder const folder;
+  CHECK(refusal_of([&] { sync_folder(folder / "missing"); }) ==
+        "file '" + (folder / "missing") + "' cannot be opened: No such file or directory");
+}
+
 TEST_CASE("durable_file: a handle that was moved closes its file once") {
   testing::scratch_folder const folder;
   std::ofstream(folder / "a") << "a";

@@ -76,7 +76,7 @@ TEST_CASE("envelope: what was appended, another magic, another version and too m
   CHECK(message([](auto& b) { b.resize(20); }) ==
         "envelope: cut short at byte 20, within the header of 32 bytes; ask for the whole");
   CHECK(message([](auto& b) { b[0] = std::byte{'P'}; }) ==
-        "envelope: byte 0 does not begin 'CLVS': these are no bytes of stages");
+        "envelope: byte 0 does not begin 'CLVS': these are no bytes that cleave sealed");
   CHECK(message([](auto& b) { b[4] = std::byte{7}; }) ==
         "envelope: byte 4 says version 7, this library reads version 1; write them with the same version of "
         "the "

@@ -81,6 +81,15 @@ class file_handle {
   int number_ = -1;
 };
 
+/// Brings the names in a folder to the disk, where the file system knows such a thing. \throws file_error
+inline void sync_folder(std::string const& folder) {
+  try {
+    file_handle(folder, O_RDONLY | O_DIRECTORY, 0, "opened").sync();
+  } catch (file_error const& e) {
+    if (e.witness.code != EINVAL) throw;
+  }
+}
+
 /// A file that is being read.
 class stored_file {
  public:
@@ -146,7 +155,7 @@ class pending_file {
     if (std::rename(handle_.path().c_str(), path.c_str()) != 0)
       throw file_error({path, "given its name", errno});
     kept_ = true;
-    file_handle(folder_, O_RDONLY | O_DIRECTORY, 0, "opened").sync();
+    sync_folder(folder_);
   }
 
  private:

@@ -45,7 +45,8 @@ inline std::string describe(envelope_fault const& f) {
       return "cut short at byte " + std::to_string(f.at) + ", within the header of " +
              bytes(envelope_header_bytes) + "; ask for the whole";
     case envelope_fault::kind::magic:
-      return "byte 0 does not begin '" + std::string(envelope_magic) + "': these are no bytes of stages";
+      return "byte 0 does not begin '" + std::string(envelope_magic) +
+             "': these are no bytes that cleave sealed";
     case envelope_fault::kind::version:
       return "byte 4 says version " + std::to_string(f.claimed) + ", this library reads version " +
              std::to_string(f.found) + "; write them with the same version of the library that reads them";
