@@ -33,6 +33,17 @@ class arena_places {
     return at != order_.end() && at->first == key ? &slots_.values[at->second] : nullptr;
   }
 
+  /// The one that is there in `cell`, or null.
+  slot_value const* find_in(slot_use use, stage_id s, microbatch_id m, std::uint32_t cell) const {
+    auto const key = key_of(use, s, m, stage_id{0xffffffff});
+    auto at = std::ranges::lower_bound(order_, std::pair(key, std::uint32_t{0}));
+    for (; at != order_.end() && at->first == key; ++at) {
+      auto const& v = slots_.values[at->second];
+      if (v.alive.first <= cell && cell <= v.alive.last) return &v;
+    }
+    return nullptr;
+  }
+
  private:
   using value_key = std::array<std::uint32_t, 4>;
   static value_key key_of(slot_use use, stage_id s, microbatch_id m, stage_id peer) {

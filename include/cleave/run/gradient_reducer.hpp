@@ -57,7 +57,8 @@ class gradient_reducer {
       std::ranges::sort(here);
       here.erase(std::ranges::unique(here).begin(), here.end());
       auto* const others = i < tie_communicators.size() ? tie_communicators[i] : nullptr;
-      add(of_ties_, stage_id{0}, number, tensors, others, bucket_bytes);
+      std::uint32_t first = 0;  // each set has a communicator of its own
+      add(of_ties_, stage_id{0}, first, tensors, others, bucket_bytes);
       sets_.push_back({std::move(sets[i].stages), std::move(here), 0});
     }
   }

@@ -57,19 +57,19 @@ class program_writer {
     auto const& a = i.call.of;
     switch (i.call.kind) {
       case call_kind::forward:
-        i.pass = forward_pass_[pair_of(a)] = add_forward(a);
+        i.pass = forward_pass_[pair_of(a)] = add_forward(i.call);
         forward_done_[pair_of(a)] = here;
         break;
       case call_kind::backward:
       case call_kind::backward_input:
-        i.pass = add_backward(a);
+        i.pass = add_backward(i.call);
         gradient_done_[pair_of(a)] = here;
         break;
       case call_kind::backward_weight:
-        i.pass = add_weight_pass(a);
+        i.pass = add_weight_pass(i.call);
         break;
       case call_kind::other:
-        if (has_microbatch(a.kind)) i.pass = forward_pass_[pair_of(a)];
+        if (has_microbatch(a.kind)) i.pass = add_again(i.call);
         break;
       case call_kind::send:
       case call_kind::receive:
@@ -113,8 +113,9 @@ class program_writer {
     return after == computing_.begin() ? none : (after - 1)->second;
   }
 
-  std::uint32_t add_forward(action const& a) {
+  std::uint32_t add_forward(rank_call const& call) {
     program_pass pass;
+    auto const& a = call.of;
     auto const& ports = plan_.ports_of(a.stage);
     for (auto const e : ports.arriving) pass.in.push_back(activation(e, a.microbatch, end_of_edge::reader));
     pass.out.resize(ports.outputs);
@@ -126,12 +127,13 @@ class program_writer {
       else
         pass.copies.push_back({pass.out[output], place});
     }
-    add_stashes(pass, a);
+    add_stashes(pass, call);
     return add(std::move(pass), none);
   }
 
-  std::uint32_t add_backward(action const& a) {
+  std::uint32_t add_backward(rank_call const& call) {
     program_pass pass;
+    auto const& a = call.of;
     auto const& ports = plan_.ports_of(a.stage);
     pass.in.resize(ports.outputs);
     for (auto const& [output, e] : ports.departing) {
@@ -147,14 +149,23 @@ class program_writer {
       auto& v = pass.in[ports.departing[j].output];
       if (v.place.where == place_kind::nowhere) v.edge = ports.departing[j].edge;
     }
-    add_stashes(pass, a);
+    add_stashes(pass, call);
     return add(std::move(pass), forward_pass_[pair_of(a)]);
   }
 
-  std::uint32_t add_weight_pass(action const& a) {
+  std::uint32_t add_weight_pass(rank_call const& call) {
     program_pass pass;
-    add_stashes(pass, a);
-    return add(std::move(pass), forward_pass_[pair_of(a)]);
+    add_stashes(pass, call);
+    return add(std::move(pass), forward_pass_[pair_of(call.of)]);
+  }
+
+  /// OFFLOAD, RELOAD, RECOMPUTE: what the forward pass reads, and the stash where it is now.
+  std::uint32_t add_again(rank_call const& call) {
+    auto const forward = forward_pass_[pair_of(call.of)];
+    program_pass pass;
+    pass.in = made_.passes[forward].in;
+    add_stashes(pass, call);
+    return add(std::move(pass), forward);
   }
 
   std::uint32_t add(program_pass pass, std::uint32_t forward) {
@@ -164,10 +175,12 @@ class program_writer {
     return number;
   }
 
-  void add_stashes(program_pass& pass, action const& a) const {
-    if (auto const* s = places_.find(slot_use::stash, a.stage, a.microbatch))
+  /// A stash that is moved out and back, or made again, is in two places.
+  void add_stashes(program_pass& pass, rank_call const& call) const {
+    auto const& [stage, m] = std::pair(call.of.stage, call.of.microbatch);
+    if (auto const* s = places_.find_in(slot_use::stash, stage, m, call.cell))
       pass.stash_at = s->offset, pass.stash_bytes = s->bytes;
-    if (auto const* s = places_.find(slot_use::weight_stash, a.stage, a.microbatch))
+    if (auto const* s = places_.find_in(slot_use::weight_stash, stage, m, call.cell))
       pass.weight_stash_at = s->offset, pass.weight_stash_bytes = s->bytes;
   }
 
