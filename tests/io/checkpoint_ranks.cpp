@@ -2,6 +2,9 @@
 #include "cleave/io/checkpoint_ranks.hpp"
 
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
@@ -192,4 +195,73 @@ TEST_CASE("checkpoint_ranks: a rank that does not come ends the wait of the othe
   });
   CHECK(said[0] != "accepted");
   CHECK(read_checkpoint(folder.path()).step() == 1);
+}
+
+TEST_CASE("checkpoint_ranks: whichever process is killed, the others end and the last checkpoint is there") {
+  scratch_folder const folder(scratch_folder::in_memory());
+  testing::rng random(8);
+  constexpr std::uint32_t ranks = 3;
+  write_step(folder, ranks, 1);
+  std::uint64_t step = 1;
+  for (std::uint32_t round = 0; round < 6; ++round) {
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    tcp_listener listener;
+    auto const at = listener.address();
+    auto const write_steps = [&](tcp_board& b) {
+      for (auto now = step + 1;; ++now) {
+        rank_state const mine(b.rank(), static_cast<std::int32_t>(now));
+        write_checkpoint(b, folder.path(), {now, {}}, mine.tensors, soon());
+        if (b.rank() == rank_id{0} && write(ends[1], &now, sizeof now) != sizeof now) _exit(9);
+      }
+    };
+    std::vector<pid_t> processes;
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      processes.push_back(fork());
+      REQUIRE(processes.back() >= 0);
+      if (processes.back() > 0) continue;
+      try {
+        tcp_board_options const options{.key = "known to all of these"};
+        if (r == 0) {
+          tcp_board b(std::move(listener), ranks, options);
+          write_steps(b);
+        } else {
+          tcp_board b(rank_id{r}, ranks, at, options);
+          write_steps(b);
+        }
+      } catch (run_error const&) {
+        _exit(3);
+      } catch (...) {
+        _exit(4);
+      }
+    }
+    close(ends[1]);
+    auto last = step;
+    for (auto n = 1 + random.below(5); n > 0 && read(ends[0], &last, sizeof last) == sizeof last; --n)
+      continue;
+    usleep(static_cast<useconds_t>(random.below(3'000)));
+    auto const victim = round % ranks;
+    kill(processes[victim], SIGKILL);
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      int status = 0;
+      waitpid(processes[r], &status, 0);
+      if (r == victim)
+        CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+      else
+        CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 3));
+    }
+    while (read(ends[0], &last, sizeof last) == sizeof last) continue;
+    close(ends[0]);
+    CHECK(last > step);
+    auto const found = read_checkpoint(folder.path());
+    CHECK(found.passed_over().empty());
+    CHECK(found.step() >= last);
+    CHECK(found.step() <= last + 1);
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      rank_state mine(rank_id{r});
+      found.load(mine.tensors);
+      CHECK(mine.elements == std::vector<std::int32_t>(100, static_cast<std::int32_t>(found.step())));
+    }
+    step = found.step();
+  }
 }
