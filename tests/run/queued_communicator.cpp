@@ -15,6 +15,7 @@
 
 #include "cleave/run/thread_pipeline.hpp"
 #include "cleave/schedule/schedule_names.hpp"
+#include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
 #include "support/random_schedule.hpp"
 #include "support/rank_threads.hpp"
@@ -25,38 +26,6 @@ using namespace cleave::testing;
 using namespace std::chrono_literals;
 
 namespace {
-
-/// A chain of linear stages on the ranks of a schedule, and numbers for it.
-struct chain {
-  transport t;
-  std::vector<linear_stage> stages;
-  std::vector<std::int64_t> rows;
-  std::vector<std::vector<double>> numbers;
-  std::vector<tensor_view> inputs;
-  std::uint32_t results = 0;
-
-  chain(schedule const& s, rng& random) {
-    t.stages = s.place.stages();
-    std::vector<char> fed(t.stages), read(t.stages);
-    for (auto const& e : s.place.edges) {
-      t.edges.push_back({e.from, 0, e.to, 0});
-      read[index(e.from)] = fed[index(e.to)] = 1;
-    }
-    for (std::uint32_t i = 0; i < t.stages; ++i) {
-      if (!fed[i]) t.edges.push_back({the_caller, 0, stage_id{i}, 0});
-      if (!read[i]) t.edges.push_back({stage_id{i}, 0, the_caller, results++});
-    }
-    while (stages.size() < t.stages) stages.push_back({1, static_cast<double>(random.below(3)) - 1});
-    for (std::uint32_t m = 0; m < s.microbatches; ++m) {
-      rows.push_back(static_cast<std::int64_t>(1 + random.below(3)));
-      auto& x = numbers.emplace_back(static_cast<std::size_t>(rows.back()));
-      for (auto& v : x) v = static_cast<double>(random.below(5)) - 2;
-    }
-    for (std::size_t m = 0; m < numbers.size(); ++m)
-      inputs.push_back({numbers[m].data(), element_type::f64, {rows[m]}});
-  }
-  step_values values() const { return {inputs, 1, {}}; }
-};
 
 template <class Stages>
 using queued_ranks = rank_threads<queued_device, queued_communicator, Stages>;
@@ -158,7 +127,7 @@ TEST_CASE("queued communicator: whatever is late, all schedules give what they g
   rng random(23);
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const s = family_schedule(static_cast<schedule_family>(f), 2, 4);
-    chain const c(s, random);
+    linear_chain const c(s, random);
     auto const ends = f % 2 == 0 ? delivery::async : delivery::one_queue;
     CAPTURE(name_of(static_cast<schedule_family>(f)));
     program_options options;
@@ -190,7 +159,7 @@ TEST_CASE("queued communicator: whatever is late, all schedules give what they g
 TEST_CASE("queued communicator: a stage that throws on its stream's thread ends the run, on every rank") {
   rng random(29);
   auto const s = family_schedule(schedule_family::one_f_one_b, 3, 5);
-  chain const c(s, random);
+  linear_chain const c(s, random);
   step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
   auto const bad = [](stage_pass const& pass) {
     if (pass.stage == stage_id{1} && pass.microbatch == microbatch_id{2})

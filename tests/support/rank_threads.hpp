@@ -63,6 +63,9 @@ class rank_threads {
       if (auto const v = e->result(m, number)) return v;
     return std::nullopt;
   }
+  std::optional<tensor_view> result_of(rank_id r, microbatch_id m, std::uint32_t number) const {
+    return executors_[index(r)]->result(m, number);
+  }
   Stages& stages_of(rank_id r) { return stages_[index(r)]; }
   host_ranks& ranks() { return ranks_; }
   Device& device_of(rank_id r) { return devices_[index(r)]; }

@@ -164,7 +164,9 @@ class executor {
         return issue_messages(i, i, i + 1);
       case call_kind::exchange:
         return issue_messages(i, i + 1, i + 1 + call.parts);
-      case call_kind::wait_send:
+      case call_kind::wait_send:  // a later message may be received where this one was
+        device_.wait(moving_, ends_[group_of(call.begun)]);
+        [[fallthrough]];
       case call_kind::wait_receive:
         return device_.wait(computing_, ends_[group_of(call.begun)]);
       case call_kind::unshard:
@@ -226,7 +228,7 @@ class executor {
     auto const& a = instruction.call.of;
     device_.record(begins_[i], computing_);
     if (!is_about_tie(a.kind)) {
-      call_stages(i, pass_of(instruction), views_.in(instruction.pass), {});
+      call_stages(i, pass_of(instruction), views_.in(program_.passes[instruction.pass].forward), {});
     } else if (reducing_) {
       if (a.kind == action_kind::reduce_tie)
         reducing_->begin_tie(a.stage, a.peer, computing_);
