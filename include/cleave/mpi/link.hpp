@@ -15,6 +15,7 @@
 #include "cleave/mpi/extent.hpp"
 #include "cleave/mpi/progress.hpp"
 #include "cleave/run/concepts.hpp"
+#include "cleave/schedule/action.hpp"
 
 namespace cleave {
 
@@ -57,9 +58,6 @@ class mpi_own_communicator {
   mpi_progress const* run_;
   MPI_Comm handle_ = MPI_COMM_NULL;
 };
-
-/// That of a message that is of no stage: a part of a reduction.
-inline constexpr stage_id no_stage{0xffffffff};
 
 /// What connects this rank with others: posts messages to MPI and checks those that arrive.
 class mpi_link {

@@ -10,9 +10,15 @@
 int main(int argc, char** argv) {
   using namespace cleave::testing;
   std::map<std::string, int (*)(cleave::mpi_environment&, rank_arguments)> const cases{
-      {"messages", exchange_messages}, {"reductions", reduce_everywhere},
-      {"disagree", disagree},          {"give up", give_up},
-      {"end badly", end_badly},        {"threads", need_threads},
+      {"messages", exchange_messages},
+      {"reductions", reduce_everywhere},
+      {"disagree", disagree},
+      {"give up", give_up},
+      {"end badly", end_badly},
+      {"threads", need_threads},
+      {"pipelines", run_pipelines},
+      {"suffer", suffer},
+      {"differ", differ},
   };
   std::vector<std::string> const arguments(argv + 1, argv + argc);
   cleave::mpi_environment mpi(

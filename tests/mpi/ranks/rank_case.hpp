@@ -29,5 +29,8 @@ int disagree(mpi_environment& mpi, rank_arguments);
 int give_up(mpi_environment& mpi, rank_arguments);
 int end_badly(mpi_environment& mpi, rank_arguments);
 int need_threads(mpi_environment& mpi, rank_arguments);
+int run_pipelines(mpi_environment& mpi, rank_arguments);
+int suffer(mpi_environment& mpi, rank_arguments);
+int differ(mpi_environment& mpi, rank_arguments);
 
 }  // namespace cleave::testing

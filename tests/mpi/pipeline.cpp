@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <regex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "launch_ranks.hpp"
+
+using namespace cleave::testing;
+
+namespace {
+
+/// The numbers that the parenthesis of `pattern` matches, one for each line that it is in.
+std::vector<std::int64_t> numbers_in(std::string const& text, std::string const& pattern) {
+  std::vector<std::int64_t> found;
+  std::regex const line(pattern);
+  for (std::sregex_iterator i(text.begin(), text.end(), line), end; i != end; ++i)
+    found.push_back(std::stoll((*i)[1]));
+  return found;
+}
+
+/// All processes that said that they begin are gone, or soon are.
+bool all_gone(launch_report const& r) {
+  auto const processes = numbers_in(r.said, "process ([0-9]+) begins");
+  auto const is_gone = [](std::int64_t p) { return ::kill(static_cast<pid_t>(p), 0) != 0; };
+  for (int turn = 0; turn < 300; ++turn) {
+    if (std::ranges::all_of(processes, is_gone)) return processes.size() == 4;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+/// Lines in which a rank says that it ends, why it and nobody else knows.
+std::size_t own_reports(launch_report const& r, std::string const& why) {
+  std::size_t n = 0;
+  for (std::string const rank : {"0", "1", "3"})
+    n += numbers_in(r.said, "rank (" + rank + ") ends: rank " + rank +
+                                ", [a-z]+ [^,]+, stage [0-9], microbatch [0-9], caused by rank 2: " + why)
+             .size();
+  return n;
+}
+
+/// In milliseconds, from what befell rank 2 until the last other rank knew.
+std::int64_t delay(launch_report const& r) {
+  auto const begin = numbers_in(r.said, "it begins in stage 2, microbatch [0-9] at ([0-9]+)");
+  auto const known = numbers_in(r.said, "rank [013] knows at ([0-9]+)");
+  if (begin.size() != 1 || known.size() != 3) return 1'000'000;
+  return *std::ranges::max_element(known) - begin[0];
+}
+
+}  // namespace
+
+TEST_CASE("mpi pipeline: schedules train to the bit as the model in one piece, between 2, 4 and 8 ranks") {
+  for (std::uint32_t const ranks : {2u, 4u, 8u}) {
+    auto const r = launch_ranks(ranks, "pipelines");
+    CHECK_MESSAGE(r.exit == 0, r.said);
+    CHECK(r.count("pipelines agree\n") == 1);
+  }
+}
+
+TEST_CASE(
+    "mpi pipeline: of a rank that is killed or leaves, every other one hears at once, and the job fails") {
+  for (std::string const what : {"suffer kill 7", "suffer exit 0"}) {
+    auto const r = launch_ranks(4, what);
+    CHECK_MESSAGE(r.exit != 0, r.said);
+    CHECK(r.count("is done") == 0);
+    CHECK(all_gone(r));
+    if (!is_openmpi) continue;  // whose launcher lets others say what they know
+    std::int64_t soonest = 1'000'000;
+    for (int attempt = 0; attempt < 3 && soonest >= 100; ++attempt) {  // others use the processors too
+      auto const survived = launch_ranks(4, what, "--enable-recovery");
+      CHECK_MESSAGE(own_reports(survived, "peer lost: the connection to rank 2") == 3, survived.said);
+      CHECK(all_gone(survived));
+      soonest = std::min(soonest, delay(survived));
+    }
+    CHECK(soonest < 100);
+  }
+}
+
+TEST_CASE("mpi pipeline: a rank that stands still is named when the step is overdue") {
+  auto const r = launch_ranks(4, "suffer stop 7");
+  CHECK_MESSAGE(r.exit != 0, r.said);
+  CHECK(r.count("rank 2 gives no answer") >= 3);
+  CHECK(delay(r) >= 1000);
+  CHECK(delay(r) < 10'000);
+  CHECK(all_gone(r));
+}
+
+TEST_CASE("mpi pipeline: so is one that hangs in a stage, with the pass, and its process ends") {
+  auto const r = launch_ranks(4, "suffer hang 7");
+  CHECK_MESSAGE(r.exit != 0, r.said);
+  CHECK(r.count("timed out: rank ") >= 3);
+  CHECK(r.count("stage 2, microbatch 4") >= 3);
+  CHECK(r.count("rank 2 computes stage 2 microbatch 4 (forward 2 4)") >= 3);
+  CHECK(delay(r) < 10'000);
+  CHECK(all_gone(r));
+  if (!is_openmpi) return;
+  auto const alone = launch_ranks(4, "suffer hang 7", "--enable-recovery");
+  CHECK_MESSAGE(alone.count("rank 2 does not come back: forward 2 4; the run has failed: ") == 1, alone.said);
+  CHECK(all_gone(alone));
+}
+
+TEST_CASE("mpi pipeline: what a stage throws is what every rank reports") {
+  auto const r = launch_ranks(4, "suffer throw 11");
+  CHECK_MESSAGE(r.exit == 1, r.said);
+  for (std::string const rank : {"0", "1", "2", "3"})
+    CHECK_MESSAGE(
+        r.count("rank " + rank + " ends: rank 2, backward, stage 2, microbatch 5: no such row\n") == 1,
+        r.said);
+  CHECK(all_gone(r));
+}
+
+TEST_CASE("mpi pipeline: ranks that were given different things end before the first step") {
+  auto const all_say = [](std::string const& how, std::string const& what) {
+    auto const r = launch_ranks(3, "differ " + how);
+    CHECK_MESSAGE(r.exit == 1, r.said);
+    for (std::string const rank : {"0", "1", "2"})
+      CHECK_MESSAGE(r.count("rank " + rank + " ends: " + what + "\n") == 1, r.said);
+    CHECK(r.count("a step was run") == 0);
+  };
+  all_say(
+      "ranks",
+      "MPI has started 3 ranks, but the schedule has 2 and there are 1 replicas of it; start 2 (mpirun -n)");
+  std::string const mismatch = "rank 1, being set up: operation mismatch: rank 1 has ";
+  all_say("schedule", mismatch + "another schedule than rank 0; give all ranks the same");
+  all_say("shapes", mismatch + "other types or shapes than rank 0; give all ranks the same");
+}
+
+TEST_CASE("mpi pipeline: a rank that fails outside of steps does not leave the others waiting") {
+  auto const late = launch_ranks(3, "differ late");
+  CHECK_MESSAGE(late.exit == 1, late.said);
+  CHECK(late.count("rank 1 ends: cannot read my part of the model\n") == 1);
+  auto const between = launch_ranks(3, "differ between");
+  CHECK_MESSAGE(between.exit == 1, between.said);
+  CHECK(between.count("caused by rank 1: rank 1 ends before the run does\n") == 2);
+}
+
+TEST_CASE("mpi pipeline: a list of hosts that names nobody is refused by the launcher") {
+  auto const r = launch_ranks(2, "pipelines", std::string(is_openmpi ? "--hostfile" : "-f") + " /dev/null");
+  CHECK_MESSAGE(r.exit != 0, r.said);
+  CHECK(r.count("pipelines agree") == 0);
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/mpi/pipeline.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/schedule_names.hpp"
+#include "rank_case.hpp"
+#include "support/linear_engine.hpp"
+#include "support/rng.hpp"
+
+namespace cleave::testing {
+
+namespace {
+
+/// A chain on the stages of a schedule, with whole numbers, the same at all ranks.
+struct chain {
+  transport t;
+  std::vector<linear_stage> stages;
+  std::vector<std::int64_t> rows;
+  std::vector<std::vector<double>> numbers;
+  std::vector<tensor_view> inputs;
+  std::vector<double> weights;
+
+  step_values values() const { return {inputs, 1, weights}; }
+};
+
+chain make_chain(schedule const& s, std::uint64_t seed) {
+  rng random(seed);
+  chain c;
+  c.t.stages = s.place.stages();
+  c.t.edges.push_back({the_caller, 0, stage_id{0}, 0});
+  for (auto const& e : s.place.edges) c.t.edges.push_back({e.from, 0, e.to, 0});
+  c.t.edges.push_back({stage_id{c.t.stages - 1}, 0, the_caller, 0});
+  for (std::uint32_t i = 0; i < c.t.stages; ++i)
+    c.stages.push_back({1, static_cast<double>(random.below(3)) - 1});
+  for (std::uint32_t m = 0; m < s.microbatches; ++m) {
+    c.rows.push_back(static_cast<std::int64_t>(1 + random.below(3)));
+    c.weights.push_back(static_cast<double>(1 + random.below(3)));
+    auto& x = c.numbers.emplace_back();
+    for (std::int64_t i = 0; i < c.rows.back(); ++i) x.push_back(static_cast<double>(random.below(5)) - 2);
+  }
+  for (std::size_t m = 0; m < c.numbers.size(); ++m)
+    c.inputs.push_back({c.numbers[m].data(), element_type::f64, {c.rows[m]}});
+  return c;
+}
+
+/// Results and gradients of this rank are to the bit those of the model in one piece.
+template <class S>
+void check_step(mpi_pipeline<S>& run, chain const& c, step_plan const& p, double steps, double replicas) {
+  auto const values = c.values();
+  linear_twin const twin(c.t, c.stages, values, c.rows);
+  std::size_t results = 0;
+  for (std::uint32_t m = 0; m < c.rows.size(); ++m)
+    for (auto const& [number, wanted] : twin.results[m])
+      if (auto const got = run.result(microbatch_id{m}, number)) {
+        auto const* numbers = static_cast<double const*>(got->data);
+        must(std::vector<double>(numbers, numbers + got->elements().count) == wanted, "a result");
+        ++results;
+      }
+  bool const last = p.rank_of(stage_id{c.t.stages - 1}) == rank_id{run.place().pipe};
+  must(results == (last ? c.rows.size() : 0), "results are where the last stage is");
+  for (std::uint32_t s = 0; s < c.t.stages; ++s) {
+    if (p.rank_of(stage_id{s}) != rank_id{run.place().pipe}) continue;
+    auto const g = run.stages().gradient(stage_id{s});
+    auto const& once = twin.gradients[s];
+    must(g == linear_gradient{steps * replicas * once.w, steps * replicas * once.b}, "gradients of a stage");
+  }
+}
+
+void train(mpi_environment const& mpi, schedule_family family, std::uint32_t replicas, mpi_options const& o) {
+  auto const v = stages_per_rank_of(family).value_or(2);
+  auto const s = make_schedule(family, {mpi.size() / replicas, v, 2 * mpi.size()});
+  auto const c = make_chain(s, 7);
+  program_options const options;
+  step_plan const p(s, c.t, linear_layouts(c.t, c.rows), options);
+  mpi_pipeline_options how;
+  how.replicas = replicas;
+  how.messages = o;
+  how.watch.limit = std::chrono::seconds(30);
+  mpi_pipeline<linear_engine> run(p, linear_engine(c.stages, nothing_to_prepare{}), how);
+  run.run_step(c.values());
+  check_step(run, c, p, 1, replicas);
+  if (replicas > 1) return;  // what has been summed would be summed again
+  run.run_step(c.values());
+  check_step(run, c, p, 2, 1);
+}
+
+/// Does what its name says in the n-th pass of this rank.
+struct misfortune {
+  std::string what;
+  std::size_t at;
+  std::size_t passes = 0;
+
+  void operator()(stage_pass const& p) {
+    if (passes++ != at || what == "nothing") return;
+    say("it begins in stage " + std::to_string(index(p.stage)) + ", microbatch " +
+        std::to_string(index(p.microbatch)) + " at " + std::to_string(now()));
+    if (what == "kill") ::kill(::getpid(), SIGKILL);
+    if (what == "exit") ::_exit(7);
+    if (what == "stop") ::kill(::getpid(), SIGSTOP);
+    if (what == "throw") throw std::out_of_range("no such row");
+    if (what == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+  static std::int64_t now() {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+};
+
+}  // namespace
+
+int run_pipelines(mpi_environment& mpi, rank_arguments) {
+  using enum schedule_family;
+  mpi_options const in_order{.reductions = mpi_reductions::ordered};
+  for (auto const family : {gpipe, one_f_one_b, interleaved_1f1b, zbv}) train(mpi, family, 1, in_order);
+  train(mpi, one_f_one_b, 1, {.sends = mpi_sends::standard});
+  if (mpi.size() % 2 == 0) {
+    train(mpi, one_f_one_b, mpi.size() / 2, in_order);
+    train(mpi, one_f_one_b, 2, {});
+  }
+  if (mpi.rank() == rank_id{0}) say("pipelines agree");
+  return 0;
+}
+
+/// Arguments: what befalls rank 2, in which of its passes.
+int suffer(mpi_environment& mpi, rank_arguments arguments) {
+  auto const s = make_schedule(schedule_family::one_f_one_b, {mpi.size(), 1, 6});
+  auto const c = make_chain(s, 3);
+  program_options const options;
+  step_plan const p(s, c.t, linear_layouts(c.t, c.rows), options);
+  mpi_pipeline_options how;
+  how.watch = {.limit = std::chrono::milliseconds(1000), .leave_within = std::chrono::milliseconds(1000)};
+  say("process " + std::to_string(::getpid()) + " begins");
+  misfortune const what{mpi.rank() == rank_id{2} ? arguments[0] : "nothing", std::stoul(arguments[1])};
+  mpi_pipeline<basic_linear_engine<misfortune>> run(p, {c.stages, what}, how);
+  try {
+    for (int step = 0; step < 3; ++step) run.run_step(c.values());
+  } catch (run_error const&) {
+    say("rank " + std::to_string(index(mpi.rank())) + " knows at " + std::to_string(misfortune::now()));
+    throw;
+  }
+  say("rank " + std::to_string(index(mpi.rank())) + " is done");
+  return 0;
+}
+
+/// Ranks that are given different things.
+int differ(mpi_environment& mpi, rank_arguments arguments) {
+  bool const odd = mpi.rank() == rank_id{1};
+  auto const ranks = mpi.size() - (arguments[0] == "ranks" ? 1u : 0u);
+  auto const s =
+      make_schedule(schedule_family::one_f_one_b, {ranks, 1, odd && arguments[0] == "schedule" ? 7u : 6u});
+  auto c = make_chain(s, 3);
+  auto layouts = linear_layouts(c.t, c.rows);
+  if (odd && arguments[0] == "shapes") layouts.edges[1].type = element_type::f32;
+  program_options const options;
+  step_plan const p(s, c.t, layouts, options);
+  if (odd && arguments[0] == "late") throw std::runtime_error("cannot read my part of the model");
+  mpi_pipeline<linear_engine> run(p, linear_engine(c.stages, nothing_to_prepare{}));
+  if (odd && arguments[0] == "between") throw std::runtime_error("cannot read the batch");
+  run.run_step(c.values());
+  say("a step was run");
+  return 0;
+}
+
+}  // namespace cleave::testing
