@@ -49,18 +49,20 @@ class host_group {
   /// The n-th reduction of member `at`. Whoever comes last does it: in the order of the members, for all.
   void reduce(std::uint32_t at, std::uint64_t n, issued const& part, reduce_op op) {
     std::lock_guard lock(reductions_mutex_);
-    while (reductions_.size() <= n - first_reduction_) reductions_.emplace_back().parts.resize(size());
+    while (reductions_.size() <= n - first_reduction_) begin_reduction();
     auto& r = reductions_[static_cast<std::size_t>(n - first_reduction_)];
     r.parts[at] = part;
     if (++r.arrived < size()) return;
     if (fits(r.parts)) {
-      std::vector<region> regions;
-      for (auto const& p : r.parts) regions.push_back(p.memory);
-      sum_in_order(regions, op);
+      regions_.clear();
+      for (auto const& p : r.parts) regions_.push_back(p.memory);
+      sum_in_order(regions_, op);
       for (std::uint32_t m = 0; m < size(); ++m) end(m, r.parts[m]);
     }
-    for (; !reductions_.empty() && reductions_.front().arrived == size(); ++first_reduction_)
+    for (; !reductions_.empty() && reductions_.front().arrived == size(); ++first_reduction_) {
+      ended_.push_back(std::move(reductions_.front()));
       reductions_.erase(reductions_.begin());
+    }
   }
 
   /// After a run that has failed: nobody waits for anything any more. Precondition: no rank takes part in it.
@@ -83,6 +85,14 @@ class host_group {
     std::vector<issued> parts;
     std::uint32_t arrived = 0;
   };
+
+  /// With the memory of one that has ended, if any has.
+  void begin_reduction() {
+    if (ended_.empty()) ended_.emplace_back().parts.resize(size());
+    ended_.back().arrived = 0;
+    reductions_.push_back(std::move(ended_.back()));
+    ended_.pop_back();
+  }
 
   void meet(std::uint32_t from, std::uint32_t to, issued const& here, bool is_send) {
     auto& c = channels_[std::size_t{from} * members_.size() + to];
@@ -144,7 +154,8 @@ class host_group {
   std::vector<rank_id> members_;
   std::unique_ptr<channel[]> channels_;  // from one member to another
   std::mutex reductions_mutex_;
-  std::vector<reduction> reductions_;
+  std::vector<reduction> reductions_, ended_;
+  std::vector<region> regions_;
   std::uint64_t first_reduction_ = 0;
 };
 

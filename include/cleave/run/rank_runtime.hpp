@@ -58,14 +58,16 @@ class rank_runtime {
   }
 
   /// Precondition throughout: there is such a plan, numbered in the order in which they were added.
-  void run_step(step_values const& values, std::size_t plan) { executors_[plan]->run_step(values); }
-  rank_program const& program(std::size_t plan) const { return executors_[plan]->program(); }
-  std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::size_t plan) const {
-    return executors_[plan]->result(m, number);
+  void run_step(step_values const& values, std::size_t plan_number) {
+    executors_[plan_number]->run_step(values);
   }
-  std::vector<instruction_time> times(std::size_t plan) { return executors_[plan]->times(); }
+  rank_program const& program(std::size_t plan_number) const { return executors_[plan_number]->program(); }
+  std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::size_t plan_number) const {
+    return executors_[plan_number]->result(m, number);
+  }
+  std::vector<instruction_time> times(std::size_t plan_number) { return executors_[plan_number]->times(); }
   /// Where the rank is in the program of a plan. From any thread.
-  std::uint32_t at(std::size_t plan) const { return executors_[plan]->at(); }
+  std::uint32_t at(std::size_t plan_number) const { return executors_[plan_number]->at(); }
 
   /// As of `parameter_updater`.
   void share_ties()

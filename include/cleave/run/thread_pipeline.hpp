@@ -89,16 +89,18 @@ class thread_pipeline {
   }
 
   /// One step on all ranks; `values` of each replica. \throws stage_error, run_error, step_value_error
-  void run_step(std::span<step_values const> values, std::size_t plan = 0) {
-    expects(values.size() == options_.replicas && plan < plans_,
+  void run_step(std::span<step_values const> values, std::size_t plan_number = 0) {
+    expects(values.size() == options_.replicas && plan_number < plans_,
             "thread_pipeline: values for every replica, and a plan");
     for (std::uint32_t r = 0; r < ranks_.count(); ++r)
-      demand_step_values(runtimes_[r]->program(plan), values[r / ranks_in_each_]);
+      demand_step_values(runtimes_[r]->program(plan_number), values[r / ranks_in_each_]);
     std::ranges::copy(values, values_.begin());
-    plan_ = plan;
+    plan_ = plan_number;
     have_all_do(job::step);
   }
-  void run_step(step_values const& values, std::size_t plan = 0) { run_step(std::span(&values, 1), plan); }
+  void run_step(step_values const& values, std::size_t plan_number = 0) {
+    run_step(std::span(&values, 1), plan_number);
+  }
 
   /// All copies of a tied parameter become that of the lowest stage; of replicas, each has its own.
   /// \throws run_error
@@ -119,18 +121,18 @@ class thread_pipeline {
   /// What the caller gets of microbatch `m`, result `number`: until the next step by that plan. Nothing where
   /// no stage makes it.
   std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::uint32_t replica = 0,
-                                    std::size_t plan = 0) const {
+                                    std::size_t plan_number = 0) const {
     for (std::uint32_t r = 0; r < ranks_in_each_; ++r)
-      if (auto const v = runtimes_[replica * ranks_in_each_ + r]->result(m, number, plan)) return v;
+      if (auto const v = runtimes_[replica * ranks_in_each_ + r]->result(m, number, plan_number)) return v;
     return std::nullopt;
   }
 
-  rank_program const& program(rank_id r, std::size_t plan = 0) const {
-    return runtimes_[index(r)]->program(plan);
+  rank_program const& program(rank_id r, std::size_t plan_number = 0) const {
+    return runtimes_[index(r)]->program(plan_number);
   }
   /// When rank `r` began and ended each instruction of the last step, in nanoseconds since it began it.
-  std::vector<instruction_time> times(rank_id r, std::size_t plan = 0) {
-    return runtimes_[index(r)]->times(plan);
+  std::vector<instruction_time> times(rank_id r, std::size_t plan_number = 0) {
+    return runtimes_[index(r)]->times(plan_number);
   }
 
  private:

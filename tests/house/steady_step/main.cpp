@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// A step allocates nothing, from the second on: neither for passes and messages nor for sums of gradients.
+#include <atomic>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/run/thread_pipeline.hpp"
+#include "cleave/schedule/generate.hpp"
+
+extern std::atomic<std::size_t> allocations;  // so far, of the program
+
+namespace {
+
+/// Does nothing, on one number.
+struct idle_stages {
+  using views = std::span<cleave::tensor_view const>;
+  using stream = cleave::host_device::stream;
+
+  void forward(stream&, cleave::stage_pass const&, views, std::span<cleave::tensor_view>) {}
+  void backward(stream&, cleave::stage_pass const&, views, views) {}
+  void backward_input(stream&, cleave::stage_pass const&, views, views) {}
+  void backward_weight(stream&, cleave::stage_pass const&) {}
+  std::span<cleave::region const> gradients(cleave::stage_id) {
+    region = {&gradient, 1, cleave::element_type::f64};
+    return {&region, 1};
+  }
+
+  double gradient = 0;
+  cleave::region region = {};
+};
+
+/// Allocations of the third step.
+std::size_t allocations_of(cleave::schedule_family family, std::uint32_t stages_per_rank) {
+  auto const s = make_schedule(family, {2, stages_per_rank, 8});
+  cleave::transport t{.stages = s.place.stages(), .edges = {{cleave::the_caller, 0, cleave::stage_id{0}, 0}}};
+  for (auto const& e : s.place.edges) t.edges.push_back({e.from, 0, e.to, 0});
+  cleave::edge_layout const number{.type = cleave::element_type::f64, .shape = {1}};
+  cleave::step_plan const plan(s, t, {std::vector(t.edges.size(), number), {}});
+  std::vector<cleave::tied_gradients> const ties{{{cleave::stage_id{0}, 0}, {cleave::stage_id{1}, 0}}};
+  cleave::thread_pipeline<idle_stages> run(plan, std::vector<idle_stages>(4), {.replicas = 2, .ties = ties});
+  double x = 0;
+  std::vector<cleave::tensor_view> const inputs(8, {&x, cleave::element_type::f64, {1}});
+  std::vector<cleave::step_values> const values(2, {.inputs = inputs, .inputs_of_each = 1});
+  run.run_step(values);
+  run.run_step(values);
+  std::size_t const before = allocations;
+  run.run_step(values);
+  return allocations - before;
+}
+
+}  // namespace
+
+int main() {
+  std::size_t wrong = 0;
+  for (auto const& [family, stages] : {std::pair(cleave::schedule_family::one_f_one_b, 1u),
+                                       std::pair(cleave::schedule_family::interleaved_1f1b, 2u),
+                                       std::pair(cleave::schedule_family::zbv, 2u)}) {
+    auto const n = allocations_of(family, stages);
+    std::printf("%s: %zu allocations in a step\n", std::string(cleave::name_of(family)).c_str(), n);
+    wrong += n > 0;
+  }
+  return wrong == 0 && allocations > 0 ? 0 : 1;
+}
