@@ -53,11 +53,9 @@ constexpr float widened(float16_bits x) {
 constexpr float rounded_to_odd(double x) {
   auto const nearest = static_cast<float>(x);
   double const back = nearest;
-  auto const bits = std::bit_cast<std::uint32_t>(nearest);
-  bool const below = back<x, above = back> x, negative = x < 0;
-  bool const away = (above & !negative) | (below & negative), inexact = below | above;
-  return std::bit_cast<float>((bits - static_cast<std::uint32_t>(away)) |
-                              static_cast<std::uint32_t>(inexact));
+  auto const size = [](double v) { return v < 0 ? -v : v; };
+  std::uint32_t const away = size(back) > size(x) ? 1 : 0, inexact = back < x || back > x ? 1 : 0;
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(nearest) - away) | inexact);
 }
 
 /// The nearest element of type `T`, of two the even one. A NaN becomes 0x7fff in 16 bits, as CUDA has it.
