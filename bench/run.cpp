@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "busy_stages.hpp"
 #include "cleave/run/thread_pipeline.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "cleave/schedule/schedule_names.hpp"
@@ -26,83 +27,23 @@
 namespace {
 
 using namespace cleave;
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// Each pass takes so many seconds of the processor's time, and hands one number on.
-class busy_stages {
- public:
-  explicit busy_stages(double forward, double backward) : forward_(forward), backward_(backward) {}
-
-  void forward(host_device::stream&, stage_pass const&, std::span<tensor_view const> in,
-               std::span<tensor_view> out) {
-    work(forward_);
-    for (auto const& v : out) *static_cast<double*>(v.data) = *static_cast<double const*>(in[0].data) + 1;
-  }
-  void backward(host_device::stream&, stage_pass const&, std::span<tensor_view const> gradients,
-                std::span<tensor_view const> in) {
-    work(backward_);
-    for (auto const& v : in)
-      if (v.data)
-        *static_cast<double*>(v.data) =
-            gradients[0].data ? *static_cast<double const*>(gradients[0].data) : 1;
-  }
-  void backward_input(host_device::stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
-                      std::span<tensor_view const> in) {
-    work(-backward_ / 2);
-    backward(s, p, gradients, in);
-  }
-  void backward_weight(host_device::stream&, stage_pass const&) { work(backward_ / 2); }
-
- private:
-  void work(double seconds) {
-    owed_ += seconds;
-    if (owed_ <= 0) return;
-    auto const until = wall_seconds() + owed_;
-    owed_ = 0;
-    while (wall_seconds() < until) {
-    }
-  }
-
-  double forward_, backward_, owed_ = 0;
-};
-
-transport chain_transport(placement const& p) {
-  transport t{.stages = p.stages(), .edges = {}};
-  auto const last = stage_id{p.stages() - 1};
-  t.edges.push_back({the_caller, 0, stage_id{0}, 0});
-  for (auto const& e : p.edges) t.edges.push_back({e.from, 0, e.to, 0});
-  t.edges.push_back({last, 0, the_caller, 0});
-  return t;
-}
-
-run_layouts one_number(transport const& t) {
-  run_layouts l;
-  for (auto const& e : t.edges)
-    l.edges.push_back(
-        {.type = element_type::f64,
-         .shape = {1},
-         .gradient = e.from == the_caller || e.to == the_caller ? gradient_use::none : gradient_use::wanted});
-  return l;
-}
+using namespace bench;
+using busy = busy_stages<host_device>;
 
 /// Seconds of a step, the spread of `runs`.
-bench::spread step_seconds(schedule const& s, double forward, double backward, std::size_t runs,
-                           std::uint64_t& actions) {
+spread step_seconds(schedule const& s, double forward, double backward, std::size_t runs,
+                    std::uint64_t& actions) {
   auto const t = chain_transport(s.place);
   program_options const options;  // by name: g++ 12 warns of it as a temporary
   step_plan const plan(s, t, one_number(t), options);
   actions = count_actions(plan.order());
-  thread_pipeline<busy_stages> run(plan,
-                                   std::vector<busy_stages>(s.ranks.size(), busy_stages(forward, backward)));
+  thread_pipeline<busy> run(plan, std::vector<busy>(s.ranks.size(), busy(forward, backward)));
   std::vector<double> numbers(s.microbatches, 1);
   std::vector<tensor_view> inputs;
   for (auto& x : numbers) inputs.push_back({&x, element_type::f64, {1}});
   step_values const values{inputs, 1, {}};
   run.run_step(values);
-  return bench::repeat(runs, [&] {
+  return repeat(runs, [&] {
     auto const begin = wall_seconds();
     run.run_step(values);
     return wall_seconds() - begin;
@@ -110,7 +51,7 @@ bench::spread step_seconds(schedule const& s, double forward, double backward, s
 }
 
 /// Microseconds an action, by schedule and ranks. Of PyTorch's two ways to run 1F1B the faster one.
-using others = std::map<std::pair<std::string, std::uint32_t>, bench::spread>;
+using others = std::map<std::pair<std::string, std::uint32_t>, spread>;
 
 others read_others(char const* path) {
   others read;
@@ -120,7 +61,7 @@ others read_others(char const* path) {
     std::string name;
     std::uint32_t ranks = 0, stages = 0, microbatches = 0;
     double actions = 0;
-    bench::spread t{};
+    spread t{};
     if (!(words >> name >> ranks >> stages >> microbatches >> actions >> t.least >> t.median >> t.most))
       continue;
     auto& known = read[{name == "Schedule1F1B" ? "1F1B" : name, ranks}];

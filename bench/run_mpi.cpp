@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// As `run`, on processes of MPI: as many ranks as the launcher starts.
+//
+//   mpirun -n RANKS bench_run_mpi
+#include <mpi.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "busy_stages.hpp"
+#include "cleave/mpi/environment.hpp"
+#include "cleave/mpi/pipeline.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/simulate.hpp"
+#include "measure.hpp"
+
+namespace {
+
+using namespace cleave;
+using busy = bench::busy_stages<mpi_device>;
+
+/// Seconds of a step on the rank that takes longest, the spread of `runs`.
+bench::spread step_seconds(schedule const& s, double forward, double backward, std::size_t runs,
+                           mpi_sends sends, std::uint64_t& actions) {
+  auto const t = bench::chain_transport(s.place);
+  program_options const options;
+  step_plan const plan(s, t, bench::one_number(t), options);
+  actions = count_actions(plan.order());
+  mpi_pipeline_options how;
+  how.messages.sends = sends;
+  mpi_pipeline<busy> run(plan, busy(forward, backward), how);
+  std::vector<double> numbers(s.microbatches, 1);
+  std::vector<tensor_view> inputs;
+  for (auto& x : numbers) inputs.push_back({&x, element_type::f64, {1}});
+  step_values const values{inputs, 1, {}};
+  run.run_step(values);
+  return bench::repeat(runs, [&] {
+    check_mpi(MPI_Barrier(MPI_COMM_WORLD));
+    auto const begin = bench::wall_seconds();
+    run.run_step(values);
+    double took = bench::wall_seconds() - begin;
+    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &took, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
+    return took;
+  });
+}
+
+void print_overhead(mpi_environment const& mpi) {
+  bool const prints = mpi.rank() == rank_id{0};
+  if (prints)
+    std::printf(
+        "| schedule | ranks | stages a rank | microbatches | sends | actions | microseconds an action: "
+        "median "
+        "(least to most) |\n|---|---|---|---|---|---|---|\n");
+  for (auto const family : {schedule_family::one_f_one_b, schedule_family::interleaved_1f1b})
+    for (auto const sends : {mpi_sends::synchronous, mpi_sends::standard}) {
+      auto const v = stages_per_rank_of(family).value_or(2);
+      std::uint64_t actions = 0;
+      auto const t = step_seconds(make_schedule(family, {mpi.size(), v, 64}), 0, 0, 30, sends, actions);
+      auto const each = [&](double seconds) { return 1e6 * seconds / static_cast<double>(actions); };
+      if (prints)
+        std::printf("| %s | %u | %u | 64 | %s | %llu | %.2f (%.2f to %.2f) |\n",
+                    std::string(name_of(family)).c_str(), mpi.size(), v,
+                    sends == mpi_sends::standard ? "standard" : "synchronous",
+                    static_cast<unsigned long long>(actions), each(t.median), each(t.least), each(t.most));
+    }
+}
+
+void print_makespans(mpi_environment const& mpi) {
+  bool const prints = mpi.rank() == rank_id{0};
+  if (prints)
+    std::printf(
+        "\n| schedule | ranks | step, ms: median (least to most) | simulated, ms | measured / simulated |\n"
+        "|---|---|---|---|---|\n");
+  constexpr double f = 1e-3, b = 2e-3;
+  for (auto const family : {schedule_family::gpipe, schedule_family::one_f_one_b,
+                            schedule_family::interleaved_1f1b, schedule_family::zbv}) {
+    auto const v = stages_per_rank_of(family).value_or(2);
+    auto const s = make_schedule(family, {mpi.size(), v, 16});
+    std::uint64_t actions = 0;
+    auto const t = step_seconds(s, f, b, 5, mpi_sends::synchronous, actions);
+    simulate_options o;
+    o.costs = {{.forward = f, .backward = b, .input_gradient = b / 2, .weight_gradient = b / 2}};
+    double const simulated = simulate(s, o).makespan;
+    if (prints)
+      std::printf("| %s | %u | %.2f (%.2f to %.2f) | %.2f | %.3f |\n", std::string(name_of(family)).c_str(),
+                  mpi.size(), 1e3 * t.median, 1e3 * t.least, 1e3 * t.most, 1e3 * simulated,
+                  t.median / simulated);
+  }
+}
+
+}  // namespace
+
+int main() {
+  mpi_environment mpi;
+  return mpi.run([&] {
+    print_overhead(mpi);
+    if (mpi.size() == 2) print_makespans(mpi);  // with more, stages would wait for processors
+    return 0;
+  });
+}
