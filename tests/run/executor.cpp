@@ -133,10 +133,10 @@ TEST_CASE("executor: a value that is larger than its room is refused, and named"
   stages[0].forced = 7;
   thread_pipeline<sieve> run(r.plan, stages);
   CHECK_THROWS_WITH_AS(run.run_step({r.inputs, 1, {}}),
-                       "rank 0, stage 0, microbatch 0: result #0 has more elements, or another number of "
-                       "axes, than edge #1 has "
-                       "room for",
-                       run_error);
+                       "rank 0, forward, stage 0, microbatch 0: result #0 has more elements, or another "
+                       "number of axes, than edge "
+                       "#1 has room for",
+                       stage_error);
 }
 
 TEST_CASE("executor: a program that stages cannot carry out is refused before it begins") {
@@ -145,8 +145,7 @@ TEST_CASE("executor: a program that stages cannot carry out is refused before it
                  std::span<tensor_view>) {}
   };
   sieve_run r({rank_id{0}, rank_id{1}, rank_id{0}, rank_id{1}});
-  CHECK_THROWS_WITH_AS(
-      thread_pipeline<forward_stages>(r.plan, std::vector<forward_stages>(2)),
-      "program: backward 2 0 needs stages with backward(stream, pass, gradients, inputs)",
-      program_need_error);
+  CHECK_THROWS_WITH_AS(thread_pipeline<forward_stages>(r.plan, std::vector<forward_stages>(2)),
+                       "program: backward 2 0 needs stages with backward(stream, pass, gradients, inputs)",
+                       program_need_error);
 }

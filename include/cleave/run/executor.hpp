@@ -18,7 +18,7 @@
 #include "cleave/run/call_stage.hpp"
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/gradient_reducer.hpp"
-#include "cleave/run/pass_views.hpp"
+#include "cleave/run/pass_memory.hpp"
 #include "cleave/run/program_needs.hpp"
 #include "cleave/run/rank_program.hpp"
 #include "cleave/run/step_values.hpp"
@@ -59,9 +59,7 @@ class executor {
         options_(options),
         reducer_(reducer),
         trains_(has_backward(program_)),
-        arena_(d.allocate(program_.arena_bytes)),
-        results_(d.allocate(program_.result_bytes)),
-        views_(program_, arena_.data(), results_.data()),
+        memory_(d, program_),
         origin_(d.make_event()),
         ended_(d.make_event()),
         computing_(d.make_stream(0)),
@@ -72,8 +70,7 @@ class executor {
       begins_.push_back(d.make_event());
       ends_.push_back(d.make_event());
     }
-    for (auto const& x : program_.passes)
-      sums_.push_back(x.sums.empty() ? std::optional<typename D::sums>() : make_sums(x));
+    heads_ = heads_of(program_);
   }
 
   rank_program const& program() const { return program_; }
@@ -82,7 +79,7 @@ class executor {
   /// \throws stage_error, run_error, step_value_error
   void run_step(step_values const& values) {
     demand_step_values(program_, values);
-    views_.take_inputs(values.inputs, values.inputs_of_each);
+    memory_.take_inputs(values);
     weights_ = values.weights;
     reducing_ = values.gradients == gradient_end::reduced && trains_ ? reducer_ : nullptr;
     try {
@@ -102,14 +99,11 @@ class executor {
 
   /// What the caller gets of microbatch `m`, result `number`, if this rank makes it: until the next step.
   std::optional<tensor_view> result(microbatch_id m, std::uint32_t number) const {
-    for (auto const& r : program_.results)
-      if (r.microbatch == m && r.number == number) return views_.result(r);
-    return std::nullopt;
+    return memory_.result(m, number);
   }
 
-  static constexpr std::uint32_t idle = 0xffffffff;
   /// The instruction that is being issued, where work runs as it is issued the one that is carried out;
-  /// `idle` between steps. From any thread.
+  /// `program_done` between steps. From any thread.
   std::uint32_t at() const { return at_.load(std::memory_order_relaxed); }
 
   /// When each instruction of the last step began and ended. Of a message: from when it could go until it
@@ -127,12 +121,6 @@ class executor {
 
  private:
   using stream = typename D::stream;
-
-  typename D::sums make_sums(program_pass const& p) {
-    std::vector<region_pair> pairs;
-    for (auto const& s : p.sums) pairs.push_back({views_.room_of(s.from), views_.room_of(s.to)});
-    return device_.make_sums(pairs);
-  }
 
   static bool is_timed(call_kind k) {
     return k == call_kind::send || k == call_kind::receive || is_pass(k) || k == call_kind::other;
@@ -171,7 +159,7 @@ class executor {
         return device_.wait(computing_, ends_[group_of(call.begun)]);
       case call_kind::unshard:
       case call_kind::reshard:
-        return call_stages(i, {.stage = call.of.stage, .microbatch = {}}, {}, {});
+        return call_stages(i, {}, {});
       case call_kind::reduce:
       case call_kind::start_reduce:
         if (reducing_) reducing_->begin_replicas(call.of.stage, computing_);
@@ -189,18 +177,12 @@ class executor {
   void issue_pass(std::uint32_t i) {
     auto const& instruction = program_.instructions[i];
     auto const& call = instruction.call;
-    limit_run_ahead(i);
-    auto const& p = program_.passes[instruction.pass];
-    if (sums_[instruction.pass]) device_.accumulate(computing_, *sums_[instruction.pass], {});
-    device_.record(begins_[i], computing_);
-    auto const in = views_.in(instruction.pass), out = views_.out(instruction.pass);
     bool const forward = call.kind == call_kind::forward;
-    if (forward)
-      read_shapes(p, in);
-    else
-      views_.take_shapes(instruction.pass);
-    call_stages(i, pass_of(instruction), in, out);
-    if (forward) write_results(i, p, out);
+    limit_run_ahead(i);
+    if (!forward) memory_.add_gradients(computing_, instruction.pass);
+    device_.record(begins_[i], computing_);
+    if (forward && memory_.read_shapes(computing_, instruction.pass)) wait_on_host(computing_);
+    call_stages(i, memory_.in(instruction.pass), memory_.out(instruction.pass));
     device_.record(ends_[i], computing_);
   }
 
@@ -213,12 +195,11 @@ class executor {
     communicator_.begin_group();
     for (auto i = first; i < last; ++i) {
       auto const& m = program_.instructions[i];
-      region const block{views_.arena_at(m.at), static_cast<std::size_t>(m.bytes), element_type::u8};
       message const what{m.peer, m.number, {m.call.of.stage, m.call.of.microbatch}};
       if (m.call.kind == call_kind::send)
-        communicator_.send(block, what, moving_);
+        communicator_.send(memory_.block(m), what, moving_);
       else
-        communicator_.receive(block, what, moving_);
+        communicator_.receive(memory_.block(m), what, moving_);
     }
     communicator_.end_group(ends_[head], moving_);
   }
@@ -228,7 +209,7 @@ class executor {
     auto const& a = instruction.call.of;
     device_.record(begins_[i], computing_);
     if (!is_about_tie(a.kind)) {
-      call_stages(i, pass_of(instruction), views_.in(program_.passes[instruction.pass].forward), {});
+      call_stages(i, memory_.in(program_.passes[instruction.pass].forward), {});
     } else if (reducing_) {
       if (a.kind == action_kind::reduce_tie)
         reducing_->begin_tie(a.stage, a.peer, computing_);
@@ -240,12 +221,14 @@ class executor {
 
   /// What a stage throws is a failure of it, and of nothing else. A stream whose work throws later is told
   /// what the work is about.
-  void call_stages(std::uint32_t i, stage_pass const& pass, std::span<tensor_view const> in,
-                   std::span<tensor_view> out) {
-    auto const& call = program_.instructions[i].call;
+  void call_stages(std::uint32_t i, std::span<tensor_view const> in, std::span<tensor_view> out) {
+    auto const& instruction = program_.instructions[i];
+    auto const& call = instruction.call;
     if constexpr (requires { computing_.about(stage_call{}); }) computing_.about(call_at());
     try {
-      call_stage<D>(stages_, computing_, call, pass, in, out);
+      call_stage<D>(stages_, computing_, call, pass_of(instruction), in, out);
+      if (call.kind == call_kind::forward)
+        memory_.write_results(computing_, instruction.pass, call.of.microbatch);
     } catch (run_error const&) {
       throw;
     } catch (...) {
@@ -257,52 +240,16 @@ class executor {
   }
 
   stage_pass pass_of(rank_instruction const& i) const {
-    auto const& p = program_.passes[i.pass];
     auto const& a = i.call.of;
+    if (i.pass == rank_instruction::none) return {.stage = a.stage, .microbatch = a.microbatch};
     return {.stage = a.stage,
             .microbatch = a.microbatch,
             .weight = weights_.empty() ? 1 : weights_[index(a.microbatch)],
             .from_loss = i.call.from_loss,
             .last = i.call.last,
             .trains = trains_,
-            .stash = views_.arena_region(p.stash_at, p.stash_bytes),
-            .weight_stash = views_.arena_region(p.weight_stash_at, p.weight_stash_bytes)};
-  }
-
-  /// Shapes that came with values: the program must wait for them, and does only where there are any.
-  void read_shapes(program_pass const& p, std::span<tensor_view> in) {
-    for (std::size_t k = 0; k < p.in.size(); ++k) {
-      if (p.in[k].shape.where == place_kind::nowhere) continue;
-      device_.copy(computing_, &in[k].shape, views_.arena_at(p.in[k].shape.at), sizeof(tensor_shape));
-      wait_on_host(computing_);
-    }
-  }
-
-  /// Copies results for those who do not read them where they were made, with their shapes.
-  void write_results(std::uint32_t i, program_pass const& p, std::span<tensor_view const> out) {
-    for (std::size_t k = 0; k < p.out.size(); ++k)
-      if (p.out[k].shape.where != place_kind::nowhere) write_shape(i, p.out[k], out[k].shape, k);
-    for (auto const& c : p.copies) {
-      auto const from = views_.room_of(c.from), to = views_.room_of(c.to);
-      device_.copy(computing_, to.data, from.data, from.bytes());
-      if (c.to.shape.where == place_kind::nowhere) continue;
-      auto const k = static_cast<std::size_t>(std::ranges::find(p.out, c.from) - p.out.begin());
-      write_shape(i, c.to, out[k].shape, k);
-    }
-  }
-
-  void write_shape(std::uint32_t i, program_value const& v, tensor_shape const& shape, std::size_t result) {
-    auto const room = program_.layouts.shape_of(v.edge, program_.instructions[i].call.of.microbatch);
-    auto const count = shape.count();
-    if (shape.axes != room.axes || !count || *count > *room.count())
-      throw run_error({.code = failure_code::stage,
-                       .at = call_at(),
-                       .detail = "result #" + std::to_string(result) +
-                                 " has more elements, or another number of axes, than edge #" +
-                                 std::to_string(v.edge) + " has room for",
-                       .reporter = communicator_.rank(),
-                       .culprit = communicator_.rank()});
-    device_.copy(computing_, views_.arena_at(v.shape.at), &shape, sizeof(tensor_shape));
+            .stash = memory_.stash(i.pass),
+            .weight_stash = memory_.weight_stash(i.pass)};
   }
 
   void limit_run_ahead(std::uint32_t i) {
@@ -339,7 +286,7 @@ class executor {
   }
 
   /// Messages of an exchange end together.
-  std::size_t group_of(std::size_t i) const { return views_.head_of(i); }
+  std::uint32_t group_of(std::size_t i) const { return heads_[i]; }
 
   stage_call call_at() const {
     auto const i = at();
@@ -368,12 +315,11 @@ class executor {
   executor_options options_;
   gradient_reducer<D, C>*reducer_, *reducing_ = nullptr;  // the second in steps that sum gradients
   bool trains_;
-  typename D::buffer arena_, results_;
-  pass_views views_;
+  pass_memory<D> memory_;
   typename D::event origin_, ended_;
-  std::vector<typename D::event> begins_, ends_;       // of instructions
-  std::vector<std::optional<typename D::sums>> sums_;  // of passes
-  std::vector<std::uint32_t> passes_;                  // issued in this step
+  std::vector<typename D::event> begins_, ends_;  // of instructions
+  std::vector<std::uint32_t> heads_;              // likewise: the exchange that it is part of, or itself
+  std::vector<std::uint32_t> passes_;             // issued in this step
   std::span<double const> weights_;
   std::atomic<std::uint32_t> at_ = program_done;
   stream computing_, moving_;  // last: what they still do uses all else

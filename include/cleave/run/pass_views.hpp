@@ -18,13 +18,8 @@ class pass_views {
   pass_views(rank_program const& p, void* arena, void* results)
       : program_(p), arena_(static_cast<std::byte*>(arena)), results_(static_cast<std::byte*>(results)) {
     std::vector<microbatch_id> microbatch(p.passes.size());
-    heads_.resize(p.instructions.size());
-    for (std::uint32_t i = 0, head = 0; i < p.instructions.size(); ++i) {
-      auto const& x = p.instructions[i];
-      if (x.pass != rank_instruction::none) microbatch[x.pass] = x.call.of.microbatch;
-      if (i > head + p.instructions[head].call.parts) head = i;
-      heads_[i] = head;
-    }
+    for (auto const& i : p.instructions)
+      if (i.pass != rank_instruction::none) microbatch[i.pass] = i.call.of.microbatch;
     for (std::uint32_t n = 0; n < p.passes.size(); ++n) {
       auto const first = static_cast<std::uint32_t>(views_.size());
       for (auto const& v : p.passes[n].in) add(v, microbatch[n]);
@@ -71,9 +66,6 @@ class pass_views {
             program_.layouts.shape_of(r.value.edge, r.microbatch)};
   }
 
-  /// The exchange that instruction `i` is part of, or itself.
-  std::size_t head_of(std::size_t i) const { return heads_[i]; }
-
  private:
   struct pass_range {
     std::uint32_t first, middle, last;
@@ -102,7 +94,6 @@ class pass_views {
   std::vector<tensor_view> views_;
   std::vector<pass_range> ranges_;  // of passes
   std::vector<input_view> inputs_;
-  std::vector<std::uint32_t> heads_;
 };
 
 }  // namespace cleave

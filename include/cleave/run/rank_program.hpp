@@ -103,6 +103,16 @@ struct rank_program {
   bool operator==(rank_program const&) const = default;
 };
 
+/// Of each instruction: the exchange that it is part of, or itself. O(instructions).
+inline std::vector<std::uint32_t> heads_of(rank_program const& p) {
+  std::vector<std::uint32_t> heads(p.instructions.size());
+  for (std::uint32_t i = 0, head = 0; i < heads.size(); ++i) {
+    if (i > head + p.instructions[head].call.parts) head = i;
+    heads[i] = head;
+  }
+  return heads;
+}
+
 /// Whether it has backward passes. O(instructions).
 inline bool has_backward(rank_program const& p) {
   return std::ranges::any_of(p.instructions, [](rank_instruction const& i) {
