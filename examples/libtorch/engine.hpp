@@ -61,25 +61,30 @@ inline cleave::region region_of(torch::Tensor const& t) {
 /// for devices that run work as it is issued, as threads and MPI processes do.
 class torch_engine {
  public:
-  /// Gradients are added up in `grad()` of the parameters, where an optimiser finds them.
-  void add(cleave::stage_id id, std::shared_ptr<pipe_module> module) {
+  /// Gradients are added up in `grad()` of the parameters, where the optimiser finds them.
+  void add(cleave::stage_id id, std::shared_ptr<pipe_module> module,
+           std::unique_ptr<torch::optim::Optimizer> optimiser) {
     auto& s = stages_[id];
-    s.parameters = module->parameters();
-    for (auto& p : s.parameters) {
+    s.tensors = module->parameters();
+    for (auto& p : s.tensors) {
       p.mutable_grad() = torch::zeros_like(p);
+      s.parameters.push_back(region_of(p));
       s.gradients.push_back(region_of(p.grad()));
     }
     s.module = std::move(module);
+    s.optimiser = std::move(optimiser);
   }
 
   void forward(auto&, cleave::stage_pass const& p, std::span<cleave::tensor_view const> in,
                std::span<cleave::tensor_view> out) {
     auto& s = stages_.at(p.stage);
+    torch::AutoGradMode const with_graph(p.trains);
     pass made;
-    for (auto const& v : in) made.in.push_back(tensor_of(v).requires_grad_(cleave::is_floating(v.type)));
+    for (auto const& v : in)
+      made.in.push_back(tensor_of(v).requires_grad_(p.trains && cleave::is_floating(v.type)));
     made.out = s.module->forward(made.in);
     for (std::size_t i = 0; i < out.size(); ++i) tensor_of(out[i]).copy_(made.out.at(i).detach());
-    s.passes[p.microbatch] = std::move(made);
+    if (p.trains) s.passes[p.microbatch] = std::move(made);
   }
 
   void backward(auto&, cleave::stage_pass const& p, std::span<cleave::tensor_view const> gradients,
@@ -89,11 +94,11 @@ class torch_engine {
     auto const [roots, at_roots] = gradients_of(made, p, gradients);
     auto wanted = wanted_of(made, in);
     auto const inputs = wanted.size();
-    wanted.insert(wanted.end(), s.parameters.begin(), s.parameters.end());
+    wanted.insert(wanted.end(), s.tensors.begin(), s.tensors.end());
     auto const found = torch::autograd::grad(roots, wanted, at_roots, false, false, true);
     give(found, in);
     for (std::size_t i = inputs; i < found.size(); ++i)
-      if (found[i].defined()) s.parameters[i - inputs].mutable_grad().add_(found[i]);
+      if (found[i].defined()) s.tensors[i - inputs].mutable_grad().add_(found[i]);
   }
 
   void backward_input(auto&, cleave::stage_pass const& p, std::span<cleave::tensor_view const> gradients,
@@ -102,7 +107,7 @@ class torch_engine {
     auto& made = s.passes.at(p.microbatch);
     auto [roots, at_roots] = gradients_of(made, p, gradients);
     for (auto& g : at_roots) g = g.clone();
-    made.halves = split_backward(roots, at_roots, wanted_of(made, in), s.parameters);
+    made.halves = split_backward(roots, at_roots, wanted_of(made, in), s.tensors);
     give(made.halves.input_gradients(), in);
     keep_inputs(made);
   }
@@ -110,24 +115,33 @@ class torch_engine {
   void backward_weight(auto&, cleave::stage_pass const& p) {
     auto& s = stages_.at(p.stage);
     s.passes.at(p.microbatch).halves.each_weight_gradient([&](std::size_t i, torch::Tensor const& g) {
-      s.parameters[i].mutable_grad().add_(g);
+      s.tensors[i].mutable_grad().add_(g);
     });
     s.passes.erase(p.microbatch);
   }
 
   std::span<cleave::region const> gradients(cleave::stage_id i) const { return stages_.at(i).gradients; }
+  std::span<cleave::region const> parameters(cleave::stage_id i) const { return stages_.at(i).parameters; }
+
+  void update(auto&, cleave::stage_id i, double factor) {
+    auto& s = stages_.at(i);
+    for (auto& p : s.tensors) p.mutable_grad().mul_(factor);
+    s.optimiser->step();
+    for (auto& p : s.tensors) p.mutable_grad().zero_();
+  }
 
  private:
   /// What a forward pass leaves for the backward pass; the graph hangs on the results.
   struct pass {
     tensors in, out;
     split_backward halves = {};
-    tensors kept = {};
+    tensors kept = {};  ///< copies of the inputs
   };
   struct loaded_stage {
     std::shared_ptr<pipe_module> module;
-    tensors parameters;
-    std::vector<cleave::region> gradients;
+    std::unique_ptr<torch::optim::Optimizer> optimiser;
+    std::vector<torch::Tensor> tensors;  ///< the parameters
+    std::vector<cleave::region> parameters, gradients;
     std::map<cleave::microbatch_id, pass> passes;
   };
 

@@ -1,63 +1,87 @@
 // SPDX-License-Identifier: MIT
-// A small GPT in libtorch, trained in one piece and, by three schedules, as stages on threads, in double
-// precision: losses and parameters must be equal. train_mpi.cpp does the same with processes.
-#include <algorithm>
+// A small GPT in libtorch, trained in one piece and, by three schedules, as stages, in double precision:
+// losses and parameters must be equal. The stages run on threads, or in four processes: mpirun -n 4
+// libtorch_train mpi
 #include <cleave/core/ids.hpp>
 #include <cleave/run/thread_pipeline.hpp>
 #include <cleave/schedule/schedule.hpp>
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "gpt.hpp"
+#if __has_include(<mpi.h>)
+#include <cleave/mpi/environment.hpp>
+#include <cleave/mpi/pipeline.hpp>
+#endif
+
 #include "training.hpp"
 
 namespace {
 
-using example::gpt_size, example::whole_training;
+using cleave::microbatch_id, cleave::rank_id;
 
-// [train]
-example::difference train_on_threads(gpt_size const& size, cleave::schedule const& s,
-                                     whole_training const& whole) {
-  std::vector<example::rank_stages> trained;
-  for (std::uint32_t r = 0; r < s.place.ranks; ++r) trained.emplace_back(size, s, cleave::rank_id{r});
+example::difference train_on_threads(example::gpt_size const& size, cleave::schedule const& s,
+                                     example::whole_training const& whole) {
+  // [threads]
+  example::gpt_pieces pieces(size, s);
   std::vector<example::torch_engine> engines;
-  for (auto& rank : trained) engines.push_back(rank.engine());
-  cleave::thread_pipeline pipeline(example::plan_for(size, s), std::move(engines),
-                                   {.ties = example::ties_of(s)});
+  for (std::uint32_t r = 0; r < s.place.ranks; ++r) engines.push_back(pieces.engine_of(rank_id{r}));
 
-  example::difference off;
-  for (std::uint32_t step = 0; step < example::steps; ++step) {
-    example::lesson const given(size, step);
-    pipeline.run_step(given.values());
-    for (auto& rank : trained) rank.update();
-
-    double loss = 0;
-    for (std::uint32_t m = 0; m < example::microbatches; ++m)
-      loss += *static_cast<double const*>(pipeline.result(cleave::microbatch_id{m}, 0)->data);
-    off.loss = std::max(off.loss, std::abs(loss / example::microbatches - whole.losses[step]));
-  }
-  for (auto const& rank : trained) off.parameters = std::max(off.parameters, rank.difference(*whole.model));
-  return off;
+  cleave::thread_pipeline pipeline(plan_for(size, s), std::move(engines), {.ties = example::ties_of(s)});
+  pipeline.add_plan(plan_for(size, example::evaluation(s)));
+  auto const loss = [&](microbatch_id m, std::size_t plan) { return pipeline.result(m, 0, 0, plan); };
+  auto const off = train(pipeline, size, whole, loss);
+  // [threads]
+  return {off, pieces.difference(*whole.model)};
 }
-// [train]
 
-}  // namespace
+#if __has_include(<mpi.h>)
+example::difference train_in_processes(example::gpt_size const& size, cleave::schedule const& s,
+                                       example::whole_training const& whole, rank_id rank) {
+  // [mpi]
+  example::gpt_pieces pieces(size, s);
+  cleave::mpi_pipeline pipeline(plan_for(size, s), pieces.engine_of(rank), {.ties = example::ties_of(s)});
+  pipeline.add_plan(plan_for(size, example::evaluation(s)));
+  auto const loss = [&](microbatch_id m, std::size_t plan) { return pipeline.result(m, 0, plan); };
+  auto const off = train(pipeline, size, whole, loss);
+  // [mpi]
+  return {off, pieces.difference(*whole.model)};
+}
+#endif
 
-int main() {
-  at::set_num_threads(1);  // each rank is a thread: more of libtorch's own would stand in their way
-  gpt_size const size;
+/// By all schedules; `train_by(size, s, whole)` by one, and `tells(s)` whether this process says how it went.
+template <class Train, class Tells>
+int compare(Train train_by, Tells tells) {
+  at::set_num_threads(1);  // each rank is one: more of libtorch's own would stand in their way
+  example::gpt_size const size;
   auto const whole = example::train_whole(size);
-  std::printf("%u steps of %u microbatches in one piece: the loss goes from %.4f to %.4f\n", example::steps,
-              example::microbatches, whole.losses.front(), whole.losses.back());
   bool equal = true;
   for (auto const& [name, s] : example::schedules()) {
-    auto const off = train_on_threads(size, s, whole);
-    print_row(name, s, off);
+    auto const off = train_by(size, s, whole);
+    if (tells(s) || !off.is_small()) print_row(name, s, off);
     equal = equal && off.is_small();
   }
   return equal ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+#if __has_include(<mpi.h>)
+  if (count > 1 && std::string_view(words[1]) == "mpi") {
+    cleave::mpi_environment mpi;
+    auto const train_by = [&](auto const& size, auto const& s, auto const& whole) {
+      return train_in_processes(size, s, whole, mpi.rank());
+    };
+    auto const has_loss = [&](auto const& s) { return s.place.rank_of.back() == mpi.rank(); };
+    return mpi.run([&] { return compare(train_by, has_loss); });
+  }
+#endif
+  if (count == 1) return compare(train_on_threads, [](auto const&) { return true; });
+  std::fprintf(stderr, "usage: %s, or with MPI: mpirun -n 4 %s mpi\n", words[0], words[0]);
+  return EXIT_FAILURE;
 }

@@ -10,6 +10,7 @@
 #include <cleave/run/step_values.hpp>
 #include <cleave/run/tensor_view.hpp>
 #include <cleave/run/tied_gradients.hpp>
+#include <cleave/schedule/action.hpp>
 #include <cleave/schedule/families/interleaved_1f1b.hpp>
 #include <cleave/schedule/families/one_f_one_b.hpp>
 #include <cleave/schedule/families/zbv.hpp>
@@ -72,14 +73,14 @@ class lesson {
   std::vector<double> weights_ = std::vector<double>(microbatches, 1.0 / microbatches);
 };
 
-inline torch::optim::Adam optimiser_of(tensors const& parameters) {
-  return torch::optim::Adam(parameters, torch::optim::AdamOptions(learning_rate));
+inline std::unique_ptr<torch::optim::Adam> optimiser_of(tensors const& parameters) {
+  return std::make_unique<torch::optim::Adam>(parameters, torch::optim::AdamOptions(learning_rate));
 }
 
-/// A model trained in one piece, by libtorch alone.
+/// A model trained in one piece, by libtorch alone, and its losses: of each step, and once trained.
 struct whole_training {
   std::shared_ptr<gpt_stage> model;
-  std::vector<double> losses = {};  ///< of each step
+  std::vector<double> losses = {};
 };
 
 inline std::shared_ptr<gpt_stage> untrained(gpt_size const& size) {
@@ -89,13 +90,14 @@ inline std::shared_ptr<gpt_stage> untrained(gpt_size const& size) {
 
 inline whole_training train_whole(gpt_size const& size) {
   whole_training t{untrained(size)};
-  auto optimiser = optimiser_of(t.model->parameters());
-  for (std::uint32_t step = 0; step < steps; ++step) {
-    optimiser.zero_grad();
+  auto const optimiser = optimiser_of(t.model->parameters());
+  for (std::uint32_t step = 0; step <= steps; ++step) {
+    optimiser->zero_grad();
     auto const loss = t.model->forward(lesson(size, step).all()).at(0);
-    loss.backward();
-    optimiser.step();
     t.losses.push_back(loss.item<double>());
+    if (step == steps) break;
+    loss.backward();
+    optimiser->step();
   }
   return t;
 }
@@ -107,67 +109,95 @@ inline cleave::step_plan plan_for(gpt_size const& size, cleave::schedule const& 
   return {connect_stages(s, t), t, layouts_of(t, no_symbols), {}};
 }
 
+/// The same without its backward passes: what the model makes, and nothing else.
+inline cleave::schedule evaluation(cleave::schedule s) {
+  for (auto& row : s.ranks)
+    std::erase_if(row, [](cleave::action const& a) { return a.kind != cleave::action_kind::forward; });
+  return s;
+}
+
 /// The first and the last stage have the table, each as its first parameter.
 inline std::vector<cleave::tied_gradients> ties_of(cleave::schedule const& s) {
   return {{{cleave::stage_id{0}, 0}, {cleave::stage_id{s.place.stages() - 1}, 0}}};
 }
 
-/// What one rank trains: its stages, which begin as pieces of the untrained whole.
-class rank_stages {
+/// The larger one; infinite if `x` is no number.
+inline double worse(double most, double x) { return std::isnan(x) ? HUGE_VAL : std::max(most, x); }
+
+/// The stages that some ranks run, as modules: pieces of the untrained whole. Of the table the first has the
+/// values, the last is told them.
+class gpt_pieces {
  public:
-  rank_stages(gpt_size const& size, cleave::schedule const& s, cleave::rank_id rank) {
+  gpt_pieces(gpt_size const& size, cleave::schedule const& s) : size_(size), schedule_(s) {}
+
+  /// Adds those of one rank, and returns what runs them.
+  torch_engine engine_of(cleave::rank_id rank) {
     torch::NoGradGuard const no_graph;
-    auto const whole = untrained(size)->named_parameters();
-    tensors parameters;
-    for (std::uint32_t i = 0; i < s.place.stages(); ++i) {
-      if (s.place.rank_of[i] != rank) continue;
-      auto const piece = std::make_shared<gpt_stage>(size, i, s.place.stages());
-      for (auto& p : piece->named_parameters()) {
-        p.value().copy_(whole[p.key()]);
-        parameters.push_back(p.value());
-      }
-      pieces_.emplace_back(cleave::stage_id{i}, piece);
+    auto const whole = untrained(size_)->named_parameters();
+    torch_engine engine;
+    auto const stages = schedule_.place.stages();
+    for (std::uint32_t i = 0; i < stages; ++i) {
+      if (schedule_.place.rank_of[i] != rank) continue;
+      auto const& piece = all_.emplace_back(std::make_shared<gpt_stage>(size_, i, stages));
+      for (auto& p : piece->named_parameters())
+        if (p.key() == "table" && i > 0)
+          p.value().zero_();
+        else
+          p.value().copy_(whole[p.key()]);
+      engine.add(cleave::stage_id{i}, piece, optimiser_of(piece->parameters()));
     }
-    optimiser_ = std::make_unique<torch::optim::Adam>(optimiser_of(parameters));
-  }
-
-  torch_engine engine() const {
-    torch_engine e;
-    for (auto const& [id, piece] : pieces_) e.add(id, piece);
-    return e;
-  }
-
-  void update() {
-    optimiser_->step();
-    for (auto const& [_, piece] : pieces_)
-      for (auto const& p : piece->parameters()) p.grad().zero_();
+    return engine;
   }
 
   /// The largest difference of a parameter from that of the whole.
   double difference(gpt_stage const& from) const {
     double most = 0;
     auto const whole = from.named_parameters();
-    for (auto const& [_, piece] : pieces_)
+    for (auto const& piece : all_)
       for (auto const& p : piece->named_parameters())
-        most = std::max(most, (p.value() - whole[p.key()]).abs().max().item<double>());
+        most = worse(most, (p.value() - whole[p.key()]).abs().max().item<double>());
     return most;
   }
 
  private:
-  std::vector<std::pair<cleave::stage_id, std::shared_ptr<gpt_stage>>> pieces_;
-  std::unique_ptr<torch::optim::Adam> optimiser_;
+  gpt_size size_;
+  cleave::schedule schedule_;
+  std::vector<std::shared_ptr<gpt_stage>> all_;
 };
 
-/// How far training in stages ended from training in one piece.
+/// How far training in stages was at most from training in one piece.
 struct difference {
-  double loss = 0, parameters = 0;
-  /// Not if one of them is no number.
-  bool is_small() const { return loss <= most_difference && parameters <= most_difference; }
+  double losses = 0, parameters = 0;
+  bool is_small() const { return losses <= most_difference && parameters <= most_difference; }
 };
 
 inline void print_row(std::string const& name, cleave::schedule const& s, difference const& d) {
   std::printf("%-16s %2u stages on %u ranks   losses off by %.1e, parameters by %.1e\n", name.c_str(),
-              s.place.stages(), s.place.ranks, d.loss, d.parameters);
+              s.place.stages(), s.place.ranks, d.losses, d.parameters);
 }
+
+// [train]
+/// Trains by plan 0 of a pipeline and then evaluates by plan 1. `result(m, plan)` is the loss of microbatch m
+/// where this process makes it. Returns how far losses were at most from those of the whole.
+template <class Pipeline, class Result>
+double train(Pipeline& pipeline, gpt_size const& size, whole_training const& whole, Result result) {
+  double off = 0;
+  pipeline.share_ties();
+  for (std::uint32_t step = 0; step <= steps; ++step) {
+    lesson const given(size, step);
+    std::size_t const plan = step < steps ? 0 : 1;
+    pipeline.run_step(given.values(), plan);
+    if (step < steps) pipeline.update();
+
+    double loss = -whole.losses[step];
+    std::uint32_t made = 0;
+    for (std::uint32_t m = 0; m < microbatches; ++m)
+      if (auto const part = result(cleave::microbatch_id{m}, plan))
+        loss += *static_cast<double const*>(part->data) / microbatches, ++made;
+    if (made == microbatches) off = worse(off, std::abs(loss));
+  }
+  return off;
+}
+// [train]
 
 }  // namespace example

@@ -24,11 +24,11 @@ inline std::optional<std::uint64_t> read_protobuf_varint(std::string_view bytes,
 /// messages that may hold themselves again is known, everything else is stepped over. It tells a model that
 /// protobuf refuses for its depth from bytes that are no model. O(size), no recursion.
 inline std::size_t protobuf_depth(std::string_view model) {
-  enum message : std::uint8_t { file, graph, node, attribute, function, training, named, type, wrapper };
+  enum part : std::uint8_t { file, graph, node, attribute, function, training, named, type, wrapper };
   struct nesting {
-    message outer;
+    part outer;
     unsigned field;
-    message inner;
+    part inner;
   };
   static constexpr nesting nestings[] = {{file, 7, graph},       {file, 20, training},  {file, 25, function},
                                          {training, 1, graph},   {training, 2, graph},  {function, 7, node},
@@ -38,7 +38,7 @@ inline std::size_t protobuf_depth(std::string_view model) {
                                          {named, 2, type},       {type, 4, wrapper},    {type, 5, wrapper},
                                          {type, 9, wrapper},     {wrapper, 1, type},    {wrapper, 2, type}};
   struct open_message {
-    message what;
+    part what;
     std::size_t end;
   };
   std::vector<open_message> open{{file, model.size()}};
