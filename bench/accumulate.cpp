@@ -28,28 +28,36 @@ std::vector<T> ones(std::size_t n) {
 /// Whoever reads `p` may see another value.
 void touch(void* p) { asm volatile("" ::"r"(p) : "memory"); }
 
-struct pace {
-  double best, median;  // bytes in a second
-};
-
-/// Of `f`, which reads or writes `bytes`, once in memory or so often that the whole takes as long.
-template <class F>
-pace pace_of(double bytes, std::size_t times, F f) {
-  auto const s = bench::repeat(9, [&] {
-    return bench::seconds([&] {
-             for (std::size_t i = 0; i < times; ++i) f();
-           }) /
-           static_cast<double>(times);
-  });
-  return {bytes / s.least, bytes / s.median};
+/// CPU seconds of each of `work`, once or so often that the whole takes as long: medians, and the least of
+/// the first. They take turns, so that what else the machine does meets all alike.
+template <class... F>
+std::vector<double> turns(std::size_t times, double& least, F... work) {
+  std::vector<std::vector<double>> samples(sizeof...(work));
+  for (int round = 0; round < 11; ++round) {
+    std::size_t i = 0;
+    auto const take = [&](auto& f) {
+      auto const s = bench::seconds([&] {
+        for (std::size_t k = 0; k < times; ++k) f();
+      });
+      samples[i++].push_back(s / static_cast<double>(times));
+    };
+    (take(work), ...);
+  }
+  std::vector<double> medians;
+  for (auto& s : samples) {
+    std::ranges::sort(s);
+    medians.push_back(s[s.size() / 2]);
+  }
+  least = samples[0][0];
+  return medians;
 }
 
-pace pace_of_copy(std::size_t bytes, std::size_t times) {
-  std::vector<std::byte> from(bytes), to(bytes);
-  return pace_of(2.0 * static_cast<double>(bytes), times, [&] {
-    std::memcpy(to.data(), from.data(), bytes);
+/// What to do to copy `bytes`.
+auto copying(std::size_t bytes) {
+  return [from = std::vector<std::byte>(bytes), to = std::vector<std::byte>(bytes)]() mutable {
+    std::memcpy(to.data(), from.data(), to.size());
     touch(to.data());
-  });
+  };
 }
 
 template <class From, class To>
@@ -62,17 +70,19 @@ void row(element_type from_type, element_type to_type, std::size_t n, std::size_
   accumulate_options const options{.factor = 1.0 / 1024};
   auto const factor = static_cast<common_sum_t<From, To>>(options.factor);
 
-  auto const copied = pace_of_copy(n * sizeof(To), times);
-  auto const ours = pace_of(bytes, times, [&] { host_memory::run_sums(sums, options); });
-  auto const plain = pace_of(bytes, times, [&] {
-    for (std::size_t i = 0; i < n; ++i) to[i] = narrowed<To>(widened(to[i]) + factor * widened(from[i]));
-    touch(to.data());
-  });
+  double least = 0;
+  auto const seconds = turns(
+      times, least, [&] { host_memory::run_sums(sums, options); }, copying(n * sizeof(To)),
+      [&] {
+        for (std::size_t i = 0; i < n; ++i) to[i] = narrowed<To>(widened(to[i]) + factor * widened(from[i]));
+        touch(to.data());
+      });
+  auto const ours = bytes / seconds[0], copied = 2.0 * static_cast<double>(n * sizeof(To)) / seconds[1],
+             plain = bytes / seconds[2];
   std::printf("| %s += %s | %zu | %.1f (%.1f) | %.1f | %.2f | %.1f | %.2f | %.2f |\n",
-              std::string(name_of(to_type)).c_str(), std::string(name_of(from_type)).c_str(), n,
-              ours.median * 1e-9, ours.best * 1e-9, copied.median * 1e-9, ours.median / copied.median,
-              plain.median * 1e-9, ours.median / plain.median,
-              ours.median / bytes * static_cast<double>(n) * 1e-9);
+              std::string(name_of(to_type)).c_str(), std::string(name_of(from_type)).c_str(), n, ours * 1e-9,
+              bytes / least * 1e-9, copied * 1e-9, ours / copied, plain * 1e-9, ours / plain,
+              static_cast<double>(n) / seconds[0] * 1e-9);
 }
 
 void rows(std::size_t n) {
@@ -95,10 +105,12 @@ void reduction(std::size_t ranks, std::size_t n) {
   std::vector<region> regions;
   for (auto& l : lists) regions.push_back({l.data(), n, element_type::f32});
   double const bytes = static_cast<double>(2 * ranks * n * sizeof(float));
-  auto const copied = pace_of_copy(n * sizeof(float), 1);
-  auto const ours = pace_of(bytes, 1, [&] { sum_in_order(regions, reduce_op::sum); });
-  std::printf("| %zu regions | %zu | %.1f (%.1f) | %.1f | %.2f |\n", ranks, n, ours.median * 1e-9,
-              ours.best * 1e-9, copied.median * 1e-9, ours.median / copied.median);
+  double least = 0;
+  auto const seconds =
+      turns(1, least, [&] { sum_in_order(regions, reduce_op::sum); }, copying(n * sizeof(float)));
+  double const ours = bytes / seconds[0], copied = 2.0 * static_cast<double>(n * sizeof(float)) / seconds[1];
+  std::printf("| %zu regions | %zu | %.1f (%.1f) | %.1f | %.2f |\n", ranks, n, ours * 1e-9,
+              bytes / least * 1e-9, copied * 1e-9, ours / copied);
 }
 
 }  // namespace
