@@ -23,7 +23,7 @@ namespace cleave {
 /// spins.
 struct mpi_patience {
   std::uint32_t spins = 64;
-  std::uint32_t yields = 256;
+  std::uint32_t yields = 1000;
   std::chrono::microseconds shortest_sleep{2};
   std::chrono::microseconds longest_sleep{100};
 };
