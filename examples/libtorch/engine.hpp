@@ -75,6 +75,7 @@ class torch_engine {
     s.optimiser = std::move(optimiser);
   }
 
+  // [passes]
   void forward(auto&, cleave::stage_pass const& p, std::span<cleave::tensor_view const> in,
                std::span<cleave::tensor_view> out) {
     auto& s = stages_.at(p.stage);
@@ -119,6 +120,7 @@ class torch_engine {
     });
     s.passes.erase(p.microbatch);
   }
+  // [passes]
 
   std::span<cleave::region const> gradients(cleave::stage_id i) const { return stages_.at(i).gradients; }
   std::span<cleave::region const> parameters(cleave::stage_id i) const { return stages_.at(i).parameters; }
