@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -37,4 +38,21 @@ TEST_CASE("real: infinities and NaN are not finite") {
   CHECK_FALSE(is_finite(std::numeric_limits<double>::quiet_NaN()));
   CHECK(is_finite(std::numeric_limits<double>::max()));
   CHECK(is_finite(0));
+}
+
+TEST_CASE("real: a square root is that of the mathematical library, to a unit in the last place") {
+  cleave::testing::rng random(8);
+  for (int i = 0; i < 100'000; ++i) {
+    auto const x = std::bit_cast<double>(random.next() >> 1);
+    if (!is_finite(x) || x < 0x1p-1022) continue;
+    double const wanted = std::sqrt(x);
+    CHECK(std::abs(square_root(x) - wanted) <= wanted * 0x1p-52);
+  }
+  for (double const x : {0.0, 1.0, 4.0, 0.25, 144.0, 0x1p-1022, 0x1p1022})
+    CHECK(square_root(x) == std::sqrt(x));
+  auto const infinity = std::numeric_limits<double>::infinity();
+  CHECK(square_root(infinity) == infinity);
+  CHECK(std::isnan(square_root(std::numeric_limits<double>::quiet_NaN())));
+  CHECK(square_root(0x1p-1030) == 0);
+  static_assert(square_root(9) == 3);
 }

@@ -22,6 +22,20 @@ constexpr int binary_exponent(double x) {
   return static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52) - 1023;
 }
 
+/// The square root, to one unit in the last place, of a number from 2^-1022 up; 0 of what is below, and x
+/// itself where it is infinite or NaN. Precondition: x is not negative. Newton's method, on x brought into
+/// [1, 4).
+constexpr double square_root(double x) {
+  if (!is_finite(x)) return x;
+  int const e = binary_exponent(x);
+  if (e == -1023) return 0;
+  int const half = (e - (e & 1)) / 2;
+  double const m = x * power_of_two(-half) * power_of_two(-half);
+  double root = 0.59 + 0.42 * m;
+  for (int step = 0; step < 5; ++step) root = 0.5 * (root + m / root);
+  return root * power_of_two(half);
+}
+
 /// The e with 10^e <= |x| < 10^(e + 1), up to the rounding of some multiplications; 0 for 0. Precondition: x
 /// is finite.
 constexpr int decimal_exponent(double x) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -39,7 +39,7 @@ struct update_report {
 };
 
 struct update_options {
-  double most_norm = HUGE_VAL;  ///< beyond which gradients are clipped
+  double most_norm = std::numeric_limits<double>::infinity();  ///< beyond which gradients are clipped
   double factor = 1;  ///< that gradients are multiplied by first: of a loss scale, or of accumulated steps
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <span>
 #include <utility>
 #include <vector>
@@ -116,7 +115,7 @@ class gradient_reducer {
     std::size_t named;  ///< of `here`
   };
 
-  void add(std::deque<reduction>& to, stage_id s, std::uint32_t& number,
+  void add(std::vector<reduction>& to, stage_id s, std::uint32_t& number,
            std::vector<gradient_copies> const& tensors, C* with, std::size_t bucket_bytes) {
     auto& r = to.emplace_back(reduction{s, {device_, tensors, bucket_bytes}, {}, with, number});
     for (std::size_t b = 0; b < r.buckets.regions().size(); ++b) r.ends.push_back(device_.make_event());
@@ -172,7 +171,7 @@ class gradient_reducer {
   C* replicas_;
   typename D::stream reducing_;
   typename D::event ready_;
-  std::deque<reduction> of_stages_, of_ties_;
+  std::vector<reduction> of_stages_, of_ties_;
   std::vector<set_state> sets_;
 };
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <memory>
+#include <vector>
 
 namespace cleave {
 
@@ -13,19 +13,21 @@ class host_event {
  public:
   using clock = std::chrono::steady_clock;
 
-  bool happened() const { return !open_ || open_->transfers.load(std::memory_order_acquire) == 0; }
+  bool happened() const {
+    return open_.empty() || open_.front().transfers.load(std::memory_order_acquire) == 0;
+  }
 
   /// Precondition: it has happened.
   clock::time_point at() const {
-    return open_ && open_->used
-               ? clock::time_point(clock::duration(open_->ended.load(std::memory_order_relaxed)))
+    return !open_.empty() && open_.front().used
+               ? clock::time_point(clock::duration(open_.front().ended.load(std::memory_order_relaxed)))
                : at_;
   }
 
   /// It happens now. Precondition: it has happened, or never was used.
   void pass() {
     at_ = clock::now();
-    if (open_) open_->used = false;
+    if (!open_.empty()) open_.front().used = false;
   }
 
   /// What other ranks end: where that is counted. It stays where it is.
@@ -46,15 +48,16 @@ class host_event {
 
   /// It happens when `transfers`, one at least, have ended. Precondition: as of `pass`.
   count& expect(std::uint32_t transfers) {
-    if (!open_) open_ = std::make_unique<count>();
-    open_->used = true;
-    open_->transfers.store(transfers, std::memory_order_relaxed);
-    return *open_;
+    if (open_.empty()) open_ = std::vector<count>(1);
+    auto& c = open_.front();
+    c.used = true;
+    c.transfers.store(transfers, std::memory_order_relaxed);
+    return c;
   }
 
  private:
   clock::time_point at_ = {};
-  std::unique_ptr<count> open_;  // none until transfers are expected
+  std::vector<count> open_;  // none until transfers are expected, then one, which stays where it is
 };
 
 }  // namespace cleave

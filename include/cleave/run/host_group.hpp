@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -34,9 +33,7 @@ class host_group {
 
   /// `members[i]` is the rank, among `ranks`, of member i; all differ. `ranks` must outlive it.
   host_group(host_ranks& ranks, std::vector<rank_id> members)
-      : ranks_(&ranks),
-        members_(std::move(members)),
-        channels_(std::make_unique<channel[]>(members_.size() * members_.size())) {}
+      : ranks_(&ranks), members_(std::move(members)), channels_(members_.size() * members_.size()) {}
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
   host_ranks& ranks() const { return *ranks_; }
@@ -67,8 +64,10 @@ class host_group {
 
   /// After a run that has failed: nobody waits for anything any more. Precondition: no rank takes part in it.
   void clear() {
-    for (std::size_t i = 0; i < members_.size() * members_.size(); ++i) channels_[i].waiting.clear();
-    for (std::size_t i = 0; i < members_.size() * members_.size(); ++i) channels_[i].first = 0;
+    for (auto& c : channels_) {
+      c.waiting.clear();
+      c.first = 0;
+    }
     reductions_.clear();
     first_reduction_ = 0;
   }
@@ -152,7 +151,7 @@ class host_group {
 
   host_ranks* ranks_;
   std::vector<rank_id> members_;
-  std::unique_ptr<channel[]> channels_;  // from one member to another
+  std::vector<channel> channels_;  // from one member to another
   std::mutex reductions_mutex_;
   std::vector<reduction> reductions_, ended_;
   std::vector<region> regions_;

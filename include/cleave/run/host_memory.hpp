@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "cleave/run/failure.hpp"
 #include "cleave/run/sum_of_squares.hpp"
@@ -37,15 +37,21 @@ class host_memory {
   class buffer {
    public:
     buffer() = default;
-    void* data() const { return bytes_.get(); }
+    buffer(buffer&& other) noexcept
+        : bytes_(std::exchange(other.bytes_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    buffer& operator=(buffer&& other) noexcept {
+      std::swap(bytes_, other.bytes_);
+      std::swap(size_, other.size_);
+      return *this;
+    }
+    ~buffer() { ::operator delete(bytes_, std::align_val_t{alignment}); }
+
+    void* data() const { return bytes_; }
     std::size_t size() const { return size_; }
 
    private:
     friend class host_memory;
-    struct free_aligned {
-      void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{alignment}); }
-    };
-    std::unique_ptr<std::byte, free_aligned> bytes_;
+    void* bytes_ = nullptr;
     std::size_t size_ = 0;
   };
   using sums = sum_table;
@@ -62,7 +68,7 @@ class host_memory {
       throw run_error({.code = failure_code::device,
                        .detail = "there is no room for " + std::to_string(n) + " bytes of memory"});
     std::memset(p, 0xff, n);
-    b.bytes_.reset(static_cast<std::byte*>(p));
+    b.bytes_ = p;
     b.size_ = n;
     return b;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <cmath>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/gradient_norm.hpp"
 #include "cleave/run/tied_gradients.hpp"
@@ -50,8 +51,8 @@ class parameter_updater {
     }
     double squares = device_.sum_of_squares(counted_gradients(own, sets_));
     sum_over_ranks(squares);
-    update_report done{std::abs(o.factor) * std::sqrt(squares), false};
-    if (!std::isfinite(done.norm)) return done;
+    update_report done{magnitude(o.factor) * square_root(squares), false};
+    if (!is_finite(done.norm)) return done;
     for (auto const s : here_) stages_.update(stream_, s, o.factor * clip_factor(done.norm, o.most_norm));
     wait();
     done.applied = true;

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -52,22 +51,26 @@ class rank_runtime {
 
   /// \throws program_need_error
   void add_plan(step_plan const& p) {
-    executors_.push_back(std::make_unique<rank_executor>(device_, *with_.pipe, board_, stages_,
-                                                         make_rank_program(p, rank_), executor_options{},
-                                                         reducer_ ? &*reducer_ : nullptr));
+    executors_.emplace_back(1).front().emplace(device_, *with_.pipe, board_, stages_,
+                                               make_rank_program(p, rank_), executor_options{},
+                                               reducer_ ? &*reducer_ : nullptr);
   }
 
   /// Precondition throughout: there is such a plan, numbered in the order in which they were added.
   void run_step(step_values const& values, std::size_t plan_number) {
-    executors_[plan_number]->run_step(values);
+    executors_[plan_number].front()->run_step(values);
   }
-  rank_program const& program(std::size_t plan_number) const { return executors_[plan_number]->program(); }
+  rank_program const& program(std::size_t plan_number) const {
+    return executors_[plan_number].front()->program();
+  }
   std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::size_t plan_number) const {
-    return executors_[plan_number]->result(m, number);
+    return executors_[plan_number].front()->result(m, number);
   }
-  std::vector<instruction_time> times(std::size_t plan_number) { return executors_[plan_number]->times(); }
+  std::vector<instruction_time> times(std::size_t plan_number) {
+    return executors_[plan_number].front()->times();
+  }
   /// Where the rank is in the program of a plan. From any thread.
-  std::uint32_t at(std::size_t plan_number) const { return executors_[plan_number]->at(); }
+  std::uint32_t at(std::size_t plan_number) const { return executors_[plan_number].front()->at(); }
 
   /// As of `parameter_updater`.
   void share_ties()
@@ -116,7 +119,7 @@ class rank_runtime {
   std::vector<stage_id> here_;
   std::optional<gradient_reducer<D, C>> reducer_;
   typename updater_of<S>::type updater_;
-  std::vector<std::unique_ptr<rank_executor>> executors_;
+  std::vector<std::vector<std::optional<rank_executor>>> executors_;  // each in a place that stays
 };
 
 }  // namespace cleave

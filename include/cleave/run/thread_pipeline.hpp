@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <memory>
-#include <mutex>
 #include <optional>
+#include <semaphore>
 #include <span>
 #include <string>
 #include <thread>
@@ -55,15 +53,15 @@ class thread_pipeline {
         ranks_in_each_(static_cast<std::uint32_t>(p.order().ranks.size())),
         stages_(std::move(stages)),
         ranks_(demand_ranks()),
+        runtimes_(ranks_.count()),
         values_(options_.replicas),
         reports_(ranks_.count()) {
     auto const sets = tie_sets_of(options_.ties);
     auto with = make_groups(p.order().place, sets);
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
       devices_.emplace_back(ranks_, rank_id{r});
-      runtimes_.push_back(std::make_unique<runtime>(devices_[r], std::move(with[r]), ranks_, stages_[r],
-                                                    p.order().place, rank_id{r % ranks_in_each_}, sets,
-                                                    options_.bucket_bytes));
+      runtimes_[r].emplace(devices_[r], std::move(with[r]), ranks_, stages_[r], p.order().place,
+                           rank_id{r % ranks_in_each_}, sets, options_.bucket_bytes);
     }
     add_plan(p);
     try {
@@ -152,13 +150,16 @@ class thread_pipeline {
   /// Makes a group of `members`, and one communicator for each.
   std::vector<host_communicator*> make_group(std::vector<rank_id> members) {
     std::vector<host_communicator*> made;
-    auto& group = groups_.emplace_back(ranks_, members);
+    auto& group = groups_[group_count_++].emplace(ranks_, members);
     for (std::uint32_t m = 0; m < members.size(); ++m) made.push_back(&communicators_.emplace_back(group, m));
     return made;
   }
 
   std::vector<communicators> make_groups(placement const& place, std::vector<tie_set> const& sets) {
     auto const n = ranks_in_each_;
+    groups_ = std::vector<std::optional<host_group>>(options_.replicas * (1 + sets.size()) + n);
+    communicators_.reserve(ranks_.count() * (2 + sets.size()));
+    devices_.reserve(ranks_.count());
     std::vector<communicators> with(ranks_.count());
     for (auto& w : with) w.ties.resize(sets.size());
     for (std::uint32_t d = 0; d < options_.replicas; ++d) {
@@ -185,25 +186,24 @@ class thread_pipeline {
 
   void have_all_do(job what) {
     if (auto const f = ranks_.poll()) raise(*f);
-    std::unique_lock lock(mutex_);
     job_ = what;
-    running_ = ranks_.count();
-    ++jobs_;
-    begin_.notify_all();
+    begin_job();
     auto const until = std::chrono::steady_clock::now() + options_.limit;
-    if (!end_.wait_until(lock, until, [&] { return running_ == 0 || ranks_.failed(); }))
-      ranks_.publish(overdue());
+    for (std::uint32_t ended = 0; ended < ranks_.count() && !ranks_.failed(); ++ended)
+      if (!ended_.try_acquire_until(until)) ranks_.publish(overdue());
     if (auto const f = ranks_.poll()) raise(*f);
+  }
+
+  void begin_job() {
+    jobs_.fetch_add(1);
+    jobs_.notify_all();
   }
 
   void serve(std::uint32_t r) {
     for (std::uint64_t done = 0;;) {
-      {
-        std::unique_lock lock(mutex_);
-        begin_.wait(lock, [&] { return stopped_ || jobs_ > done; });
-        if (stopped_) return;
-        done = jobs_;
-      }
+      jobs_.wait(done);
+      done = jobs_;
+      if (stopped_) return;
       try {
         do_job(r);
       } catch (run_error const& e) {
@@ -214,8 +214,7 @@ class thread_pipeline {
         f.reporter = f.culprit = rank_id{r};
         ranks_.publish(f);
       }
-      std::lock_guard lock(mutex_);
-      if (--running_ == 0 || ranks_.failed()) end_.notify_all();
+      ended_.release();
     }
   }
 
@@ -243,12 +242,9 @@ class thread_pipeline {
   }
 
   void stop() noexcept {
-    {
-      std::lock_guard lock(mutex_);
-      stopped_ = true;
-      if (running_ > 0) ranks_.publish({failure_code::cancelled, {}, "stopped by the caller"});
-    }
-    begin_.notify_all();
+    stopped_ = true;
+    ranks_.publish({failure_code::cancelled, {}, "stopped by the caller"});  // where a step goes on
+    begin_job();
     for (auto& t : threads_) t.join();
   }
 
@@ -256,23 +252,22 @@ class thread_pipeline {
   std::uint32_t ranks_in_each_;
   std::vector<S> stages_;
   host_ranks ranks_;
-  std::deque<host_group> groups_;
-  std::deque<host_communicator> communicators_;
-  std::deque<host_device> devices_;
-  std::vector<std::unique_ptr<runtime>> runtimes_;
+  std::vector<std::optional<host_group>> groups_;  // with more places than are used
+  std::size_t group_count_ = 0;
+  std::vector<host_communicator> communicators_;  // what is pointed to stays: there is room for all
+  std::vector<host_device> devices_;
+  std::vector<std::optional<runtime>> runtimes_;
   std::vector<rank_id> place_;
   std::size_t plans_ = 0;
 
-  std::mutex mutex_;
-  std::condition_variable begin_, end_;
-  job job_ = job::step;
+  job job_ = job::step;              // what all do now, and with what
   std::vector<step_values> values_;  // of replicas
   std::size_t plan_ = 0;
   update_options update_;
   std::vector<update_report> reports_;  // of ranks
-  std::uint64_t jobs_ = 0;
-  std::uint32_t running_ = 0;
-  bool stopped_ = false;
+  std::atomic<std::uint64_t> jobs_ = 0;
+  std::counting_semaphore<> ended_{0};  // once for each rank and job
+  std::atomic<bool> stopped_ = false;
   std::vector<std::thread> threads_;
 };
 
