@@ -136,7 +136,7 @@ module_graph described_program(described_model const& m, std::size_t stages) {
   return w.made;
 }
 
-tensor some_tensor(testing::tensor_shape shape, std::size_t from) {
+tensor some_tensor(testing::toy_shape shape, std::size_t from) {
   auto t = tensor::filled(std::move(shape), 0);
   for (std::size_t i = 0; i < t.data.size(); ++i)
     t.data[i] = static_cast<double>((from + i) * 5 % 7) / 4 - 0.75;
@@ -146,8 +146,8 @@ tensor some_tensor(testing::tensor_shape shape, std::size_t from) {
 state_values some_state(module_graph const& g) {
   state_values state;
   for (auto const& a : g.attributes())
-    state[a.path] = some_tensor(
-        a.path.ends_with("bias") ? testing::tensor_shape{3} : testing::tensor_shape{3, 3}, state.size());
+    state[a.path] = some_tensor(a.path.ends_with("bias") ? testing::toy_shape{3} : testing::toy_shape{3, 3},
+                                state.size());
   return state;
 }
 

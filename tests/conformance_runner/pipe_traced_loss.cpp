@@ -234,7 +234,7 @@ class traced_case {
     for (auto const& s : in_["state"]) {
       auto const at = in_["values"].find(s["fqn"].get<std::string>());
       if (at == in_["values"].end()) continue;
-      state[s["fqn"]] = {s["shape"].get<testing::tensor_shape>(), at->get<std::vector<double>>()};
+      state[s["fqn"]] = {s["shape"].get<testing::toy_shape>(), at->get<std::vector<double>>()};
     }
     return with_ties(model.graph(), std::move(state));
   }
@@ -242,8 +242,8 @@ class traced_case {
   testing::tape_values inputs() const {
     testing::tape_values list;
     for (auto const& a : in_["args"])
-      list.push_back(testing::constant_of(
-          {a["shape"].get<testing::tensor_shape>(), a["data"].get<std::vector<double>>()}));
+      list.push_back(
+          testing::constant_of({a["shape"].get<testing::toy_shape>(), a["data"].get<std::vector<double>>()}));
     return list;
   }
 

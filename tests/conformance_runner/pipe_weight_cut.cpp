@@ -119,7 +119,7 @@ json up_to_rounding(json const& expected, json got) {
 }
 
 tensor read_tensor(json const& j) {
-  return {j.at("shape").get<tensor_shape>(), j.at("data").get<std::vector<double>>()};
+  return {j.at("shape").get<toy_shape>(), j.at("data").get<std::vector<double>>()};
 }
 
 json write(std::optional<tensor> const& t) { return t ? json(t->data) : json(); }

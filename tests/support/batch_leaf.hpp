@@ -23,7 +23,7 @@ using leaf_values = nested<batch_leaf>;
 using leaf_rules = nested<leaf_rule>;
 
 /// Elements 0, 1, 2, … and `from` more.
-inline tensor counting(tensor_shape shape, double from = 0) {
+inline tensor counting(toy_shape shape, double from = 0) {
   auto t = tensor::filled(std::move(shape), 0);
   for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = from + static_cast<double>(i);
   return t;
@@ -47,7 +47,7 @@ inline std::pair<batch_leaf, leaf_rule> random_ruled_leaf(rng& r) {
     default:
       break;
   }
-  tensor_shape shape;
+  toy_shape shape;
   for (std::size_t axes = r.below(4); axes > 0; --axes) shape.push_back(1 + r.below(6));
   auto const t = counting(shape, static_cast<double>(r.below(100)));
   auto const axes = static_cast<std::int64_t>(shape.size());

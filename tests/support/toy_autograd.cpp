@@ -17,7 +17,7 @@ using namespace cleave::testing;
 
 namespace {
 
-tensor random_tensor(rng& random, tensor_shape shape) {
+tensor random_tensor(rng& random, toy_shape shape) {
   auto t = tensor::filled(std::move(shape), 0);
   // Not near 0, where relu has no derivative.
   for (double& x : t.data) x = (0.1 + random.unit()) * (random.one_in(2) ? 1 : -1);
@@ -26,8 +26,8 @@ tensor random_tensor(rng& random, tensor_shape shape) {
 
 struct operator_case {
   std::string name;
-  std::vector<tensor_shape> operands;  ///< whose gradients are checked …
-  std::vector<tape_value> rest{};      ///< … and what the operator is given besides
+  std::vector<toy_shape> operands;  ///< whose gradients are checked …
+  std::vector<tape_value> rest{};   ///< … and what the operator is given besides
 };
 
 tape_value number(std::int64_t n) { return {tape_value::kind::constant, token(n)}; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -27,6 +28,17 @@ class unknown_target_error : public std::runtime_error {
 using state_values = std::map<std::string, tensor>;
 /// Gradients by what holds a parameter: tied names are one.
 using parameter_gradients = std::map<std::string, std::optional<tensor>>;
+
+/// Over all that `a` has. What has no gradient has one of zeros.
+inline double largest_difference(parameter_gradients const& a, parameter_gradients const& b) {
+  double most = 0;
+  for (auto const& [holder, g] : a) {
+    auto const at = b.find(holder);
+    auto const other = at == b.end() ? std::nullopt : at->second;
+    if (g || other) most = std::max(most, largest_difference(g ? *g : 0 * *other, other ? *other : 0 * *g));
+  }
+  return most;
+}
 
 /// What holds the state that `a` names: equal for tied names, and in every piece of a cut graph.
 inline std::string holder_of(module_attribute const& a) {

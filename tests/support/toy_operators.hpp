@@ -80,13 +80,13 @@ inline tape_value power_of(tape& t, tape_values const& v) {
       [n](double x) { return n * std::pow(x, n - 1); });
 }
 
-inline tape_value spread_of(tape& t, tape_value const& x, tensor_shape const& shape) {
+inline tape_value spread_of(tape& t, tape_value const& x, toy_shape const& shape) {
   return t.made("Expand", {x}, spread_to(x.get(), shape), [](tensor const& g) { return std::vector{g}; });
 }
 
 /// All of a list of tensors, spread to the shape that they have together.
 inline tape_value broadcast_of(tape& t, tape_value const& list) {
-  tensor_shape shape;
+  toy_shape shape;
   for (auto const& x : *list.items) shape = common_shape(shape, x.get().shape);
   tape_values spread;
   for (auto const& x : *list.items) spread.push_back(spread_of(t, x, shape));

@@ -11,6 +11,7 @@
 
 #include "cleave/analysis/with_backward.hpp"
 #include "cleave/split/module_pipe.hpp"
+#include "support/random_toy_model.hpp"
 #include "support/rng.hpp"
 #include "support/toy_batches.hpp"
 
@@ -18,40 +19,6 @@ using namespace cleave;
 using namespace cleave::testing;
 
 namespace {
-
-/// A program of layers with a marker between any two, where each layer may also read an earlier result, some
-/// layers share weights, and the loss is the sum of squares.
-module_graph random_model(rng& random, std::size_t layers, state_values& state) {
-  module_graph g;
-  auto const add = [&](node_kind kind, std::string const& target, std::vector<module_argument> args) {
-    module_node n;
-    n.kind = kind;
-    n.name = target + "_" + std::to_string(g.list().size());
-    n.target = target;
-    n.args = std::move(args);
-    return g.add(std::move(n));
-  };
-  std::vector<std::uint32_t> made{add(node_kind::placeholder, "x", {})};
-  for (std::size_t i = 0; i < layers; ++i) {
-    auto const path = "w" + std::to_string(random.below(layers));
-    if (!g.find_attribute(path)) {
-      g.add_attribute({path, module_attribute::kind::parameter, {}, {}, {}, {}});
-      state[path] = tensor::filled({2, 2}, 0);
-      for (double& x : state[path].data) x = (0.5 + random.unit()) * (random.one_in(2) ? 1 : -1);
-    }
-    auto const w = add(node_kind::get_attr, path, {});
-    auto h = add(node_kind::call_function, "linear", {node_argument(made.back()), node_argument(w)});
-    auto const& other = made[random.below(made.size())];
-    h = add(node_kind::call_function, random.one_in(2) ? "add" : "sub",
-            {node_argument(h), node_argument(other)});
-    made.push_back(h);
-    if (!random.one_in(3)) add(node_kind::call_function, "pipe_split", {});
-  }
-  auto const squares = add(node_kind::call_function, "pow", {node_argument(made.back()), {std::int64_t{2}}});
-  auto const loss = add(node_kind::call_function, "sum", {node_argument(squares)});
-  add(node_kind::output, "output", {node_argument(loss)});
-  return g;
-}
 
 double difference(parameter_gradients const& a, parameter_gradients const& b) {
   double most = 0;
@@ -82,12 +49,6 @@ both_runs run_both(module_graph const& g, module_graph const& root, state_values
   for (auto const& o : step.outputs) sum += o.get().data[0];
   return {whole.gradients(), sum_of_copies(step.gradients), loss.get().data[0],
           std::abs(loss.get().data[0] - sum)};
-}
-
-tape_value random_batch(rng& random, std::size_t rows) {
-  auto x = tensor::filled({rows, 2}, 0);
-  for (double& v : x.data) v = (0.5 + random.unit()) / 2;
-  return constant_of(x);
 }
 
 }  // namespace

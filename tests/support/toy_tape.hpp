@@ -55,7 +55,7 @@ inline tape_value as_tensor(tape_value const& v) {
 struct gradient_node {
   std::string kind;                                ///< "Mm"; of a leaf "leaf " and its name
   std::vector<std::optional<std::uint32_t>> next;  ///< by operand; nothing where an operand needs no gradient
-  tensor_shape shape;
+  toy_shape shape;
   std::function<std::vector<tensor>(tensor const&)> pass{};  ///< the gradients of all operands
   std::optional<tensor> gradient{};                          ///< of a leaf
 

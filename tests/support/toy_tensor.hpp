@@ -18,15 +18,15 @@ class tensor_shape_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-using tensor_shape = std::vector<std::size_t>;
+using toy_shape = std::vector<std::size_t>;
 
-inline std::string text_of(tensor_shape const& shape) {
+inline std::string text_of(toy_shape const& shape) {
   std::string text = "[";
   for (auto const n : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(n);
   return text + "]";
 }
 
-inline std::size_t elements_of(tensor_shape const& shape) {
+inline std::size_t elements_of(toy_shape const& shape) {
   std::size_t n = 1;
   for (auto const extent : shape) n *= extent;
   return n;
@@ -34,10 +34,10 @@ inline std::size_t elements_of(tensor_shape const& shape) {
 
 /// Without axes it is one number.
 struct tensor {
-  tensor_shape shape;
+  toy_shape shape;
   std::vector<double> data{0.0};
 
-  static tensor filled(tensor_shape shape, double with) {
+  static tensor filled(toy_shape shape, double with) {
     auto const n = elements_of(shape);
     return {std::move(shape), std::vector<double>(n, with)};
   }
@@ -64,8 +64,8 @@ tensor mapped(tensor a, F f) {
 }
 
 /// The shape that two tensors have together: axes from the last on, of which one may be 1 or missing.
-inline tensor_shape common_shape(tensor_shape const& a, tensor_shape const& b) {
-  tensor_shape both(std::max(a.size(), b.size()), 1);
+inline toy_shape common_shape(toy_shape const& a, toy_shape const& b) {
+  toy_shape both(std::max(a.size(), b.size()), 1);
   for (std::size_t i = 1; i <= both.size(); ++i) {
     auto const x = i <= a.size() ? a[a.size() - i] : 1, y = i <= b.size() ? b[b.size() - i] : 1;
     if (x != y && x != 1 && y != 1)
@@ -76,7 +76,7 @@ inline tensor_shape common_shape(tensor_shape const& a, tensor_shape const& b) {
 }
 
 /// Where element `at` of a tensor of shape `wide` lies in one of shape `narrow` that it is spread from.
-inline std::size_t spread_from(std::size_t at, tensor_shape const& wide, tensor_shape const& narrow) {
+inline std::size_t spread_from(std::size_t at, toy_shape const& wide, toy_shape const& narrow) {
   std::size_t place = 0, step = 1;
   for (std::size_t i = 1; i <= wide.size(); ++i) {
     auto const extent = wide[wide.size() - i], along = at % extent;
@@ -112,14 +112,14 @@ inline tensor operator*(double x, tensor a) {
 }
 
 /// `a` spread to `shape`; `summed_to` is the way back, of gradients.
-inline tensor spread_to(tensor const& a, tensor_shape const& shape) {
+inline tensor spread_to(tensor const& a, toy_shape const& shape) {
   if (common_shape(a.shape, shape) != shape)
     throw tensor_shape_error("shape " + text_of(a.shape) + " does not spread to " + text_of(shape));
   auto made = tensor::filled(shape, 0);
   for (std::size_t i = 0; i < made.data.size(); ++i) made.data[i] = a.data[spread_from(i, shape, a.shape)];
   return made;
 }
-inline tensor summed_to(tensor const& a, tensor_shape const& shape) {
+inline tensor summed_to(tensor const& a, toy_shape const& shape) {
   if (a.shape == shape) return a;
   auto made = tensor::filled(shape, 0);
   for (std::size_t i = 0; i < a.data.size(); ++i) made.data[spread_from(i, a.shape, shape)] += a.data[i];
