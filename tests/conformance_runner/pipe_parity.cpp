@@ -13,13 +13,16 @@
 
 #include "cleave/analysis/with_backward.hpp"
 #include "cleave/run/loss_weights.hpp"
+#include "cleave/schedule/generate.hpp"
 #include "cleave/split/module_pipe.hpp"
 #include "conformance_runner/outcome.hpp"
+#include "conformance_runner/pipe_training.hpp"
 #include "support/toy_batches.hpp"
 #include "support/toy_staged.hpp"
 
 /// Training runs: a program is cut into a pipe, runs in microbatches through the backward pass of the pipe,
-/// and takes steps of SGD, stage by stage with copies of what stages share.
+/// and takes steps of SGD, stage by stage with copies of what stages share: once on this thread, and once by
+/// the executor, in the order of the schedule.
 namespace cleave::conformance {
 namespace {
 
@@ -31,7 +34,7 @@ using testing::tensor;
 double const nearly = 1e-12;
 
 tensor tensor_of(json const& j) {
-  return {j.at("shape").get<testing::tensor_shape>(), j.at("data").get<std::vector<double>>()};
+  return {j.at("shape").get<testing::toy_shape>(), j.at("data").get<std::vector<double>>()};
 }
 
 /// Reads a program as a module_graph: its lines, a marker where a stage begins, the loss after them. It
@@ -110,32 +113,16 @@ module_graph root_with_backward(module_pipe const& pipe) {
   return with_backward(root, given.back());
 }
 
-/// How steps are taken.
-struct training {
-  std::size_t steps;
-  double rate;
-  std::vector<tape_values> microbatches;
-  std::vector<double> weights;  ///< of the gradients of a microbatch
-};
-
-/// What became of the whole or of a pipe. Gradients and parameters are by stage, of the whole by "".
-struct history {
-  tensor first_output;
-  std::vector<std::vector<double>> losses;  ///< by step and microbatch
-  std::map<std::string, parameter_gradients> first_gradients;
-  std::map<std::string, state_values> after;
-};
-
 history train_whole(module_graph const& g, state_values state, training const& how) {
   history made;
   for (std::size_t step = 0; step < how.steps; ++step) {
     testing::tape t;
     testing::toy_autograd run(t, state);
-    auto const given = *evaluate(g, how.microbatches.front(), run).items;
+    auto const given = *evaluate(g, how.batches.values.front(), run).items;
     t.backward({{given[1].node.value(), {{}, {1}}}});
     made.losses.push_back({given[1].get().data[0]});
     if (step == 0) made.first_output = given[0].get();
-    if (step == 0) made.first_gradients[""] = run.gradients();
+    if (step == 0) made.first_sums = made.first_gradients[""] = run.gradients();
     descend(state, g, run.gradients(), how.rate);
   }
   made.after[""] = std::move(state);
@@ -147,7 +134,7 @@ history train_staged(module_pipe const& pipe, state_values const& state, trainin
   auto const root = root_with_backward(pipe);
   for (auto const& path : pipe.paths) made.after[path] = state;  // each has its own copy
   for (std::size_t step = 0; step < how.steps; ++step) {
-    auto const done = run_step(root, how.microbatches, how.weights, state, &made.after);
+    auto const done = run_step(root, how.batches.values, how.weights, state, &made.after);
     std::vector<tensor> outputs;
     made.losses.emplace_back();
     for (auto const& given : done.outputs) {
@@ -157,6 +144,7 @@ history train_staged(module_pipe const& pipe, state_values const& state, trainin
     if (step == 0) made.first_output = testing::merged(outputs);
     if (step == 0) made.first_gradients = done.gradients;
     auto const sums = sum_of_copies(done.gradients);
+    if (step == 0) made.first_sums = sums;
     for (auto& [path, own] : made.after) descend(own, pipe.program.whole(), sums, how.rate);
   }
   return made;
@@ -180,19 +168,43 @@ class parity_case {
       auto const rule = body_["better"]["rule"].get<std::string>();
       if (rule != "uncut" && rule != "uncut, or an error on every rank that names the microbatch")
         result_.differences.push_back({"better.rule", rule, "no such rule"});
-      equal_whole();
+      equal_whole(staged_);
+      equal_whole(threaded_);
     } else {
       auto const fault = find_loss_weight_fault(policy(), batches_.rows, asked_weights());
-      if (!fault) equal_whole();
+      if (!fault) equal_whole(staged_);
+      if (!fault) equal_whole(threaded_);
       bool const wrong = body_["expect"]["largest_gradient_difference_from_uncut"].get<double>() > nearly;
       compare(wrong, fault.has_value(), "loss and division do not fit", result_.differences);
-      compare_expected();
+      compare_expected(staged_);
+      compare_gradients(body_["expect"]["gradients_first_step_by_quarter"]);
+      compare_expected(threaded_);
+      for (auto const& [path, own] : threaded_.first_gradients)
+        for (auto const& [holder, g] : own)
+          near(staged_.first_sums.at(holder)->data, g->data, "gradient of " + holder + " on threads");
     }
     return result_;
   }
 
  private:
   std::uint32_t asked() const { return input_["microbatches"].get<std::uint32_t>(); }
+
+  schedule order() const {
+    auto const ranks = input_["ranks"].get<std::uint32_t>();
+    return make_schedule(schedule_family_of(input_["schedule"].get<std::string>()),
+                         {ranks, static_cast<std::uint32_t>(reader_.stages()) / ranks, asked()});
+  }
+
+  json stage_of_rank() const {
+    json lists = json::array();
+    auto const place = order().place;
+    for (std::uint32_t r = 0; r < place.ranks; ++r) {
+      lists.push_back(json::array());
+      for (std::uint32_t s = 0; s < place.stages(); ++s)
+        if (place.rank_of[s] == rank_id{r}) lists.back().push_back(s);
+    }
+    return lists;
+  }
 
   loss_policy policy() const {
     bool const mean = input_["loss"] == "mean of squared differences";
@@ -208,14 +220,13 @@ class parity_case {
 
   /// Why this cannot be run as it is asked for: what is wrong with the number of microbatches.
   std::optional<std::string> refusal() {
-    std::set<std::string> const full{"1F1B", "DualPipeV"};  // need a microbatch for each stage
-    if (full.contains(input_["schedule"].get<std::string>()) && asked() < reader_.stages())
-      return std::to_string(asked()) + " microbatches are fewer than " + std::to_string(reader_.stages()) +
-             " stages";
     try {
+      order();
       batches_ =
           testing::divided({tensor_of(input_["x"]), tensor_of(input_["target"])}, std::int64_t{asked()});
     } catch (microbatch_error const& e) {
+      return e.what();
+    } catch (shape_error const& e) {
       return e.what();
     }
     return std::nullopt;
@@ -238,18 +249,20 @@ class parity_case {
     graph_ = reader_.read();
     state_values state;
     for (auto const& a : graph_.attributes()) state[a.path] = tensor_of(input_["parameters"][a.storage]);
-    training how{input_["steps"], input_["learning_rate"], {whole_batch()}, {1}};
+    training how{input_["steps"], input_["learning_rate"], {{whole_batch()}, {1}}, {1}};
     whole_ = train_whole(graph_, state, how);
 
     auto const pipe = make_module_pipe(graph_);
     if (pipe.paths.size() != reader_.stages())
       result_.differences.push_back(
           {"stages", std::to_string(reader_.stages()), std::to_string(pipe.paths.size())});
-    how.microbatches = batches_.values;
+    how.batches = batches_;
     how.weights.clear();
     auto const weights = asked_weights();
     for (double const w : weights.losses) how.weights.push_back(w * weights.gradients);
     staged_ = train_staged(pipe, state, how);
+    compare(input_["stage_of_rank"], stage_of_rank(), "stage_of_rank", result_.differences);
+    threaded_ = train_by_executor(pipe, order(), state, how);
     for (std::size_t q = 0; q < reader_.quarters(); ++q)
       stage_paths_.push_back(pipe.paths.at(reader_.stage_of_quarter(q)));
   }
@@ -289,28 +302,27 @@ class parity_case {
   }
 
   /// Stages compute what the whole does, and copies stay equal.
-  void equal_whole() {
-    near(whole_.first_output.data, staged_.first_output.data, "output of whole and stages");
-    near(batch_losses(whole_), batch_losses(staged_), "losses of whole and stages");
-    auto const sums = sum_of_copies(staged_.first_gradients);
-    for (auto const& [holder, g] : whole_.first_gradients[""])
-      near(g->data, sums.at(holder)->data, "gradient of " + holder);
+  void equal_whole(history const& staged) {
+    near(whole_.first_output.data, staged.first_output.data, "output of whole and stages");
+    near(batch_losses(whole_), batch_losses(staged), "losses of whole and stages");
+    for (auto const& [holder, g] : whole_.first_sums)
+      near(g->data, staged.first_sums.at(holder)->data, "gradient of " + holder);
     for (auto const& a : graph_.attributes())
-      for (auto const& [stage, own] : staged_.after)
-        near(whole_.after[""].at(a.path).data, own.at(a.path).data, a.path + " in " + stage);
+      for (auto const& [stage, own] : staged.after)
+        if (auto const held = own.find(a.path); held != own.end())
+          near(whole_.after[""].at(a.path).data, held->second.data, a.path + " in " + stage);
   }
 
-  void compare_expected() {
+  void compare_expected(history const& staged) {
     json const& expect = body_["expect"];
-    near(expect["output_first_step"], staged_.first_output.data, "expect.output_first_step");
-    near(expect["combined_losses"], batch_losses(staged_), "expect.combined_losses");
-    for (std::size_t i = 0; i < staged_.losses.size(); ++i)
-      near(expect["microbatch_losses"].at(i), staged_.losses[i], "expect.microbatch_losses");
-    compare_gradients(expect["gradients_first_step_by_quarter"]);
+    near(expect["output_first_step"], staged.first_output.data, "expect.output_first_step");
+    near(expect["combined_losses"], batch_losses(staged), "expect.combined_losses");
+    for (std::size_t i = 0; i < staged.losses.size(); ++i)
+      near(expect["microbatch_losses"].at(i), staged.losses[i], "expect.microbatch_losses");
     for (auto const& [name, value] : expect["parameters_after_by_quarter"].items())
-      near(value, staged_.after.at(stage_paths_.at(std::stoul(name))).at(name).data,
+      near(value, staged.after.at(stage_paths_.at(std::stoul(name))).at(name).data,
            "expect.parameters_after_by_quarter." + name);
-    compare_distances(expect);
+    compare_distances(expect, staged);
   }
 
   /// Quarters that are one stage have one copy of what they share.
@@ -327,20 +339,21 @@ class parity_case {
            "gradient of " + at.second + " in " + at.first);
   }
 
-  void compare_distances(json const& expect) {
+  void compare_distances(json const& expect, history const& staged) {
     double gradient = 0;
-    auto const sums = sum_of_copies(staged_.first_gradients);
-    for (auto const& [holder, g] : whole_.first_gradients[""])
-      gradient = std::max(gradient, largest_difference(*g, *sums.at(holder)));
+    for (auto const& [holder, g] : whole_.first_sums)
+      gradient = std::max(gradient, largest_difference(*g, *staged.first_sums.at(holder)));
     double loss = 0;
-    auto const ours = batch_losses(staged_), theirs = batch_losses(whole_);
+    auto const ours = batch_losses(staged), theirs = batch_losses(whole_);
     for (std::size_t i = 0; i < ours.size(); ++i) loss = std::max(loss, std::abs(ours[i] - theirs[i]));
     std::vector<double> const ours_off{gradient, loss};
     near(json::array({expect["largest_gradient_difference_from_uncut"],
                       expect["largest_loss_difference_from_uncut"]}),
          ours_off, "differences from uncut");
-    bool const equal = std::ranges::all_of(
-        staged_.after, [&](auto const& own) { return own.second == staged_.after.begin()->second; });
+    state_values first;
+    bool equal = true;
+    for (auto const& [stage, own] : staged.after)
+      for (auto const& [name, value] : own) equal &= first.emplace(name, value).first->second == value;
     compare(expect["replicas_equal_after"], equal, "expect.replicas_equal_after", result_.differences);
   }
 
@@ -349,7 +362,7 @@ class parity_case {
   program_reader reader_;
   testing::toy_batches batches_;
   module_graph graph_;
-  history whole_, staged_;
+  history whole_, staged_, threaded_;
   std::vector<std::string> stage_paths_;  // by quarter
   outcome result_;
 };
