@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "busy_stages.hpp"
+#include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/thread_pipeline.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "cleave/schedule/schedule_names.hpp"

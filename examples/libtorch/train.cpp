@@ -3,6 +3,7 @@
 // losses and parameters must be equal. The stages run on threads, or in four processes: mpirun -n 4
 // libtorch_train mpi
 #include <cleave/core/ids.hpp>
+#include <cleave/run/make_rank_program.hpp>
 #include <cleave/run/thread_pipeline.hpp>
 #include <cleave/schedule/schedule.hpp>
 #include <cstddef>

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/thread_pipeline.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "support/linear_engine.hpp"

@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/thread_pipeline.hpp"
 #include "cleave/schedule/families/forward_only.hpp"
 #include "cleave/schedule/generate.hpp"

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/thread_pipeline.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "support/linear_engine.hpp"
@@ -27,6 +28,7 @@ struct trap {
   enum class kind : std::uint8_t { throws, throws_a_number, hangs } what = kind::throws;
   std::atomic<bool> released = false;
   stage_pass sprung = {};
+  std::atomic<bool> has_sprung = false;
 };
 
 struct trapped {
@@ -34,6 +36,7 @@ struct trapped {
   void operator()(stage_pass const& p) const {
     if (t->passes++ != t->at) return;
     t->sprung = p;
+    t->has_sprung = true;
     if (t->what == trap::kind::throws) throw std::out_of_range("no such row");
     if (t->what == trap::kind::throws_a_number) throw 7;
     while (!t->released) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -121,6 +124,7 @@ TEST_CASE("thread failures: a pass that never ends is named when the step is ove
       CHECK(took >= std::chrono::milliseconds(200));
       CHECK(took < std::chrono::seconds(5));
       CHECK(e.info.code == failure_code::timeout);
+      REQUIRE(t.has_sprung);
       REQUIRE(e.info.at);
       CHECK(e.info.at->stage == t.sprung.stage);
       CHECK(e.info.at->microbatch == t.sprung.microbatch);

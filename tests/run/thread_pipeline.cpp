@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cleave/run/thread_pipeline.hpp"
+#include "cleave/run/make_rank_program.hpp"
 
 #include <doctest/doctest.h>
 

@@ -22,10 +22,10 @@
 #include "cleave/mpi/board.hpp"
 #include "cleave/mpi/communicator.hpp"
 #include "cleave/mpi/watch.hpp"
+#include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/program_activity.hpp"
 #include "cleave/run/program_digest.hpp"
 #include "cleave/run/rank_runtime.hpp"
-#include "cleave/run/step_plan.hpp"
 #include "cleave/run/step_values.hpp"
 #include "cleave/run/tied_gradients.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,13 +14,20 @@
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/executor.hpp"
 #include "cleave/run/gradient_reducer.hpp"
-#include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/parameter_updater.hpp"
-#include "cleave/run/step_plan.hpp"
 #include "cleave/run/step_values.hpp"
 #include "cleave/run/tied_gradients.hpp"
+#include "cleave/schedule/placement.hpp"
 
 namespace cleave {
+
+/// What programs are made of: a `step_plan` (run/make_rank_program.hpp). Those who only run programs need not
+/// compile what plans them.
+template <class P>
+concept planned_step = requires(P const& p, rank_id r) {
+  { make_rank_program(p, r) } -> std::same_as<rank_program>;
+  { p.order().place } -> std::convertible_to<placement const&>;
+};
 
 /// With whom a rank works together. What is pointed to must outlive whoever is given it.
 template <class C>
@@ -50,7 +58,7 @@ class rank_runtime {
   rank_runtime(rank_runtime&&) = delete;
 
   /// \throws program_need_error
-  void add_plan(step_plan const& p) {
+  void add_plan(planned_step auto const& p) {
     executors_.emplace_back(1).front().emplace(device_, *with_.pipe, board_, stages_,
                                                make_rank_program(p, rank_), executor_options{},
                                                reducer_ ? &*reducer_ : nullptr);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
-#include <semaphore>
 #include <span>
 #include <string>
 #include <thread>
@@ -23,7 +23,6 @@
 #include "cleave/run/host_ranks.hpp"
 #include "cleave/run/program_activity.hpp"
 #include "cleave/run/rank_runtime.hpp"
-#include "cleave/run/step_plan.hpp"
 #include "cleave/run/step_values.hpp"
 #include "cleave/run/tied_gradients.hpp"
 
@@ -48,7 +47,7 @@ class thread_pipeline {
  public:
   /// `stages[r]` has the stages of rank r: those of the first replica come first. `p` is plan 0.
   /// \throws error where there are not as many as ranks; tie_order_error, program_need_error
-  thread_pipeline(step_plan const& p, std::vector<S> stages, thread_options options = {})
+  thread_pipeline(planned_step auto const& p, std::vector<S> stages, thread_options options = {})
       : options_(std::move(options)),
         ranks_in_each_(static_cast<std::uint32_t>(p.order().ranks.size())),
         stages_(std::move(stages)),
@@ -78,7 +77,7 @@ class thread_pipeline {
   S& stages_of(rank_id r) { return stages_[index(r)]; }
 
   /// One more plan, for the same stages on the same ranks; its number. \throws error, program_need_error
-  std::size_t add_plan(step_plan const& p) {
+  std::size_t add_plan(planned_step auto const& p) {
     if (p.order().ranks.size() != ranks_in_each_ || (plans_ > 0 && p.order().place.rank_of != place_))
       throw error("thread pipeline: another plan must have the same stages on the same ranks");
     place_ = p.order().place.rank_of;
@@ -186,24 +185,25 @@ class thread_pipeline {
 
   void have_all_do(job what) {
     if (auto const f = ranks_.poll()) raise(*f);
+    std::unique_lock lock(mutex_);
     job_ = what;
-    begin_job();
+    running_ = ranks_.count();
+    ++jobs_;
+    begin_.notify_all();
     auto const until = std::chrono::steady_clock::now() + options_.limit;
-    for (std::uint32_t ended = 0; ended < ranks_.count() && !ranks_.failed(); ++ended)
-      if (!ended_.try_acquire_until(until)) ranks_.publish(overdue());
+    if (!end_.wait_until(lock, until, [&] { return running_ == 0 || ranks_.failed(); }))
+      ranks_.publish(overdue());
     if (auto const f = ranks_.poll()) raise(*f);
-  }
-
-  void begin_job() {
-    jobs_.fetch_add(1);
-    jobs_.notify_all();
   }
 
   void serve(std::uint32_t r) {
     for (std::uint64_t done = 0;;) {
-      jobs_.wait(done);
-      done = jobs_;
-      if (stopped_) return;
+      {
+        std::unique_lock lock(mutex_);
+        begin_.wait(lock, [&] { return stopped_ || jobs_ > done; });
+        if (stopped_) return;
+        done = jobs_;
+      }
       try {
         do_job(r);
       } catch (run_error const& e) {
@@ -214,7 +214,8 @@ class thread_pipeline {
         f.reporter = f.culprit = rank_id{r};
         ranks_.publish(f);
       }
-      ended_.release();
+      std::lock_guard lock(mutex_);
+      if (--running_ == 0 || ranks_.failed()) end_.notify_all();
     }
   }
 
@@ -242,9 +243,12 @@ class thread_pipeline {
   }
 
   void stop() noexcept {
-    stopped_ = true;
-    ranks_.publish({failure_code::cancelled, {}, "stopped by the caller"});  // where a step goes on
-    begin_job();
+    {
+      std::lock_guard lock(mutex_);
+      stopped_ = true;
+      if (running_ > 0) ranks_.publish({failure_code::cancelled, {}, "stopped by the caller"});
+    }
+    begin_.notify_all();
     for (auto& t : threads_) t.join();
   }
 
@@ -260,14 +264,16 @@ class thread_pipeline {
   std::vector<rank_id> place_;
   std::size_t plans_ = 0;
 
+  std::mutex mutex_;
+  std::condition_variable begin_, end_;
   job job_ = job::step;              // what all do now, and with what
   std::vector<step_values> values_;  // of replicas
   std::size_t plan_ = 0;
   update_options update_;
   std::vector<update_report> reports_;  // of ranks
-  std::atomic<std::uint64_t> jobs_ = 0;
-  std::counting_semaphore<> ended_{0};  // once for each rank and job
-  std::atomic<bool> stopped_ = false;
+  std::uint64_t jobs_ = 0;
+  std::uint32_t running_ = 0;
+  bool stopped_ = false;
   std::vector<std::thread> threads_;
 };
 
