@@ -58,7 +58,8 @@ std::vector<std::string> outcomes(std::vector<given> const& ranks) {
       kept_broadcasts board{&kept, rank_id{r}};
       std::string words;
       try {
-        agree_on_program(board, ranks[r].plan(), rank_id{r}, static_cast<std::uint32_t>(ranks.size()), {});
+        agree_on_program(board, ranks[r].plan(), rank_id{r}, rank_id{r},
+                         static_cast<std::uint32_t>(ranks.size()), {});
       } catch (disagreement_error const& e) {
         words = e.what();
       }

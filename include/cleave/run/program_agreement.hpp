@@ -101,7 +101,7 @@ template <meeting_board B>
 void agree_on_program(B& board, step_plan const& p, rank_id here, std::uint32_t ranks,
                       std::chrono::steady_clock::time_point until) {
   std::vector<program_claim> claims(ranks);
-  if (index(here) < ranks) claims[index(here)] = claim_of(p, here);
+  if (index(here) < ranks) claims[index(here)] = claim_of(p, of_plan);
   for (std::uint32_t r = 0; r < ranks; ++r) {
     auto& claim = claims[r];
     std::uint64_t count = claim.edges.size();
