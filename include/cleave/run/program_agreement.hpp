@@ -95,10 +95,11 @@ inline void demand_agreement(std::span<program_claim const> claims) {
       throw disagreement_error(*std::move(what));
 }
 
-/// Every rank tells all others what it has been given; all find the same differences. Each rank calls it,
-/// with its own plan, before the first step. \throws disagreement_error, on all ranks; run_error
+/// Every rank tells all others what it has been given; all find the same differences. Each of `ranks` ranks
+/// of the board calls it before the first step, with its own plan and the rank that it is there: with
+/// replicas, another than on the board. \throws disagreement_error, on all ranks; run_error
 template <meeting_board B>
-void agree_on_program(B& board, step_plan const& p, rank_id here, std::uint32_t ranks,
+void agree_on_program(B& board, step_plan const& p, rank_id of_plan, rank_id here, std::uint32_t ranks,
                       std::chrono::steady_clock::time_point until) {
   std::vector<program_claim> claims(ranks);
   if (index(here) < ranks) claims[index(here)] = claim_of(p, of_plan);
