@@ -39,4 +39,6 @@ TEST_CASE("tied gradients: a set is on the ranks of its stages, each once, in th
   std::vector<rank_id> const rank_of{rank_id{2}, rank_id{0}, rank_id{2}, rank_id{1}, rank_id{1}, rank_id{0}};
   CHECK(ranks_of({{s0, s1, s2, s5}, {}}, rank_of) == std::vector{rank_id{0}, rank_id{2}});
   CHECK(ranks_of({{s0, s2}, {}}, rank_of) == std::vector{rank_id{2}});
+  CHECK_THROWS_WITH_AS(ranks_of({{s0, stage_id{6}}, {}}, rank_of),
+                       "ties: there is no stage 6; stages are numbered from 0", tie_stage_error);
 }

@@ -29,7 +29,7 @@ class gradient_reducer {
  public:
   /// `replicas` are the ranks that run the same stages on other samples; null: there are none. `sets` are all
   /// ties; `tie_communicators[i]` has the ranks of set i, null where this rank holds none or all of it. All
-  /// must outlive it; gradients stay where they are.
+  /// must outlive it; gradients stay where they are. \throws tie_gradient_error
   gradient_reducer(D& d, std::span<gradients_of_stage const> stages, C* replicas,
                    std::vector<tie_set> sets = {}, std::vector<C*> tie_communicators = {},
                    std::size_t bucket_bytes = std::size_t{25} << 20)
@@ -48,7 +48,8 @@ class gradient_reducer {
         for (auto const& g : t) {
           auto const own = std::ranges::find(stages, g.stage, &gradients_of_stage::stage);
           if (own == stages.end()) continue;
-          copies.push_back(own->regions.at(g.number));
+          if (g.number >= own->regions.size()) throw tie_gradient_error(g, own->regions.size());
+          copies.push_back(own->regions[g.number]);
           here.push_back(g.stage);
         }
         if (!copies.empty()) tensors.push_back(std::move(copies));
@@ -58,7 +59,8 @@ class gradient_reducer {
       auto* const others = i < tie_communicators.size() ? tie_communicators[i] : nullptr;
       std::uint32_t first = 0;  // each set has a communicator of its own
       add(of_ties_, stage_id{0}, first, tensors, others, bucket_bytes);
-      sets_.push_back({std::move(sets[i].stages), std::move(here), 0});
+      std::vector<char> named(here.size());
+      sets_.push_back({std::move(sets[i].stages), std::move(here), std::move(named)});
     }
   }
 
@@ -71,15 +73,17 @@ class gradient_reducer {
     if (auto* r = find(s)) end(*r, computing);
   }
 
-  /// The same of the first set that is not begun, in which `peer` follows `s`, once all stages that this rank
-  /// has of it have been named.
+  /// The same of the first set in which `peer` follows `s` and `s` has not been named, once all stages that
+  /// this rank has of it have. So where two sets have the same pair, they are given in the order in which
+  /// they begin.
   void begin_tie(stage_id s, stage_id peer, typename D::stream& computing) {
     for (std::size_t i = 0; i < sets_.size(); ++i) {
       auto& set = sets_[i];
-      if (of_ties_[i].state != phase::waiting || set.named >= set.here.size() ||
-          !follows(set.stages, s, peer) || set.here[set.named] != s)
+      auto const at = std::ranges::find(set.here, s) - set.here.begin();
+      if (!follows(set.stages, s, peer) || at == std::ssize(set.here) ||
+          std::exchange(set.named[static_cast<std::size_t>(at)], true))
         continue;
-      if (++set.named == set.here.size()) begin_set(i, computing);
+      if (std::ranges::find(set.named, false) == set.named.end()) begin_set(i, computing);
       return;
     }
   }
@@ -97,7 +101,7 @@ class gradient_reducer {
     for (auto& r : of_ties_) end(r, computing);
     for (auto& r : of_stages_) r.state = phase::waiting;
     for (auto& r : of_ties_) r.state = phase::waiting;
-    for (auto& s : sets_) s.named = 0;
+    for (auto& s : sets_) std::ranges::fill(s.named, false);
   }
 
  private:
@@ -112,7 +116,7 @@ class gradient_reducer {
   };
   struct set_state {
     std::vector<stage_id> stages, here;
-    std::size_t named;  ///< of `here`
+    std::vector<char> named;  // which of `here`
   };
 
   void add(std::vector<reduction>& to, stage_id s, std::uint32_t& number,

@@ -48,6 +48,24 @@ class tie_order_error : public witness_error<std::size_t> {
                       t) {}
 };
 
+/// A tie of a gradient that its stage, with `count` of them, does not have. The witness: which.
+class tie_gradient_error : public witness_error<stage_gradient> {
+ public:
+  tie_gradient_error(stage_gradient g, std::size_t count)
+      : witness_error("ties: stage " + std::to_string(index(g.stage)) + " has " + std::to_string(count) +
+                          " gradients, but a tie names gradient #" + std::to_string(g.number) +
+                          "; number them from 0",
+                      g) {}
+};
+
+/// A tie of a stage that does not exist. The witness: which.
+class tie_stage_error : public witness_error<stage_id> {
+ public:
+  explicit tie_stage_error(stage_id s)
+      : witness_error("ties: there is no stage " + std::to_string(index(s)) + "; stages are numbered from 0",
+                      s) {}
+};
+
 /// Ties by their stages, sets in the order in which they come. O(gradients + ties * sets).
 /// \throws tie_order_error
 inline std::vector<tie_set> tie_sets_of(std::span<tied_gradients const> ties) {
@@ -64,10 +82,13 @@ inline std::vector<tie_set> tie_sets_of(std::span<tied_gradients const> ties) {
   return sets;
 }
 
-/// The ranks that hold stages of a set, ascending. O(stages log stages).
+/// The ranks that hold stages of a set, ascending. O(stages log stages). \throws tie_stage_error
 inline std::vector<rank_id> ranks_of(tie_set const& set, std::span<rank_id const> rank_of) {
   std::vector<rank_id> ranks;
-  for (auto const s : set.stages) ranks.push_back(rank_of[index(s)]);
+  for (auto const s : set.stages) {
+    if (index(s) >= rank_of.size()) throw tie_stage_error(s);
+    ranks.push_back(rank_of[index(s)]);
+  }
   std::ranges::sort(ranks);
   ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
   return ranks;
