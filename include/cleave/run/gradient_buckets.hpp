@@ -71,7 +71,8 @@ class gradient_buckets {
     std::size_t count = 0;
     for (auto const* t : tensors) count += t->front().count;
     auto memory = device_.allocate(count * size_of(type));
-    auto* const start = static_cast<std::byte*>(static_cast<void*>(memory.data()));
+    void* const data = memory.data();
+    auto* const start = static_cast<std::byte*>(data);
     std::vector<region_pair> first, others, back;
     std::size_t at = 0;
     for (auto const* t : tensors) {

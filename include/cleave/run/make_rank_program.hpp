@@ -37,8 +37,8 @@ class program_writer {
   }
 
   rank_program write() {
-    for (auto& call : rank_calls(plan_.order(), rank_, plan_.options().calls)) {
-      made_.instructions.push_back({std::move(call)});
+    for (auto const& call : rank_calls(plan_.order(), rank_, plan_.options().calls)) {
+      made_.instructions.push_back({call});
       write_last();
     }
     return std::move(made_);

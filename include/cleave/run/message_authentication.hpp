@@ -22,7 +22,8 @@ class sha256 {
       auto const n = std::min(bytes.size(), block_.size() - held_);
       std::memcpy(block_.data() + held_, bytes.data(), n);
       bytes.remove_prefix(n);
-      if ((held_ += n) == block_.size()) mix();
+      held_ += n;
+      if (held_ == block_.size()) mix();
     }
     return *this;
   }

@@ -30,7 +30,7 @@ struct sums_fault {
   /// `pair 3 adds 4 elements of i32 to 4 of f32: …`.
   std::string sentence() const {
     auto const name = [](region const& r) { return std::string(name_of(r.type)); };
-    std::string const text = "pair " + std::to_string(pair) + " adds " + std::to_string(regions.from.count) +
+    std::string text = "pair " + std::to_string(pair) + " adds " + std::to_string(regions.from.count) +
                              " elements of " + name(regions.from) + " to " +
                              std::to_string(regions.to.count) + " of " + name(regions.to) + ": ";
     switch (what) {

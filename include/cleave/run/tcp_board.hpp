@@ -264,7 +264,8 @@ class tcp_board {
     try {
       links_.put_good_byes();
       settle();
-    } catch (...) {  // no memory: the end of the connection must do
+    } catch (...) {
+      return;  // no memory: the end of the connection must do
     }
   }
 
