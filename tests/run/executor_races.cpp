@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cleave/run/executor.hpp"
+#include "cleave/schedule/lower/reduce_ties.hpp"
 #include "cleave/schedule/schedule_names.hpp"
 #include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
@@ -26,13 +27,15 @@ namespace {
 using racing = race_stages<linear_engine>;
 using race_ranks = rank_threads<race_device, race_communicator, racing>;
 
-race_ranks ranks_of(step_plan const& p, linear_chain const& c, race_log& log) {
-  std::vector<racing> stages(p.order().ranks.size(), racing(linear_engine(c.stages, {})));
+race_ranks ranks_of(step_plan const& p, linear_chain const& c, race_log& log,
+                    rank_threads_options const& options = {}) {
+  std::vector<racing> stages(p.order().ranks.size() * options.replicas, racing(linear_engine(c.stages, {})));
   return race_ranks(
       p, std::move(stages), [&](auto& to, host_ranks& ranks, rank_id r) { to.emplace_back(log, ranks, r); },
       [](auto& to, host_group& group, std::uint32_t member, race_device& d) {
         to.emplace_back(group, member, d);
-      });
+      },
+      options);
 }
 
 void read_results(race_ranks& run, step_plan const& p, linear_chain const& c) {
@@ -108,4 +111,39 @@ TEST_CASE("executor: a wait that is left out is reported, but for sends of what 
     }
   }
   CHECK(reported > 50);
+}
+
+TEST_CASE("executor: sums across replicas and ties wait for passes, and passes for them") {
+  rng random(47);
+  constexpr auto none = static_cast<std::size_t>(-1);
+  std::size_t reported = 0;
+  for (int round = 0; round < 6; ++round) {
+    auto const s =
+        family_schedule(round % 2 == 0 ? schedule_family::interleaved_1f1b : schedule_family::zbv, 2, 4);
+    linear_chain const c(s, random);
+    std::vector<tied_gradients> const ties{{{stage_id{0}, 0}, {stage_id{1}, 0}, {stage_id{3}, 0}},
+                                           {{stage_id{1}, 1}, {stage_id{2}, 1}}};
+    std::vector<tied_stages> const tied{{{stage_id{0}, stage_id{1}, stage_id{3}}},
+                                        {{stage_id{1}, stage_id{2}}}};
+    auto const lowered = lower(s, random_lowering(random));
+    step_plan const p(round < 2 ? lowered : reduce_ties(lowered, tied), c.t, linear_layouts(c.t, c.rows));
+    auto const replicas = static_cast<std::uint32_t>(1 + random.below(2));
+    std::size_t waits = 0;
+    auto const bucket_bytes = 8 * random.below(4);
+    auto const find_race_without = [&](std::size_t wait) {
+      race_log log;
+      auto run = ranks_of(p, c, log, {.replicas = replicas, .ties = ties, .bucket_bytes = bucket_bytes});
+      run.device_of(rank_id{0}).ignore_waits({wait});
+      for (int step = 0; step < 2; ++step)
+        CHECK_FALSE(run.run_step(std::vector<step_values>(replicas, c.values())));
+      waits = run.device_of(rank_id{0}).waits() / 2;
+      for (auto const& m : run.device_of(rank_id{0}).missed())
+        if (m.starts_with("reduction")) CHECK(!log.reports().empty());
+      return all_of(log.reports());
+    };
+    CHECK(find_race_without(none) == "");
+    for (std::size_t w = 0, all = round < 2 ? waits : 0; w < all; ++w)
+      reported += !find_race_without(w).empty();
+  }
+  CHECK(reported > 30);
 }

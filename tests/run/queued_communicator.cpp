@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/thread_pipeline.hpp"
 #include "cleave/schedule/schedule_names.hpp"
 #include "support/linear_chain.hpp"
@@ -32,7 +33,7 @@ using queued_ranks = rank_threads<queued_device, queued_communicator, Stages>;
 
 template <class Stages>
 queued_ranks<Stages> ranks_of(step_plan const& p, std::vector<Stages> stages, delivery ends,
-                              queued_options const& options, executor_options const& ahead = {}) {
+                              queued_options const& options, rank_threads_options const& ahead = {}) {
   return queued_ranks<Stages>(
       p, std::move(stages),
       [&](auto& to, host_ranks& ranks, rank_id r) {
@@ -137,7 +138,7 @@ TEST_CASE("queued communicator: whatever is late, all schedules give what they g
     thread_pipeline<linear_engine> twin(p, {engine, engine}, {.limit = 20s});
     auto run = ranks_of(p, issued(engine, 2), ends,
                         {.ahead = 1 + random.below(100), .longest_delay = 40us, .seed = random.next()},
-                        {.run_ahead = 1 + random.below(6)});
+                        {.executor = {.run_ahead = 1 + random.below(6)}});
     for (int step = 0; step < 2; ++step) {
       twin.run_step(c.values());
       auto const failed = run.run_step(c.values());
@@ -152,6 +153,36 @@ TEST_CASE("queued communicator: whatever is late, all schedules give what they g
         auto const r = p.rank_of(stage_id{i});
         CHECK(run.stages_of(r).here().gradient(stage_id{i}) == twin.stages_of(r).gradient(stage_id{i}));
       }
+    }
+  }
+}
+
+TEST_CASE(
+    "queued communicator: gradients are summed over replicas and ties as they are where nothing is late") {
+  rng random(24);
+  for (int round = 0; round < 6; ++round) {
+    auto const ends = random.one_in(2) ? delivery::one_queue : delivery::async;
+    auto const s = family_schedule(schedule_family::interleaved_1f1b, 2, 4);
+    linear_chain const c(s, random);
+    program_options options;
+    options.delivery.delivery = ends;
+    step_plan const p(s, c.t, linear_layouts(c.t, c.rows), options);
+    std::vector<tied_gradients> const ties{{{stage_id{0}, 0}, {stage_id{1}, 0}, {stage_id{3}, 0}},
+                                           {{stage_id{1}, 1}, {stage_id{2}, 1}}};
+    linear_engine const engine(c.stages, {});
+    thread_pipeline<linear_engine> twin(p, {engine, engine, engine, engine},
+                                        {.limit = 20s, .replicas = 2, .ties = ties, .bucket_bytes = 16});
+    auto run = ranks_of(p, issued(engine, 4), ends, {.longest_delay = 40us, .seed = random.next()},
+                        {.replicas = 2, .ties = ties, .bucket_bytes = 16});
+    std::vector<step_values> const values(2, c.values());
+    for (int step = 0; step < 2; ++step) {
+      twin.run_step(values);
+      auto const failed = run.run_step(values);
+      REQUIRE_MESSAGE(!failed, describe(failed.value_or(failure{})));
+      for (std::uint32_t r = 0; r < 4; ++r)
+        for (std::uint32_t i = 0; i < c.t.stages; ++i)
+          CHECK(run.stages_of(rank_id{r}).here().gradient(stage_id{i}) ==
+                twin.stages_of(rank_id{r}).gradient(stage_id{i}));
     }
   }
 }

@@ -139,7 +139,7 @@ class race_device {
 class race_communicator {
  public:
   race_communicator(host_group& group, std::uint32_t member, race_device& d)
-      : inner_(group, member), device_(&d), log_(d.log_), members_(group.size()) {}
+      : inner_(group, member), group_(&group), device_(&d), log_(d.log_), members_(group.size()) {}
 
   rank_id rank() const { return inner_.rank(); }
   std::uint32_t size() const { return inner_.size(); }
@@ -151,21 +151,21 @@ class race_communicator {
     open_.push_back({r,
                      race_log::access::read,
                      "message " + std::to_string(m.number) + ", sent",
-                     {index(rank()), index(m.peer), sent_[m.peer]++}});
+                     {group_, index(rank()), index(m.peer), sent_[m.peer]++}});
     inner_.send(r, m, s.inner);
   }
   void receive(region r, message const& m, race_device::stream& s) {
     open_.push_back({r,
                      race_log::access::write,
                      "message " + std::to_string(m.number) + ", received",
-                     {index(m.peer), index(rank()), received_[m.peer]++}});
+                     {group_, index(m.peer), index(rank()), received_[m.peer]++}});
     inner_.receive(r, m, s.inner);
   }
   void all_reduce(region r, reduce_op op, std::uint32_t number, race_device::stream& s) {
     open_.push_back({r,
                      race_log::access::write,
                      "reduction " + std::to_string(number),
-                     {index(rank()), index(rank()), reductions_++}});
+                     {group_, index(rank()), index(rank()), reductions_++}});
     inner_.all_reduce(r, op, number, s.inner);
   }
   void end_group(race_device::event& e, race_device::stream& s) {
@@ -179,10 +179,12 @@ class race_communicator {
       auto const line = log_->new_line();
       clock.tick(line);
       log_->touch(clock, line, t.memory, t.how, t.name);
-      auto const& [from, to, which] = t.key;
+      auto const& [group, from, to, which] = t.key;
       bool const is_reduction = from == to;
-      if (is_reduction || from == index(rank())) log_->begin_transfer(t.key, clock);
-      for (std::uint32_t r = 0; is_reduction && r < members_; ++r) e.transfers.push_back({r, r, which});
+      // Whoever has received knows that what was sent has been read; of a reduction only that it has begun.
+      if (is_reduction || from == index(rank())) log_->begin_transfer(t.key, is_reduction ? s.clock : clock);
+      for (std::uint32_t r = 0; is_reduction && r < members_; ++r)
+        e.transfers.push_back({group, r, r, which});
       if (!is_reduction && to == index(rank())) e.transfers.push_back(t.key);
       e.clock.join(clock);
     }
@@ -200,6 +202,7 @@ class race_communicator {
   };
 
   host_communicator inner_;
+  void const* group_;
   race_device* device_;
   race_log* log_;
   std::uint32_t members_;
@@ -230,6 +233,7 @@ class race_stages {
     before_backward(s, p, gradients, name_of("backward pass", p));
     stages_.backward(s.inner, p, gradients, in);
     write(s, in, name_of("backward pass", p));
+    for (auto const& g : stages_.gradients(p.stage)) s.write(g, name_of("backward pass", p));
   }
   void backward_input(race_device::stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
                       std::span<tensor_view const> in) {
@@ -241,6 +245,7 @@ class race_stages {
   void backward_weight(race_device::stream& s, stage_pass const& p) {
     s.read(p.weight_stash, name_of("weight pass", p));
     stages_.backward_weight(s.inner, p);
+    for (auto const& g : stages_.gradients(p.stage)) s.write(g, name_of("weight pass", p));
   }
   void recompute(race_device::stream& s, stage_pass const& p, std::span<tensor_view const> in) {
     read(s, in, name_of("recompute", p));

@@ -76,9 +76,9 @@ class race_log {
     return reports_;
   }
 
-  /// What a rank knew as it began a transfer: (from, to, which) of a message, (rank, rank, which) of its part
-  /// in a reduction. Its peer knows it too once the transfer has ended.
-  using transfer_key = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
+  /// What a rank knew as it began a transfer: (group, from, to, which) of a message, (group, rank, rank,
+  /// which) of its part in a reduction. Its peer knows it too once the transfer has ended.
+  using transfer_key = std::tuple<void const*, std::uint32_t, std::uint32_t, std::uint64_t>;
   void begin_transfer(transfer_key const& key, vector_clock const& clock) {
     std::lock_guard lock(mutex_);
     transfers_[key] = clock;

@@ -11,44 +11,82 @@
 #include <vector>
 
 #include "cleave/run/executor.hpp"
+#include "cleave/run/gradient_reducer.hpp"
 #include "cleave/run/host_device.hpp"
 #include "cleave/run/host_group.hpp"
 #include "cleave/run/host_ranks.hpp"
 #include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/step_plan.hpp"
+#include "cleave/run/tied_gradients.hpp"
 
 namespace cleave::testing {
 
+struct rank_threads_options {
+  executor_options executor = {};
+  std::uint32_t replicas = 1;
+  std::vector<tied_gradients> ties = {};
+  std::size_t bucket_bytes = 64;
+};
+
 /// The ranks of a step plan as threads of this process, on any device and communicator: each step on threads
-/// of its own. Without replicas and ties.
+/// of its own.
 template <class Device, class Communicator, class Stages>
 class rank_threads {
  public:
-  /// `make_device(ranks, rank)` and `make_communicator(group, member, device)` make those of a rank.
+  /// `stages` of each rank, those of the first replica first. `make_device(to, ranks, rank)` and
+  /// `make_communicator(to, group, member, device)` put those of a rank behind `to`.
   template <class MakeDevice, class MakeCommunicator>
   rank_threads(step_plan const& p, std::vector<Stages> stages, MakeDevice make_device,
-               MakeCommunicator make_communicator, executor_options const& options = {})
-      : ranks_(static_cast<std::uint32_t>(p.order().ranks.size())),
-        board_{&ranks_},
-        group_(ranks_, all_ranks()),
+               MakeCommunicator make_communicator, rank_threads_options const& options = {})
+      : in_each_(static_cast<std::uint32_t>(p.order().ranks.size())),
+        ranks_(in_each_ * options.replicas),
         stages_(std::move(stages)) {
-    for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
-      make_device(devices_, ranks_, rank_id{r});
-      make_communicator(communicators_, group_, r, devices_.back());
+    auto const sets = tie_sets_of(options.ties);
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r) make_device(devices_, ranks_, rank_id{r});
+    std::vector<Communicator*> pipes(ranks_.count()), replicas(ranks_.count());
+    std::vector<std::vector<Communicator*>> ties(ranks_.count(), std::vector<Communicator*>(sets.size()));
+    auto const join = [&](std::vector<rank_id> const& members, auto take) {
+      auto& group = groups_.emplace_back(ranks_, members);
+      for (std::uint32_t m = 0; m < members.size(); ++m) {
+        make_communicator(communicators_, group, m, devices_[index(members[m])]);
+        take(index(members[m]), &communicators_.back());
+      }
+    };
+    for (std::uint32_t d = 0; d < options.replicas; ++d) {
+      join(ranks_from(d * in_each_, 1, in_each_), [&](std::uint32_t r, Communicator* c) { pipes[r] = c; });
+      for (std::size_t i = 0; i < sets.size(); ++i) {
+        auto members = ranks_of(sets[i], p.order().place.rank_of);
+        for (auto& m : members) m = rank_id{d * in_each_ + index(m)};
+        if (members.size() > 1) join(members, [&](std::uint32_t r, Communicator* c) { ties[r][i] = c; });
+      }
     }
-    for (std::uint32_t r = 0; r < ranks_.count(); ++r)
-      executors_.push_back(std::make_unique<rank_executor>(devices_[r], communicators_[r], board_, stages_[r],
-                                                           make_rank_program(p, rank_id{r}), options));
+    for (std::uint32_t r = 0; r < in_each_ && options.replicas > 1; ++r)
+      join(ranks_from(r, in_each_, options.replicas),
+           [&](std::uint32_t k, Communicator* c) { replicas[k] = c; });
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
+      std::vector<gradients_of_stage> own;
+      for (std::uint32_t s = 0; s < p.order().place.stages(); ++s)
+        if (index(p.rank_of(stage_id{s})) == r % in_each_) {
+          std::span<region const> const g = stages_[r].gradients(stage_id{s});
+          own.push_back({stage_id{s}, {g.begin(), g.end()}});
+        }
+      reducers_.emplace_back(devices_[r], own, replicas[r], sets, ties[r], options.bucket_bytes);
+      executors_.push_back(std::make_unique<rank_executor>(
+          devices_[r], *pipes[r], ranks_, stages_[r], make_rank_program(p, rank_id{r % in_each_}),
+          options.executor, options.replicas > 1 || !sets.empty() ? &reducers_.back() : nullptr));
+    }
   }
   ~rank_threads() { close_streams(); }
 
   /// The first failure, if there is one.
-  std::optional<failure> run_step(step_values const& values) {
+  std::optional<failure> run_step(step_values const& values) { return run_step(std::vector{values}); }
+  /// The same, with values of each replica.
+  std::optional<failure> run_step(std::vector<step_values> const& values) {
     std::vector<std::thread> threads;
     for (std::uint32_t r = 0; r < ranks_.count(); ++r)
       threads.emplace_back([this, r, &values] {
         try {
-          executors_[r]->run_step(values);
+          executors_[r]->run_step(values[r / in_each_]);
         } catch (run_error const& e) {
           ranks_.publish(e.info);
         }
@@ -71,16 +109,11 @@ class rank_threads {
   Device& device_of(rank_id r) { return devices_[index(r)]; }
 
  private:
-  struct shared_board {
-    host_ranks* ranks;
-    void publish(failure const& f) noexcept { ranks->publish(f); }
-    std::optional<failure> poll() const { return ranks->poll(); }
-  };
-  using rank_executor = executor<Device, Communicator, shared_board, Stages>;
+  using rank_executor = executor<Device, Communicator, host_ranks, Stages>;
 
-  std::vector<rank_id> all_ranks() const {
+  static std::vector<rank_id> ranks_from(std::uint32_t first, std::uint32_t step, std::uint32_t count) {
     std::vector<rank_id> all;
-    for (std::uint32_t r = 0; r < ranks_.count(); ++r) all.push_back(rank_id{r});
+    for (std::uint32_t i = 0; i < count; ++i) all.push_back(rank_id{first + i * step});
     return all;
   }
   void close_streams() {
@@ -88,12 +121,13 @@ class rank_threads {
       for (auto& d : devices_) d.close_streams();
   }
 
+  std::uint32_t in_each_;
   host_ranks ranks_;
-  shared_board board_;
-  host_group group_;
+  std::deque<host_group> groups_;
   std::vector<Stages> stages_;
   std::deque<Device> devices_;
   std::deque<Communicator> communicators_;
+  std::deque<gradient_reducer<Device, Communicator>> reducers_;
   std::vector<std::unique_ptr<rank_executor>> executors_;
 };
 
