@@ -12,6 +12,7 @@
 #include "busy_stages.hpp"
 #include "cleave/mpi/environment.hpp"
 #include "cleave/mpi/pipeline.hpp"
+#include "cleave/run/make_rank_program.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "cleave/schedule/schedule_names.hpp"
 #include "cleave/schedule/simulate.hpp"

@@ -108,7 +108,7 @@ TEST_CASE("mpi pipeline: so is one that hangs in a stage, with the pass, and its
 
 TEST_CASE("mpi pipeline: what a stage throws is what every rank reports") {
   auto const r = launch_ranks(4, "suffer throw 11");
-  CHECK_MESSAGE(r.exit == 1, r.said);
+  CHECK_MESSAGE(r.exit != 0, r.said);
   for (std::string const rank : {"0", "1", "2", "3"})
     CHECK_MESSAGE(
         r.count("rank " + rank + " ends: rank 2, backward, stage 2, microbatch 5: no such row\n") == 1,
@@ -119,7 +119,7 @@ TEST_CASE("mpi pipeline: what a stage throws is what every rank reports") {
 TEST_CASE("mpi pipeline: ranks that were given different things end before the first step") {
   auto const all_say = [](std::string const& how, std::string const& what) {
     auto const r = launch_ranks(3, "differ " + how);
-    CHECK_MESSAGE(r.exit == 1, r.said);
+    CHECK_MESSAGE(r.exit != 0, r.said);
     for (std::string const rank : {"0", "1", "2"})
       CHECK_MESSAGE(r.count("rank " + rank + " ends: " + what + "\n") == 1, r.said);
     CHECK(r.count("a step was run") == 0);
@@ -134,15 +134,16 @@ TEST_CASE("mpi pipeline: ranks that were given different things end before the f
 
 TEST_CASE("mpi pipeline: a rank that fails outside of steps does not leave the others waiting") {
   auto const late = launch_ranks(3, "differ late");
-  CHECK_MESSAGE(late.exit == 1, late.said);
+  CHECK_MESSAGE(late.exit != 0, late.said);
   CHECK(late.count("rank 1 ends: cannot read my part of the model\n") == 1);
   auto const between = launch_ranks(3, "differ between");
-  CHECK_MESSAGE(between.exit == 1, between.said);
+  CHECK_MESSAGE(between.exit != 0, between.said);
   CHECK(between.count("caused by rank 1: rank 1 ends before the run does\n") == 2);
 }
 
-TEST_CASE("mpi pipeline: a list of hosts that names nobody is refused by the launcher") {
-  auto const r = launch_ranks(2, "pipelines", std::string(is_openmpi ? "--hostfile" : "-f") + " /dev/null");
+TEST_CASE("mpi pipeline: Open MPI refuses a list of hosts that names nobody") {
+  if (!is_openmpi) return;  // MPICH takes this machine
+  auto const r = launch_ranks(2, "pipelines", "--hostfile /dev/null");
   CHECK_MESSAGE(r.exit != 0, r.said);
   CHECK(r.count("pipelines agree") == 0);
 }

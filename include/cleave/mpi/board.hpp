@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,7 +53,7 @@ inline bool on_one_machine(MPI_Comm ranks) {
 
 /// The board of the ranks of `ranks`: rank 0 listens, and says through MPI where and under which key. Every
 /// rank calls it. \throws mpi_error, error where rank 0 cannot listen, run_error where a rank does not join
-inline std::unique_ptr<tcp_board> make_mpi_board(MPI_Comm ranks, mpi_board_options const& o = {}) {
+inline tcp_board make_mpi_board(MPI_Comm ranks, mpi_board_options const& o = {}) {
   int rank = 0, size = 1;
   check_mpi(MPI_Comm_rank(ranks, &rank));
   check_mpi(MPI_Comm_size(ranks, &size));
@@ -82,9 +81,9 @@ inline std::unique_ptr<tcp_board> make_mpi_board(MPI_Comm ranks, mpi_board_optio
   options.key = sent.key.data();
   options.join_within = o.join_within;
   auto const count = static_cast<std::uint32_t>(size);
-  if (rank == 0) return std::make_unique<tcp_board>(std::move(*listener), count, options);
-  return std::make_unique<tcp_board>(rank_id{static_cast<std::uint32_t>(rank)}, count,
-                                     network_address{sent.host.data(), sent.port}, options);
+  if (rank == 0) return tcp_board(std::move(*listener), count, options);
+  return tcp_board(rank_id{static_cast<std::uint32_t>(rank)}, count,
+                   network_address{sent.host.data(), sent.port}, options);
 }
 
 }  // namespace cleave

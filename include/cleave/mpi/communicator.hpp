@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -26,28 +25,19 @@ class mpi_communicator {
   /// The ranks of `of`, which is used for nothing here but to make communicators of its own. Every rank of it
   /// calls this, with the same options. \throws mpi_error
   mpi_communicator(MPI_Comm of, mpi_device& d, mpi_options const& o = {})
-      : mpi_communicator(of, ranks_of(of), d.run(), o) {}
+      : mpi_communicator(of, ranks_of(of), d.run(), o) {}  // `d` must outlive it
 
-  rank_id rank() const { return messages_->rank(); }
-  std::uint32_t size() const { return messages_->size(); }
+  rank_id rank() const { return messages_.rank(); }
+  std::uint32_t size() const { return messages_.size(); }
   /// The rank in the run, which is that of the first communicator, of a rank of this one.
-  rank_id member(rank_id r) const { return messages_->member(r); }
+  rank_id member(rank_id r) const { return messages_.member(r); }
 
-  /// A communicator of those ranks that say the same `colour`, in the order of their `key`. Every rank of
-  /// this one calls it, and waits until all have. Precondition: no message is on its way. \throws mpi_error
-  mpi_communicator split(std::uint32_t colour, std::uint32_t key) const {
-    MPI_Comm part = MPI_COMM_NULL;
-    check_mpi(MPI_Comm_split(messages_->handle(), static_cast<int>(colour & 0x7fffffffu),
-                             static_cast<int>(key & 0x7fffffffu), &part));
-    std::uint32_t const mine = index(member(rank()));
-    int size = 0;
-    check_mpi(MPI_Comm_size(part, &size));
-    std::vector<rank_id> members(static_cast<std::size_t>(size));
-    check_mpi(MPI_Allgather(&mine, 1, MPI_UINT32_T, members.data(), 1, MPI_UINT32_T, part));
-    mpi_communicator made(part, std::move(members), run_, messages_->options());
-    check_mpi(MPI_Comm_free(&part));
-    return made;
-  }
+  /// Those ranks of `of` that say the same `colour`, in the order of their `key`. Every rank of it calls
+  /// this, and waits until all have. Precondition: no message is on its way. \throws mpi_error
+  mpi_communicator(mpi_communicator const& of, std::uint32_t colour, std::uint32_t key)
+      : mpi_communicator(part(of, colour, key)) {}
+  mpi_communicator split(std::uint32_t colour, std::uint32_t key) const { return {*this, colour, key}; }
+  mpi_communicator(mpi_communicator&&) = delete;
 
   void begin_group() { pending_.clear(); }
   void send(region r, message const& m, mpi_device::stream&) { pending_.push_back({r, m, kind::send}); }
@@ -83,9 +73,9 @@ class mpi_communicator {
     bool is_free() const { return open_ == 0; }
 
     /// Receives first, so that messages that are there find their place.
-    void begin(std::vector<transfer> const& all, std::shared_ptr<mpi_event::state> end) {
+    void begin(std::vector<transfer> const& all, mpi_event::state& end) {
       all_.assign(all.begin(), all.end());
-      end_ = std::move(end);
+      end_ = &end;
       open_ = static_cast<std::uint32_t>(all.size());
       if (open_ == 0) return finish();
       for (std::uint32_t i = 0; i < all_.size(); ++i)
@@ -118,27 +108,43 @@ class mpi_communicator {
                             "; both must run the same program");
       return false;
     }
-    void finish() {
-      end_->pass();
-      end_.reset();
-    }
+    void finish() { end_->pass(); }
 
     mpi_link* messages_;
     mpi_reducer* reductions_;
     std::vector<transfer> all_;
-    std::shared_ptr<mpi_event::state> end_;
+    mpi_event::state* end_ = nullptr;
     std::uint32_t open_ = 0;
   };
 
-  mpi_communicator(MPI_Comm of, std::vector<rank_id> members, std::shared_ptr<mpi_progress> run,
-                   mpi_options const& o)
-      : run_(std::move(run)),
-        messages_(std::make_unique<mpi_link>(of, members, run_, o)),
-        for_reductions_(std::make_unique<mpi_link>(of, std::move(members), run_, o)) {
+  mpi_communicator(MPI_Comm of, std::vector<rank_id> const& members, mpi_progress& run, mpi_options const& o)
+      : run_(&run), messages_(of, members, run, o), for_reductions_(of, members, run, o) {
     if (o.reductions == mpi_reductions::ordered)
-      reductions_ = std::make_unique<mpi_ordered_reducer>(*for_reductions_);
+      reductions_ = &ordered_.emplace(for_reductions_);
     else
-      reductions_ = std::make_unique<mpi_library_reducer>(*for_reductions_);
+      reductions_ = &library_.emplace(for_reductions_);
+  }
+
+  /// Some of the ranks of a communicator, for as long as it takes to make one of them.
+  struct some_ranks {
+    MPI_Comm handle = MPI_COMM_NULL;
+    std::vector<rank_id> members = {};
+    mpi_progress* run = nullptr;
+    mpi_options options = {};
+  };
+  explicit mpi_communicator(some_ranks p) : mpi_communicator(p.handle, p.members, *p.run, p.options) {
+    check_mpi(MPI_Comm_free(&p.handle));
+  }
+  static some_ranks part(mpi_communicator const& of, std::uint32_t colour, std::uint32_t key) {
+    some_ranks p{.run = of.run_, .options = of.messages_.options()};
+    check_mpi(MPI_Comm_split(of.messages_.handle(), static_cast<int>(colour & 0x7fffffffu),
+                             static_cast<int>(key & 0x7fffffffu), &p.handle));
+    std::uint32_t const mine = index(of.member(of.rank()));
+    int size = 0;
+    check_mpi(MPI_Comm_size(p.handle, &size));
+    p.members.resize(static_cast<std::size_t>(size));
+    check_mpi(MPI_Allgather(&mine, 1, MPI_UINT32_T, p.members.data(), 1, MPI_UINT32_T, p.handle));
+    return p;
   }
 
   static std::vector<rank_id> ranks_of(MPI_Comm of) {
@@ -151,19 +157,22 @@ class mpi_communicator {
 
   group& free_group() {
     for (std::size_t tried = 0; tried < groups_.size(); ++tried) {
-      auto& g = *groups_[next_];
+      auto& g = groups_[next_].front();
       next_ = (next_ + 1) % groups_.size();
       if (g.is_free()) return g;
     }
     next_ = 0;
-    return *groups_.emplace_back(std::make_unique<group>(*messages_, *reductions_));
+    return groups_.emplace_back().emplace_back(messages_, *reductions_);
   }
 
-  std::shared_ptr<mpi_progress> run_;
-  std::unique_ptr<mpi_link> messages_, for_reductions_;
-  std::unique_ptr<mpi_reducer> reductions_;
-  std::vector<std::unique_ptr<group>> groups_;  // those that go on, and those that are free
-  std::size_t next_ = 0;                        // where to look first
+  mpi_progress* run_;
+  mpi_link messages_, for_reductions_;
+  std::optional<mpi_ordered_reducer> ordered_;
+  std::optional<mpi_library_reducer> library_;
+  mpi_reducer* reductions_ = nullptr;  // one of the two
+  std::vector<std::vector<group>>
+      groups_;            // those that go on, and those that are free: each stays where it is
+  std::size_t next_ = 0;  // where to look first
   std::vector<transfer> pending_;
 };
 

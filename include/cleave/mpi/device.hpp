@@ -2,7 +2,6 @@
 #pragma once
 #include <chrono>
 #include <cstddef>
-#include <memory>
 
 #include "cleave/mpi/event.hpp"
 #include "cleave/mpi/progress.hpp"
@@ -19,20 +18,22 @@ class mpi_device : public host_memory {
   struct stream {};
   using event = mpi_event;
 
-  explicit mpi_device(mpi_patience const& p = {}) : run_(std::make_shared<mpi_progress>(p)) {}
+  explicit mpi_device(mpi_patience const& p = {}) : run_(p) {}
+  mpi_device(mpi_device const&) = delete;
+  mpi_device& operator=(mpi_device const&) = delete;
 
   /// What is on its way from and to this rank.
-  std::shared_ptr<mpi_progress> const& run() const { return run_; }
+  mpi_progress& run() { return run_; }
 
   stream make_stream(int /*priority*/) { return {}; }
   event make_event() { return {}; }
-  void record(event& e, stream&) { e.expect()->pass(); }
+  void record(event& e, stream&) { e.expect().pass(); }
   /// \throws run_error once the run has failed
   void wait(stream&, event const& e) {
-    run_->wait([&] { return e.happened(); });
+    run_.wait([&] { return e.happened(); });
   }
   bool query(event const& e) {
-    if (!e.happened()) run_->advance();
+    if (!e.happened()) run_.advance();
     return e.happened();
   }
   std::chrono::nanoseconds elapsed(event const& from, event const& to) const { return to.at() - from.at(); }
@@ -41,7 +42,7 @@ class mpi_device : public host_memory {
   void accumulate(stream&, sums const& s, accumulate_options const& options) { run_sums(s, options); }
 
  private:
-  std::shared_ptr<mpi_progress> run_;
+  mpi_progress run_;
 };
 
 static_assert(device<mpi_device>);

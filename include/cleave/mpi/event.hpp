@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <chrono>
-#include <memory>
+#include <vector>
 
 namespace cleave {
 
@@ -21,19 +21,20 @@ class mpi_event {
     }
   };
 
-  bool happened() const { return !state_ || state_->happened; }
+  bool happened() const { return state_.empty() || state_[0].happened; }
   /// Precondition: it has happened.
-  clock::time_point at() const { return state_ ? state_->at : clock::time_point{}; }
+  clock::time_point at() const { return state_.empty() ? clock::time_point{} : state_[0].at; }
 
-  /// It happens when whoever takes the result says so.
-  std::shared_ptr<state> expect() {
-    if (!state_ || state_.use_count() > 1) state_ = std::make_shared<state>();
-    state_->happened = false;
-    return state_;
+  /// It happens when whoever is given the result says so. That stays where it is, as long as this or what it
+  /// is moved to lives. Precondition: it has happened.
+  state& expect() {
+    if (state_.empty()) state_.resize(1);
+    state_[0].happened = false;
+    return state_[0];
   }
 
  private:
-  std::shared_ptr<state> state_;
+  std::vector<state> state_;  // none until it is used
 };
 
 }  // namespace cleave

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -62,9 +61,11 @@ class mpi_own_communicator {
 /// What connects this rank with others: posts messages to MPI and checks those that arrive.
 class mpi_link {
  public:
-  /// `members[i]` is the rank in the run of rank i of `of`. Every rank of `of` calls it. \throws mpi_error
-  mpi_link(MPI_Comm of, std::vector<rank_id> members, std::shared_ptr<mpi_progress> run, mpi_options const& o)
-      : run_(std::move(run)), own_(of, *run_), members_(std::move(members)), options_(o) {
+  /// `members[i]` is the rank in the run of rank i of `of`. Every rank of `of` calls it; `run` must outlive
+  /// it.
+  /// \throws mpi_error
+  mpi_link(MPI_Comm of, std::vector<rank_id> members, mpi_progress& run, mpi_options const& o)
+      : run_(&run), own_(of, run), members_(std::move(members)), options_(o) {
     expects(o.longest_piece > 0 && o.longest_piece < std::size_t{1} << 31, "mpi_options: what an int counts");
     int rank = 0, found = 0;
     int* bound = nullptr;
@@ -147,7 +148,7 @@ class mpi_link {
   }
   int tag_of(std::uint32_t number) const { return static_cast<int>(number % tags_); }
 
-  std::shared_ptr<mpi_progress> run_;
+  mpi_progress* run_;
   mpi_own_communicator own_;
   std::vector<rank_id> members_;
   mpi_options options_;

@@ -6,9 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,7 +20,6 @@
 #include "cleave/mpi/board.hpp"
 #include "cleave/mpi/communicator.hpp"
 #include "cleave/mpi/watch.hpp"
-#include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/program_activity.hpp"
 #include "cleave/run/program_digest.hpp"
 #include "cleave/run/rank_runtime.hpp"
@@ -56,7 +53,7 @@ class mpi_pipeline : activity_source {
  public:
   /// `stages` has those of this rank. Every rank of `ranks` calls it. \throws error where there are not as
   /// many ranks as the plan and the replicas need; mpi_error, run_error, tie_order_error, program_need_error
-  mpi_pipeline(step_plan const& p, S stages, mpi_pipeline_options const& o = {},
+  mpi_pipeline(planned_step auto const& p, S stages, mpi_pipeline_options const& o = {},
                MPI_Comm ranks = MPI_COMM_WORLD)
       : grid_(demand_ranks(p, o, ranks)),
         sets_(tie_sets_of(o.ties)),
@@ -64,7 +61,7 @@ class mpi_pipeline : activity_source {
         device_(o.patience),
         board_(make_mpi_board(ranks, o.board)),
         teller_{this},
-        watch_(*board_, *device_.run(), *this, o.watch) {
+        watch_(board_, device_.run(), *this, o.watch) {
     mpi_watch::turn const together(watch_);
     make_communicators(ranks, p.order().place, o.messages);
     runtime_.emplace(device_, with_, teller_, stages_, p.order().place, rank_id{place().pipe}, sets_,
@@ -74,22 +71,22 @@ class mpi_pipeline : activity_source {
   }
   mpi_pipeline(mpi_pipeline&&) = delete;
   ~mpi_pipeline() {
-    if (std::uncaught_exceptions() > exceptions_ && !board_->poll())
-      board_->publish({.code = failure_code::cancelled,
-                       .detail = "rank " + std::to_string(index(rank())) + " ends before the run does",
-                       .reporter = rank(),
-                       .culprit = rank()});
+    if (std::uncaught_exceptions() > exceptions_ && !board_.poll())
+      board_.publish({.code = failure_code::cancelled,
+                      .detail = "rank " + std::to_string(index(rank())) + " ends before the run does",
+                      .reporter = rank(),
+                      .culprit = rank()});
   }
 
-  rank_id rank() const { return board_->rank(); }
+  rank_id rank() const { return board_.rank(); }
   /// Which replica this rank belongs to, and which rank of the plan it is.
   rank_coordinates place() const { return grid_[rank()]; }
   S& stages() { return stages_; }
-  tcp_board& board() { return *board_; }
+  tcp_board& board() { return board_; }
 
   /// One more plan, for the same stages on the same ranks; its number. All ranks call it.
   /// \throws run_error where theirs differ; error, program_need_error
-  std::size_t add_plan(step_plan const& p) {
+  std::size_t add_plan(planned_step auto const& p) {
     if (p.order().ranks.size() != grid_.size(rank_axis::pipe))
       throw error("MPI pipeline: another plan must have the same stages on the same ranks");
     mpi_watch::turn const together(watch_);
@@ -137,7 +134,7 @@ class mpi_pipeline : activity_source {
   struct teller {
     mpi_pipeline* pipeline;
     void publish(failure const& f) noexcept {
-      auto& b = *pipeline->board_;
+      auto& b = pipeline->board_;
       if (b.poll()) return;
       try {
         auto mine = f;
@@ -149,11 +146,11 @@ class mpi_pipeline : activity_source {
       }
       b.wait_until(std::chrono::steady_clock::now() + std::chrono::seconds(2));
     }
-    std::optional<failure> poll() const { return pipeline->board_->poll(); }
+    std::optional<failure> poll() const { return pipeline->board_.poll(); }
   };
   using runtime = rank_runtime<mpi_device, mpi_communicator, teller, S>;
 
-  static rank_grid demand_ranks(step_plan const& p, mpi_pipeline_options const& o, MPI_Comm ranks) {
+  static rank_grid demand_ranks(planned_step auto const& p, mpi_pipeline_options const& o, MPI_Comm ranks) {
     auto const each = static_cast<std::uint32_t>(p.order().ranks.size());
     rank_grid const grid({.pipe = each, .data = o.replicas, .model = 1}, o.order);
     int started = 0;
@@ -168,16 +165,17 @@ class mpi_pipeline : activity_source {
   /// All ranks make all of them, in the same order; of those in which one has no part, it makes one alone.
   void make_communicators(MPI_Comm ranks, placement const& on, mpi_options const& o) {
     auto const at = place();
-    auto const& all = communicators_.emplace_back(ranks, device_, o);
-    with_.pipe = &communicators_.emplace_back(all.split(at.data, at.pipe));
-    if (grid_.size(rank_axis::data) > 1)
-      with_.replicas = &communicators_.emplace_back(all.split(at.pipe, at.data));
+    auto const make = [&](auto const&... from) {
+      return &communicators_.emplace_back(1).front().emplace(from...);
+    };
+    auto const& all = communicators_.emplace_back(1).front().emplace(ranks, device_, o);
+    with_.pipe = make(all, at.data, at.pipe);
+    if (grid_.size(rank_axis::data) > 1) with_.replicas = make(all, at.pipe, at.data);
     for (auto const& set : sets_) {
       auto const members = ranks_of(set, on.rank_of);
       bool const in = members.size() > 1 && std::ranges::count(members, rank_id{at.pipe}) > 0;
-      auto& made = communicators_.emplace_back(
-          all.split(in ? at.data : grid_.size(rank_axis::data) + index(rank()), at.pipe));
-      with_.ties.push_back(in ? &made : nullptr);
+      auto* const made = make(all, in ? at.data : grid_.size(rank_axis::data) + index(rank()), at.pipe);
+      with_.ties.push_back(in ? made : nullptr);
     }
   }
 
@@ -185,19 +183,19 @@ class mpi_pipeline : activity_source {
   void agree_about(program_digest const& own) {
     auto first = own;
     auto const until = std::chrono::steady_clock::now() + limit_;
-    board_->broadcast(std::as_writable_bytes(std::span(&first, 1)), rank_id{0}, until);
+    board_.broadcast(std::as_writable_bytes(std::span(&first, 1)), rank_id{0}, until);
     if (auto const difference = difference_of(own, rank(), first, rank_id{0}))
       teller_.publish({.code = failure_code::mismatch,
                        .detail = *difference,
                        .reporter = rank(),
                        .culprit = rank(),
                        .operation = "agreeing about the program"});
-    board_->barrier(until);
+    board_.barrier(until);
   }
 
   template <class F>
   void do_together(F f) {
-    if (auto const failed = board_->poll()) throw run_error(placed(*failed));
+    if (auto const failed = board_.poll()) throw run_error(placed(*failed));
     mpi_watch::turn const together(watch_);
     try {
       f();
@@ -233,9 +231,9 @@ class mpi_pipeline : activity_source {
   std::vector<tie_set> sets_;
   S stages_;
   mpi_device device_;
-  std::unique_ptr<tcp_board> board_;
+  tcp_board board_;
   teller teller_;
-  std::deque<mpi_communicator> communicators_;
+  std::vector<std::vector<std::optional<mpi_communicator>>> communicators_;  // each stays where it is
   rank_communicators<mpi_communicator> with_;
   std::optional<runtime> runtime_;
   std::atomic<std::size_t> plan_ = 0;  // the one that is run

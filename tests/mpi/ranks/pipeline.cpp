@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "cleave/run/make_rank_program.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "cleave/schedule/schedule_names.hpp"
 #include "rank_case.hpp"

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cleave/mpi/check.hpp"
+#include "cleave/mpi/pipeline.hpp"
+#include "cleave/run/make_rank_program.hpp"
+#include "conformance_runner/pipe_training.hpp"
+#include "support/toy_pipeline.hpp"
+
+/// Ranks are processes. Each learns what the others have, so that all know the whole history.
+namespace cleave::conformance {
+
+namespace {
+
+using testing::tensor;
+using engine = testing::toy_engine<mpi_device>;
+
+/// The tensor of rank `owner` at all ranks.
+void share(tensor& t, rank_id owner) {
+  auto const root = static_cast<int>(index(owner));
+  std::uint64_t sizes[2] = {t.shape.size(), t.data.size()};
+  check_mpi(MPI_Bcast(sizes, 2, MPI_UINT64_T, root, MPI_COMM_WORLD));
+  std::vector<std::uint64_t> extents(t.shape.begin(), t.shape.end());
+  extents.resize(sizes[0]);
+  t.data.resize(sizes[1]);
+  check_mpi(MPI_Bcast(extents.data(), static_cast<int>(sizes[0]), MPI_UINT64_T, root, MPI_COMM_WORLD));
+  check_mpi(MPI_Bcast(t.data.data(), static_cast<int>(sizes[1]), MPI_DOUBLE, root, MPI_COMM_WORLD));
+  t.shape.assign(extents.begin(), extents.end());
+}
+
+/// What the caller gives to each microbatch.
+struct given_inputs {
+  std::vector<testing::owned_tensor> owned;
+  std::vector<tensor_view> views;
+};
+
+given_inputs inputs_of(testing::toy_batches const& batches, testing::toy_wiring const& wiring) {
+  given_inputs made;
+  for (auto const& m : batches.values)
+    for (std::uint32_t k = 0; auto const& v : testing::tensors_in(m)) {
+      auto type = element_type::f64;
+      for (std::size_t e = 0; e < wiring.moves.edges.size(); ++e)
+        if (wiring.moves.edges[e].from == the_caller && wiring.moves.edges[e].output == k)
+          type = wiring.layouts.edges[e].type;
+      made.views.push_back(made.owned.emplace_back(testing::owned(v.get(), type)).view);
+      ++k;
+    }
+  return made;
+}
+
+class process_training {
+ public:
+  process_training(module_pipe const& pipe, schedule const& order, testing::state_values const& state,
+                   training const& how)
+      : pipe_(pipe),
+        how_(how),
+        wiring_(testing::wiring_of(pipe, state, how.batches)),
+        microbatches_(static_cast<std::uint32_t>(how.batches.values.size())),
+        inputs_(inputs_of(how.batches, wiring_)),
+        plan_(connect_stages(order, wiring_.moves), wiring_.moves, wiring_.layouts, options()),
+        run_(plan_, engine(pipe, wiring_, microbatches_, state), pipeline(state)) {}
+
+  history train() {
+    history made;
+    for (std::size_t step = 0; step < how_.steps; ++step) take_step(step, made);
+    for (auto const& [path, own] : made.first_gradients)
+      for (auto const& [holder, g] : own) made.first_sums[holder] = g;
+    for (std::uint32_t s = 0; s < pipe_.paths.size(); ++s)
+      for (auto const& a : pipe_.program.whole().attributes())
+        if (made.first_gradients[pipe_.paths[s]].contains(testing::holder_of(a)))
+          made.after[pipe_.paths[s]][a.path] = run_.stages().state(stage_id{s}).at(a.path);
+    return made;
+  }
+
+ private:
+  static program_options options() {
+    program_options o;
+    o.stashes = {{.stash = 24, .weight_stash = 40}};
+    return o;
+  }
+  mpi_pipeline_options pipeline(testing::state_values const& state) const {
+    mpi_pipeline_options o;
+    o.watch.limit = std::chrono::seconds(60);
+    o.ties =
+        testing::ties_of(testing::host_engine(pipe_, wiring_, microbatches_, state), wiring_.moves.stages);
+    o.bucket_bytes = 64;
+    return o;
+  }
+
+  void take_step(std::size_t step, history& made) {
+    run_.stages().clear_gradients();
+    run_.run_step({.inputs = inputs_.views,
+                   .inputs_of_each = inputs_.views.size() / microbatches_,
+                   .weights = how_.weights});
+    std::vector<tensor> outputs;
+    made.losses.emplace_back();
+    for (std::uint32_t m = 0; m < microbatches_; ++m) {
+      auto const given = results(m);
+      outputs.push_back(given[0]);
+      made.losses.back().push_back(given[wiring_.loss_result].data[0]);
+    }
+    std::map<std::string, testing::parameter_gradients> gradients;
+    for (std::uint32_t s = 0; s < pipe_.paths.size(); ++s) {
+      auto& own = gradients[pipe_.paths[s]] = run_.stages().gradients_by_holder(stage_id{s});
+      for (auto& [holder, g] : own) share(*g, plan_.rank_of(stage_id{s}));
+      descend(run_.stages().state(stage_id{s}), pipe_.program.whole(), own, how_.rate);
+    }
+    if (step == 0) made.first_output = testing::merged(outputs);
+    if (step == 0) made.first_gradients = gradients;
+  }
+
+  std::vector<tensor> results(std::uint32_t m) {
+    std::vector<tensor> list;
+    for (auto const& e : wiring_.moves.edges) {
+      if (e.to != the_caller) continue;
+      if (list.size() <= e.input) list.resize(e.input + 1);
+      auto& made = list[e.input];
+      if (e.from == the_caller) {
+        made = testing::read_elements(inputs_.views[m * inputs_.views.size() / microbatches_ + e.output]);
+        continue;
+      }
+      if (auto const v = run_.result(microbatch_id{m}, e.input)) made = testing::read_elements(*v);
+      share(made, plan_.rank_of(e.from));
+    }
+    return list;
+  }
+
+  module_pipe const& pipe_;
+  training const& how_;
+  testing::toy_wiring wiring_;
+  std::uint32_t microbatches_;
+  given_inputs inputs_;
+  step_plan plan_;
+  mpi_pipeline<engine> run_;
+};
+
+}  // namespace
+
+history train_by_executor(module_pipe const& pipe, schedule const& order, testing::state_values const& state,
+                          training const& how) {
+  return process_training(pipe, order, state, how).train();
+}
+
+}  // namespace cleave::conformance
