@@ -40,6 +40,12 @@ enum class exchange_issue : std::uint8_t {
   by_rank_pair,  ///< one by one, as each directed pair of ranks has a communicator; pairs in ascending order
 };
 
+/// What a wait for a send waits for that is one message of an exchange.
+enum class exchange_end : std::uint8_t {
+  together,  ///< all of them, as PyTorch's runtime does
+  each,      ///< that one: where they end one by one, the others may be far from their end
+};
+
 /// Of which microbatches a stage is told that its output may be let go.
 enum class release_rule : std::uint8_t {
   sent,  ///< those whose output went to other ranks, after the waits for it
@@ -53,6 +59,7 @@ struct call_options {
   gradient_end gradients = gradient_end::reduced;
   gradient_scale scale = gradient_scale::by_microbatches;
   exchange_issue exchanges = exchange_issue::together;
+  exchange_end ends = exchange_end::together;
   release_rule releases = release_rule::sent;
   /// Kinds of actions that the user does instead, with all that belongs to them: waits for what they need,
   /// losses, what is handed over. Of a compound its own kind counts, not those of its parts.

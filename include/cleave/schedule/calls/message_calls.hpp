@@ -22,8 +22,8 @@ namespace cleave {
 class message_calls {
  public:
   /// Appends to `calls`. Refers to both.
-  message_calls(placement const& place, exchange_issue issue, std::vector<rank_call>& calls)
-      : place_(place), issue_(issue), calls_(calls) {}
+  message_calls(placement const& place, call_options const& options, std::vector<rank_call>& calls)
+      : place_(place), issue_(options.exchanges), ends_(options.ends), calls_(calls) {}
 
   /// Begins sends and receives, up to the first receive that has begun before: that, or null. Expected
   /// O(messages), and for those of an exchange by pair of ranks a sort.
@@ -40,7 +40,7 @@ class message_calls {
       if (is_receive(messages[i].kind) && receives_.find(messages[i])) return &messages[i];
       begin_one(messages[i]);
     }
-    if (messages.size() > 1) exchanges_.push_back({first, next_call()});
+    if (messages.size() > 1 && ends_ == exchange_end::together) exchanges_.push_back({first, next_call()});
     return nullptr;
   }
 
@@ -107,6 +107,7 @@ class message_calls {
 
   placement const& place_;
   exchange_issue issue_;
+  exchange_end ends_;
   std::vector<rank_call>& calls_;
   message_table sends_, receives_;
   std::vector<exchange_calls> exchanges_;

@@ -33,7 +33,7 @@ class rank_caller {
         microbatches_(s.microbatches),
         stages_(row_),
         state_(stages_.count()),
-        messages_(s.place, options.exchanges, calls_),
+        messages_(s.place, options, calls_),
         weights_(row_, s.microbatches, options, calls_) {}
 
   /// Stops at the first fault.
