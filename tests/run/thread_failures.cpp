@@ -95,6 +95,25 @@ TEST_CASE("thread failures: what any pass throws ends the step for all, named an
   }
 }
 
+TEST_CASE("thread failures: a rank of a later replica is named as a rank of the run") {
+  auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 2});
+  trap none, t;
+  none.at = 1000;
+  t.at = 3;
+  trapped_run const shape(s, none, std::chrono::seconds(20));
+  step_plan const p(s, shape.t, linear_layouts(shape.t, {1, 1}));
+  std::vector<trapped_engine> engines;
+  for (int r = 0; r < 4; ++r) engines.emplace_back(std::vector<linear_stage>(2), trapped{r < 2 ? &none : &t});
+  thread_pipeline<trapped_engine> run(p, std::move(engines), {.replicas = 2});
+  try {
+    run.run_step(std::vector(2, shape.values()));
+    FAIL("the step ended");
+  } catch (stage_error const& e) {
+    CHECK(index(e.info.reporter) == 2 + index(e.stage));
+    CHECK(e.info.culprit == e.info.reporter);
+  }
+}
+
 TEST_CASE("thread failures: what is no std::exception is kept too") {
   trap t;
   t.at = 5;

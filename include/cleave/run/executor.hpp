@@ -29,6 +29,8 @@ struct executor_options {
   /// How many passes are issued beyond the last that has ended, where work runs beside the program that
   /// issues it; at least 1.
   std::size_t run_ahead = 64;
+  /// Who it is on the board: with replicas, another than in its program.
+  rank_id reporter = no_rank;
 };
 
 /// When a rank did something, in nanoseconds since its step began.
@@ -57,6 +59,7 @@ class executor {
         stages_(s),
         program_(std::move(p)),
         options_(options),
+        reporter_(options.reporter == no_rank ? program_.rank : options.reporter),
         reducer_(reducer),
         trains_(has_backward(program_)),
         memory_(d, program_),
@@ -92,7 +95,7 @@ class executor {
       fail(e.info);
     } catch (...) {
       failure f = current_failure(call_at());
-      f.reporter = communicator_.rank();
+      f.reporter = reporter_;
       fail(std::move(f));
     }
   }
@@ -233,7 +236,7 @@ class executor {
       throw;
     } catch (...) {
       auto failed = current_failure(call_at());
-      failed.reporter = failed.culprit = communicator_.rank();
+      failed.reporter = failed.culprit = reporter_;
       failed.operation = name_of(call.kind);
       throw run_error(std::move(failed));
     }
@@ -313,6 +316,7 @@ class executor {
   S& stages_;
   rank_program program_;
   executor_options options_;
+  rank_id reporter_;
   gradient_reducer<D, C>*reducer_, *reducing_ = nullptr;  // the second in steps that sum gradients
   bool trains_;
   pass_memory<D> memory_;

@@ -32,6 +32,7 @@ concept planned_step = requires(P const& p, rank_id r) {
 /// With whom a rank works together. What is pointed to must outlive whoever is given it.
 template <class C>
 struct rank_communicators {
+  rank_id here = no_rank;     ///< who it is on the board; none: as in the pipe
   C* pipe = nullptr;          ///< all ranks that together have every stage once
   C* replicas = nullptr;      ///< those that run the same stages on other samples; null: there are none
   std::vector<C*> ties = {};  ///< for each set of ties the ranks that hold it; null: this one has none or all
@@ -59,9 +60,9 @@ class rank_runtime {
 
   /// \throws program_need_error
   void add_plan(planned_step auto const& p) {
-    executors_.emplace_back(1).front().emplace(device_, *with_.pipe, board_, stages_,
-                                               make_rank_program(p, rank_), executor_options{},
-                                               reducer_ ? &*reducer_ : nullptr);
+    executors_.emplace_back(1).front().emplace(
+        device_, *with_.pipe, board_, stages_, make_rank_program(p, rank_),
+        executor_options{.reporter = with_.here}, reducer_ ? &*reducer_ : nullptr);
   }
 
   /// Precondition throughout: there is such a plan, numbered in the order in which they were added.

@@ -28,8 +28,9 @@ struct program_options {
   /// What must not get stuck: how messages go where the program will run.
   delivery_rules delivery = {.delivery = delivery::async};
   call_options calls = {.scale = gradient_scale::none};
-  std::vector<pass_bytes> stashes = {
-      {0, 0, 0}};  ///< room for what passes keep: of each stage, or one for all
+  /// Room for what passes keep: of each stage, or one for all. Of a stash that is made again nothing stays:
+  /// leave `input` at 0.
+  std::vector<pass_bytes> stashes = {{0, 0, 0}};
   input_use inputs = input_use::until_gradient;
   std::vector<std::uint64_t> most_bytes = {};  ///< of the memory of each rank; one for all; none: no limit
 };

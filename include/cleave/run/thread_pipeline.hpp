@@ -165,7 +165,10 @@ class thread_pipeline {
       std::vector<rank_id> pipe;
       for (std::uint32_t r = 0; r < n; ++r) pipe.push_back(rank_id{d * n + r});
       auto const made = make_group(pipe);
-      for (std::uint32_t r = 0; r < n; ++r) with[d * n + r].pipe = made[r];
+      for (std::uint32_t r = 0; r < n; ++r) {
+        with[d * n + r].pipe = made[r];
+        with[d * n + r].here = pipe[r];
+      }
       for (std::size_t i = 0; i < sets.size(); ++i) {
         auto members = ranks_of(sets[i], place.rank_of);
         if (members.size() < 2) continue;
