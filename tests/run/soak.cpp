@@ -166,7 +166,13 @@ void soak(rng& random) {
 
   auto order = family ? *family : anywhere(random, wiring.moves, microbatches);
   if (random.one_in(3)) order = relieved(random, connect_stages(order, wiring.moves));
-  program_options const options{.lowering = random_lowering(random),
+  auto lowering = random_lowering(random);
+  try {
+    lower(connect_stages(order, wiring.moves), lowering);
+  } catch (send_limit_error const&) {
+    lowering.max_outstanding_sends.reset();
+  }
+  program_options const options{.lowering = lowering,
                                 .stashes = {{random.below(3) * 20, random.below(3) * 20, 0}}};
   toy_pipeline run(pipe, wiring, c.state, c.batches, order,
                    {.program = options,

@@ -30,8 +30,46 @@ inline std::vector<std::size_t> cell_places(std::span<action const> row) {
   return places;
 }
 
+/// Ranks that count from moments of their own, in one time: each begins as early as lets no pass begin before
+/// what it reads has been made. O(ranks * edges * microbatches).
+inline void align_ranks(schedule const& s, schedule_times& t) {
+  struct pass_span {
+    std::size_t rank = 0;
+    time_span when;
+  };
+  std::vector<pass_span> forward(std::size_t{s.place.stages()} * s.microbatches), gradient(forward.size());
+  for (std::size_t r = 0; r < s.ranks.size(); ++r)
+    for (std::size_t i = 0; i < s.ranks[r].size(); ++i) {
+      auto const& a = s.ranks[r][i];
+      if (!is_compute(a.kind) || a.kind == action_kind::weight_gradient) continue;
+      auto& passes = a.kind == action_kind::forward ? forward : gradient;
+      passes[std::size_t{index(a.stage)} * s.microbatches + index(a.microbatch)] = {r, t.spans[r][i]};
+    }
+  std::vector<double> later(s.ranks.size());
+  auto const follow = [&](pass_span const& made, pass_span const& read) {
+    later[read.rank] = std::max(later[read.rank], later[made.rank] + made.when.end - read.when.begin);
+  };
+  for (std::size_t round = 0; round < s.ranks.size(); ++round)
+    for (auto const& e : s.place.edges)
+      for (std::uint32_t m = 0; m < s.microbatches; ++m) {
+        auto const from = std::size_t{index(e.from)} * s.microbatches + m,
+                   to = std::size_t{index(e.to)} * s.microbatches + m;
+        if (forward[from].rank == forward[to].rank) continue;
+        follow(forward[from], forward[to]);
+        if (gradient[to].when.end > 0) follow(gradient[to], gradient[from]);
+      }
+  t.makespan = 0;
+  for (std::size_t r = 0; r < s.ranks.size(); ++r) {
+    for (auto& span : t.spans[r])
+      if (span.end > span.begin) span.begin += later[r], span.end += later[r];
+    t.first[r] += later[r];
+    t.last[r] += later[r];
+    t.makespan = std::max(t.makespan, t.last[r]);
+  }
+}
+
 /// The step that ranks have run, in time, to be drawn beside what `simulate` says of it: in units of so many
-/// nanoseconds, each rank from the beginning of its own step. Passes, OFFLOAD, RELOAD and RECOMPUTE take
+/// nanoseconds, in one time (`align_ranks`). Passes, OFFLOAD, RELOAD and RECOMPUTE take
 /// time; all else none, and nothing is said of causes. `ranks` are in order, those of `s` as it was run.
 /// O(actions). Precondition: a program and its times for each rank of `s`.
 inline schedule_times measured_times(schedule const& s, std::span<measured_rank const> ranks,
@@ -65,8 +103,8 @@ inline schedule_times measured_times(schedule const& s, std::span<measured_rank 
     made.busy.push_back(busy);
     made.first.push_back(std::min(first, last));
     made.last.push_back(last);
-    made.makespan = std::max(made.makespan, last);
   }
+  align_ranks(s, made);
   return made;
 }
 
