@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cleave/core/error.hpp>
+#include <cleave/core/expects.hpp>
 #include <cleave/core/ids.hpp>
 #include <cleave/run/concepts.hpp>
+#include <cleave/run/named_tensor.hpp>
 #include <cleave/run/tensor_view.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -48,13 +50,24 @@ inline torch::Tensor tensor_of(cleave::tensor_view const& v) {
                           element_types[static_cast<std::size_t>(v.type)]);
 }
 
-/// And back. Precondition: it is contiguous.
+/// And back. Of a tensor that is not contiguous, type and shape alone are right.
 inline cleave::tensor_view view_of(torch::Tensor const& t) {
   return {t.data_ptr(), element_type_of(t),
           std::span<std::int64_t const>(t.sizes().begin(), t.sizes().end())};
 }
+/// Precondition: it is contiguous.
 inline cleave::region region_of(torch::Tensor const& t) {
+  cleave::expects(t.is_contiguous(), "region_of: a contiguous tensor");
   return {t.data_ptr(), static_cast<std::size_t>(t.numel()), element_type_of(t)};
+}
+
+/// Copies a result. \throws cleave::error where it is another than its readers were promised
+inline void put(torch::Tensor const& t, cleave::tensor_view const& to) {
+  auto const made = view_of(t);
+  if (made.type != to.type || made.shape != to.shape)
+    throw cleave::error("the module makes " + cleave::layout_text(made.type, made.shape) +
+                        " where its readers take " + cleave::layout_text(to.type, to.shape));
+  tensor_of(to).copy_(t);
 }
 
 /// Runs the stages of one rank, which are libtorch modules: all code between a pipeline and the framework,
@@ -84,7 +97,8 @@ class torch_engine {
     for (auto const& v : in)
       made.in.push_back(tensor_of(v).requires_grad_(p.trains && cleave::is_floating(v.type)));
     made.out = s.module->forward(made.in);
-    for (std::size_t i = 0; i < out.size(); ++i) tensor_of(out[i]).copy_(made.out.at(i).detach());
+    if (made.out.size() < out.size()) throw cleave::error("the module makes fewer results than are read");
+    for (std::size_t i = 0; i < out.size(); ++i) put(made.out[i].detach(), out[i]);
     if (p.trains) s.passes[p.microbatch] = std::move(made);
   }
 

@@ -60,6 +60,9 @@ int compare(Train train_by, Tells tells) {
   at::set_num_threads(1);  // each rank is one: more of libtorch's own would stand in their way
   example::gpt_size const size;
   auto const whole = example::train_whole(size);
+  if (tells(example::schedules().front().second))
+    std::printf("%u steps of %u microbatches in one piece: the loss goes from %.4f to %.4f\n", example::steps,
+                example::microbatches, whole.losses.front(), whole.losses.back());
   bool equal = true;
   for (auto const& [name, s] : example::schedules()) {
     auto const off = train_by(size, s, whole);
