@@ -63,12 +63,13 @@ int train(std::span<std::string const> words) {
   std::uint32_t stages = 4;
   std::optional<std::size_t> lost;
   std::string out;
-  command c{
-      "demo train",
-      "",
-      "Trains a small transformer with tied weights and a skip, whole and in stages, cut by markers and by\n"
-      "balance, and compares losses and all gradients.",
-      {}};
+  command c{"demo train",
+            "",
+            "Trains a small transformer with tied weights and a skip, whole, and in stages that run on "
+            "threads, cut by\n"
+            "markers and by balance, and compares losses and all gradients. The report shows the last step "
+            "in time.",
+            {}};
   c.options.push_back({"-k", "--stages", "N", "a whole number from 1 to 16",
                        "how many stages balance cuts (4)",
                        [&](auto word) { return read_number(word, stages, 1u, 16u); }});

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cleave/analysis/with_backward.hpp>
 #include <cleave/io/quotient.hpp>
 #include <cleave/run/loss_weights.hpp>
+#include <cleave/schedule/generate.hpp>
+#include <cleave/schedule/simulate.hpp>
 #include <cleave/split/module_pipe.hpp>
 #include <cmath>
 #include <cstddef>
@@ -16,7 +17,7 @@
 
 #include "gpt.hpp"
 #include "support/toy_batches.hpp"
-#include "support/toy_staged.hpp"
+#include "support/toy_pipeline.hpp"
 
 namespace tool {
 
@@ -39,6 +40,10 @@ struct staged_training {
   cleave::quotient cut;
   std::size_t gradients_sent = 0;  ///< from stage to stage, for each microbatch
   history made;
+  cleave::schedule order;  ///< in which they ran …
+  /// … in microseconds: the last step, and what is to be expected of passes that take as long as the shortest
+  /// of their stage did.
+  cleave::schedule_times measured, simulated;
 };
 
 inline history train_whole(gpt model, training const& t) {
@@ -55,34 +60,65 @@ inline history train_whole(gpt model, training const& t) {
   return made;
 }
 
-/// Each stage has its own copy of the parameters that it reads. Gradients reach it through the backward pass
-/// of the pipe alone; copies of one parameter receive the sum of what all of them got.
-inline history train_stages(gpt const& model, cleave::module_pipe const& pipe,
-                            cleave::module_graph const& root, training const& t) {
-  auto const parts = cleave::testing::divided(t.batch, t.microbatches);
-  auto const weights = cleave::loss_weights_for({}, parts.rows);
-  std::map<std::string, cleave::testing::state_values> copies;
-  for (auto const& path : pipe.paths) copies[path] = model.state;
-  history made;
-  for (std::uint32_t step = 0; step < t.steps; ++step) {
-    auto const done = run_step(root, parts.values, weights.losses, model.state, &copies);
-    std::vector<double> losses;
-    for (auto const& loss : done.outputs) losses.push_back(loss.get().data[0]);
-    made.losses.push_back(cleave::batch_loss(losses, weights));
-    made.gradients.push_back(sum_of_copies(done.gradients));
-    for (auto& [path, own] : copies) descend(own, model.graph, made.gradients.back(), t.rate);
-  }
-  return made;
+/// One rank for each stage; a rank keeps as few microbatches as it can, where there are enough of them.
+inline cleave::schedule order_of(std::uint32_t stages, std::uint32_t microbatches) {
+  return microbatches < stages ? cleave::gpipe(stages, microbatches)
+                               : cleave::one_f_one_b(stages, microbatches);
 }
 
-/// `lost` says which of the gradients that stages send each other does not arrive, if any.
+/// How long the passes of each stage took, each by its shortest.
+inline std::vector<cleave::stage_cost> costs_of(cleave::schedule const& s, cleave::schedule_times const& t) {
+  std::vector<cleave::stage_cost> costs(s.place.stages(), {.forward = HUGE_VAL, .backward = HUGE_VAL});
+  for (std::size_t r = 0; r < s.ranks.size(); ++r)
+    for (std::size_t i = 0; i < s.ranks[r].size(); ++i) {
+      auto const& a = s.ranks[r][i];
+      if (!is_compute(a.kind)) continue;
+      auto& cost = costs[index(a.stage)];
+      auto& least = a.kind == cleave::action_kind::forward ? cost.forward : cost.backward;
+      least = std::min(least, t.spans[r][i].end - t.spans[r][i].begin);
+    }
+  return costs;
+}
+
+/// The executor runs the stages, each on a thread of its own, with its own copy of the parameters that it
+/// reads; copies of one parameter receive the sum of what all of them got. `lost` says which of the gradients
+/// that stages send each other does not arrive, if any.
 inline staged_training train_pipe(std::string how, gpt const& model, cleave::module_pipe const& pipe,
                                   training const& t, std::optional<std::size_t> lost) {
-  auto root = cleave::with_backward(pipe.outer, pipe.outer.outputs().front());
-  auto const edges = cleave::testing::gradient_edges(root);
-  if (lost && !edges.empty()) root = cleave::testing::without_gradient(root, edges[*lost % edges.size()]);
-  return {std::move(how), quotient_of(pipe.program.s, pipe.plan.plan), edges.size(),
-          train_stages(model, pipe, root, t)};
+  auto const parts = cleave::testing::divided(t.batch, t.microbatches);
+  auto const weights = cleave::loss_weights_for({}, parts.rows);
+  auto const wiring = cleave::testing::wiring_of(pipe, model.state, parts);
+  cleave::testing::toy_pipeline run(pipe, wiring, model.state, {parts},
+                                    order_of(wiring.moves.stages, t.microbatches));
+  std::vector<cleave::transport::edge> sent;
+  for (std::size_t e = 0; e < wiring.moves.edges.size(); ++e)
+    if (wiring.layouts.edges[e].gradient == cleave::gradient_use::wanted)
+      sent.push_back(wiring.moves.edges[e]);
+  if (lost && !sent.empty()) {
+    auto const& e = sent[*lost % sent.size()];
+    run.engine_of(e.to).lose_gradient(e.to, e.input);
+  }
+  history made;
+  for (std::uint32_t step = 0; step < t.steps; ++step) {
+    std::vector<double> losses;
+    for (auto const& results : run.run_step(weights.losses))
+      losses.push_back(results[wiring.loss_result].data[0]);
+    made.losses.push_back(cleave::batch_loss(losses, weights));
+    auto& all = made.gradients.emplace_back();
+    for (std::uint32_t i = 0; auto const& path : pipe.paths) {
+      auto const own = run.gradients().at(path);
+      descend(run.engine_of(cleave::stage_id{i}).state(cleave::stage_id{i}), model.graph, own, t.rate);
+      all.insert(own.begin(), own.end());
+      ++i;
+    }
+  }
+  auto const& order = run.plan().order();
+  auto const measured = run.times();
+  auto const simulated = simulate(order, {.costs = costs_of(order, measured)});
+  return {std::move(how), quotient_of(pipe.program.s, pipe.plan.plan),
+          sent.size(),    std::move(made),
+          order,          measured,
+          simulated};
 }
 
 /// The largest differences of a run in stages from that of the whole, over all steps.

@@ -6,7 +6,9 @@
 #include <cleave/io/markup_writer.hpp>
 #include <cleave/io/report_data.hpp>
 #include <cleave/io/report_style.hpp>
+#include <cleave/io/schedule_svg.hpp>
 #include <cleave/io/stage_graph_svg.hpp>
+#include <cleave/io/timed_schedule.hpp>
 #include <cmath>
 #include <cstddef>
 #include <map>
@@ -125,7 +127,21 @@ class training_report_writer {
         "Each box is a stage with its work and number of nodes; lines are values on their "
         "way, as wide as their bytes. Gradients come back along them: " +
             std::to_string(s.gradients_sent) + " for each microbatch.");
-    to_.close("figure").close("section");
+    to_.close("figure");
+    in_time(s, id, "measured", "The last step as it ran, each stage on a thread of its own.", s.measured);
+    in_time(s, id, "simulated", "The same step, had each pass taken as long as the shortest of its stage.",
+            s.simulated);
+    to_.close("section");
+  }
+
+  void in_time(staged_training const& s, std::string const& id, std::string const& what,
+               std::string_view caption, cleave::schedule_times const& times) {
+    to_.open("figure");
+    open_wide(id);
+    write_schedule(
+        to_, {.name = "Cut " + s.how + ", " + what, .order = s.order, .times = times, .time_unit = "µs"},
+        {.id = id + "-" + what});
+    to_.close("div").element("figcaption", caption).close("figure");
   }
 
   void parameters() {

@@ -28,6 +28,7 @@ struct schedule_svg_options {
   };
   detail bars = detail::hover;
   double width = 0;  ///< of the time axis, in pixels; 0: what the bars need to be told apart, 908 at least
+  std::string id = "schedule";  ///< of the picture, one of its own for each in a page
 };
 
 /// Draws a schedule; `write_schedule` is its one use.
@@ -46,12 +47,12 @@ class schedule_drawing {
     to_.open("svg", {{"xmlns", "http://www.w3.org/2000/svg"},
                      {"class", "schedule"},
                      {"role", "img"},
-                     {"aria-labelledby", "schedule-title schedule-desc"},
+                     {"aria-labelledby", options_.id + "-title " + options_.id + "-desc"},
                      {"viewBox", "0 0 " + size},
                      {"width", frame_.full_width()},
                      {"height", frame_.full_height()}});
-    to_.element("title", {{"id", "schedule-title"}}, printable(t_.name, 200));
-    to_.element("desc", {{"id", "schedule-desc"}}, description());
+    to_.element("title", {{"id", options_.id + "-title"}}, printable(t_.name, 200));
+    to_.element("desc", {{"id", options_.id + "-desc"}}, description());
     to_.open("style").markup(schedule_style).close("style");
     write_frame();
     options_.bars == schedule_svg_options::detail::hover ? write_bars() : write_plain_bars();
