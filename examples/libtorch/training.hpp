@@ -6,6 +6,7 @@
 #include <cleave/core/ids.hpp>
 #include <cleave/core/random.hpp>
 #include <cleave/run/edge_layout.hpp>
+#include <cleave/run/make_rank_program.hpp>
 #include <cleave/run/step_plan.hpp>
 #include <cleave/run/step_values.hpp>
 #include <cleave/run/tensor_view.hpp>

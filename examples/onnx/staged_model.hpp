@@ -11,6 +11,7 @@
 #include <cleave/core/random.hpp>
 #include <cleave/core/transport.hpp>
 #include <cleave/run/edge_layout.hpp>
+#include <cleave/run/make_rank_program.hpp>
 #include <cleave/run/step_plan.hpp>
 #include <cleave/run/step_values.hpp>
 #include <cleave/run/tensor_view.hpp>
