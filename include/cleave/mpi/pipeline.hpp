@@ -214,7 +214,8 @@ class mpi_pipeline : activity_source {
       f.reporter = rank();
       if (!f.at) f.at = a.at;
       f.operation = a.operation.empty() ? "between steps" : a.operation;
-    } catch (...) {  // no memory for the words
+    } catch (...) {
+      return f;  // no memory for the words
     }
     return f;
   }
