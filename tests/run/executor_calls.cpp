@@ -2,12 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cleave/run/executor.hpp"
@@ -230,4 +232,46 @@ TEST_CASE("executor: what a stage throws is published with its place; wrong valu
   CHECK(x.ranks.poll()->culprit == rank_id{0});
   CHECK_THROWS_AS(run.run_step(x.given()), stage_error);
   CHECK(x.heard.size() == 2);
+}
+
+TEST_CASE("executor: a step ends when all its messages have, waited for or not") {
+  one_rank x;
+  x.add_forward_passes();
+  auto& sent = x.p.instructions.emplace_back();
+  sent.call = {.kind = call_kind::send,
+               .of = {action_kind::send_activation, 0, s3, microbatch_id{0}, stage_id{4}}};
+  sent.peer = rank_id{0};
+  sent.bytes = 8;
+  auto stages = x.stages();
+  one_executor run(x.d, x.with, x.ranks, stages, x.p);
+  x.running = &run;
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    x.ranks.publish({.code = failure_code::cancelled, .detail = "nobody receives"});
+  });
+  CHECK_THROWS_WITH_AS(run.run_step(x.given()), "nobody receives", run_error);
+  other.join();
+}
+
+TEST_CASE("executor: an exchange has all of its parts, and ends with the last of them") {
+  one_rank x;
+  x.add_forward_passes();
+  x.p.instructions.emplace_back().call = {.kind = call_kind::exchange, .parts = 2};
+  for (std::uint32_t n = 0; n < 2; ++n) {
+    auto& m = x.p.instructions.emplace_back();
+    m.call = {.kind = n == 0 ? call_kind::send : call_kind::receive,
+              .of = {action_kind::send_activation, 0, s3, microbatch_id{0}, s3}};
+    m.peer = rank_id{0};
+    m.at = 64 * n;
+    m.bytes = 8;
+    m.after = 1;
+  }
+  x.p.instructions.emplace_back().call = {.kind = call_kind::wait_receive, .begun = 4};
+  auto stages = x.stages();
+  one_executor run(x.d, x.with, x.ranks, stages, x.p);
+  x.running = &run;
+  for (int step = 0; step < 2; ++step) run.run_step(x.given());
+  auto const times = run.times();
+  CHECK(times[3].end >= times[1].end);
+  CHECK(times[3].end == times[4].end);
 }

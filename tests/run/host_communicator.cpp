@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cstddef>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -125,4 +125,27 @@ TEST_CASE("host communicator: one that gives up releases everybody, and all read
   other.join();
   REQUIRE(x.a.poll());
   CHECK(x.a.poll()->detail == "enough");
+}
+
+TEST_CASE("host communicator: the ranks of a group are told, whatever their members are numbered") {
+  host_ranks ranks(4);
+  host_group group(ranks, {rank_id{3}, rank_id{2}});
+  host_communicator a(group, 0), b(group, 1);
+  host_device device(ranks, rank_id{3});
+  host_device::stream s;
+  std::vector<double> sent{1}, received{0};
+  host_event left, arrived;
+  a.begin_group();
+  a.receive(of(received), to(1, 1), s);
+  a.end_group(arrived, s);
+  std::thread other([&] {
+    host_device::stream mine;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until the other waits at its bell
+    b.begin_group();
+    b.send(of(sent), to(0, 1), mine);
+    b.end_group(left, mine);
+  });
+  device.wait(s, arrived);
+  CHECK(received[0] == 1);
+  other.join();
 }

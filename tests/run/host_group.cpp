@@ -181,6 +181,7 @@ TEST_CASE(
     }
     for (auto const& member : parts)
       for (std::uint32_t n = 0; n < reductions; ++n) CHECK(member[n].numbers[0] == 300. + 3 * n);
+    CHECK_FALSE(ranks.failed());
   }
 }
 
@@ -212,9 +213,11 @@ TEST_CASE("host group: reductions that disagree fail the run, and both ranks are
 TEST_CASE("host group: after a failed run it is cleared, and nobody waits for what was issued in it") {
   host_ranks ranks(2);
   host_group group(ranks, {rank_id{0}, r1});
-  message_end lost{{9}, 1}, part{{9}}, sent{{1}, 2}, received{{0}, 2};
+  message_end lost{{9}, 1}, part{{9}}, sent{{1}, 2}, received{{0}, 2}, one{{1}}, other{{1}};
+  group.reduce(0, 0, one.issue(), reduce_op::sum);
+  group.reduce(1, 0, other.issue(), reduce_op::sum);
   group.send(0, 1, lost.issue());
-  group.reduce(0, 0, part.issue(), reduce_op::sum);
+  group.reduce(0, 1, part.issue(), reduce_op::sum);
   group.clear();
   group.send(0, 1, sent.issue());
   group.receive(0, 1, received.issue());
