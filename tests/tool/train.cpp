@@ -25,6 +25,9 @@ TEST_CASE("tool: demo train trains stages as the whole, and draws both losses") 
     for (auto const& e : read_markup(report)) dots += e.is("dot1") || e.is("dot2");
     CHECK(dots == 2 * 20 + 2);  // and in the legend
     CHECK(report.find("embedding.weight = head.weight") != std::string::npos);
+    for (std::string const cut : {"cutby-markers", "cutby-balance"})
+      for (std::string const times : {"-measured-title", "-simulated-title"})
+        CHECK(report.find("id=\"" + cut + times + "\"") != std::string::npos);
   }
 }
 

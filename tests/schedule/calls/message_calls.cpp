@@ -21,7 +21,8 @@ struct fixture {
   std::vector<rank_call> calls;
   message_calls messages;
 
-  explicit fixture(exchange_issue issue) : messages(place, issue, calls) {}
+  explicit fixture(exchange_issue issue, exchange_end ends = exchange_end::together)
+      : messages(place, {.exchanges = issue, .ends = ends}, calls) {}
 
   action const* begin(std::string const& cells) {
     begun.push_back(read_row(cells));
@@ -65,6 +66,15 @@ TEST_CASE("message calls: the wait for a send waits for all that began with it, 
   CHECK(waits[0].begun == 2);
   CHECK(waits[1].begun == 3);
   CHECK(waits[2].begun == 0);
+}
+
+TEST_CASE("message calls: where messages of an exchange end one by one, each is waited for by itself") {
+  fixture f(exchange_issue::together, exchange_end::each);
+  f.begin("1SEND_F1,1SEND_F1@3,1RECV_B1");
+  f.messages.wait_for_send(message("1WAIT_SEND_F1@3"));
+  CHECK(call_lines(std::span(f.calls).subspan(4)) == texts{"wait send F1 stage 1->3"});
+  f.messages.wait_for_send(message("1WAIT_SEND_F1"));
+  CHECK(f.calls.back().begun == 1);
 }
 
 TEST_CASE("message calls: a receive that has begun before is told, in the same exchange too") {
