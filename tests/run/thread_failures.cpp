@@ -29,6 +29,7 @@ struct trap {
   std::atomic<bool> released = false;
   stage_pass sprung = {};
   std::atomic<bool> has_sprung = false;
+  trap* behind = nullptr;  ///< whom it waits for before it throws
 };
 
 struct trapped {
@@ -37,6 +38,7 @@ struct trapped {
     if (t->passes++ != t->at) return;
     t->sprung = p;
     t->has_sprung = true;
+    while (t->behind && !t->behind->has_sprung) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (t->what == trap::kind::throws) throw std::out_of_range("no such row");
     if (t->what == trap::kind::throws_a_number) throw 7;
     while (!t->released) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -112,6 +114,49 @@ TEST_CASE("thread failures: a rank of a later replica is named as a rank of the 
     CHECK(index(e.info.reporter) == 2 + index(e.stage));
     CHECK(e.info.culprit == e.info.reporter);
   }
+}
+
+TEST_CASE("thread failures: a pass of a later replica that never ends is named by its rank of the run") {
+  auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 2});
+  trap none, t;
+  none.at = 1000;
+  t.at = 3;
+  t.what = trap::kind::hangs;
+  trapped_run const shape(s, none, std::chrono::seconds(20));
+  step_plan const p(s, shape.t, linear_layouts(shape.t, {1, 1}));
+  std::vector<trapped_engine> engines;
+  for (int r = 0; r < 4; ++r) engines.emplace_back(std::vector<linear_stage>(2), trapped{r < 2 ? &none : &t});
+  thread_pipeline<trapped_engine> run(p, std::move(engines),
+                                      {.limit = std::chrono::milliseconds(300), .replicas = 2});
+  try {
+    run.run_step(std::vector(2, shape.values()));
+    FAIL("the step ended");
+  } catch (run_error const& e) {
+    CHECK(e.info.code == failure_code::timeout);
+    REQUIRE(t.has_sprung);
+    CHECK(index(e.info.culprit) == 2 + index(t.sprung.stage));
+  }
+  t.released = true;
+}
+
+TEST_CASE("thread failures: a failure ends the call at once, also while passes of others go on") {
+  auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 2});
+  trap none, hangs, throws;
+  none.at = 1000;
+  hangs.at = 0;
+  hangs.what = trap::kind::hangs;
+  throws.at = 1;
+  throws.behind = &hangs;
+  trapped_run const shape(s, none, std::chrono::seconds(20));
+  step_plan const p(s, shape.t, linear_layouts(shape.t, {1, 1}));
+  std::vector<trapped_engine> engines;
+  engines.emplace_back(std::vector<linear_stage>(2), trapped{&throws});
+  engines.emplace_back(std::vector<linear_stage>(2), trapped{&hangs});
+  thread_pipeline<trapped_engine> run(p, std::move(engines), {.limit = std::chrono::seconds(20)});
+  auto const begin = std::chrono::steady_clock::now();
+  CHECK_THROWS_AS(run.run_step(shape.values()), stage_error);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+  hangs.released = true;
 }
 
 TEST_CASE("thread failures: what is no std::exception is kept too") {

@@ -172,6 +172,37 @@ TEST_CASE("thread pipeline: gradients are summed over replicas and ties, and the
   }
 }
 
+TEST_CASE("thread pipeline: each replica has values and results of its own, and the gradients of all") {
+  rng random(5);
+  auto const s = family_schedule(schedule_family::one_f_one_b, 2, 4);
+  auto const first = chain_case(s, random);
+  auto second = first;
+  for (std::size_t i = 0; i < second.numbers.size(); ++i) {
+    for (auto& x : second.numbers[i]) x += 1 + static_cast<double>(i);
+    second.inputs[i].data = second.numbers[i].data();
+  }
+  step_plan const p(s, first.t, linear_layouts(first.t, first.rows));
+  thread_pipeline<linear_engine> run(p, engines_of(first, 4), {.replicas = 2});
+  std::vector<step_values> const values{first.values(), second.values()};
+  auto lacking = second.inputs;
+  for (auto& v : lacking) v.data = nullptr;
+  std::vector<step_values> const wrong{first.values(), {lacking, 3, {}}};
+  CHECK_THROWS_AS(run.run_step(wrong), step_value_error);
+  run.run_step(values);
+
+  linear_twin const a(first.t, first.stages, values[0], first.rows);
+  linear_twin const b(second.t, second.stages, values[1], second.rows);
+  for (std::uint32_t d = 0; d < 2; ++d) {
+    auto const& twin = d == 0 ? a : b;
+    for (std::uint32_t m = 0; m < 4; ++m)
+      for (auto const& [number, wanted] : twin.results[m])
+        CHECK(*static_cast<double const*>(run.result(microbatch_id{m}, number, d)->data) == wanted[0]);
+    for (std::uint32_t n = 0; n < 2; ++n)
+      CHECK(run.stages_of(rank_id{2 * d + n}).gradient(stage_id{n}) ==
+            linear_gradient{a.gradients[n].w + b.gradients[n].w, a.gradients[n].b + b.gradients[n].b});
+  }
+}
+
 TEST_CASE("thread pipeline: forward passes that are offloaded or done again change nothing") {
   rng random(4);
   for (auto const relief : {stash_relief::offload, stash_relief::recompute}) {

@@ -234,8 +234,11 @@ class thread_pipeline {
   failure overdue() const {
     std::vector<rank_activity> all;
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
-      auto a = activity_of(runtimes_[r]->program(plan_), runtimes_[r]->at(plan_));
+      auto const at = runtimes_[r]->at(plan_);
+      auto a = activity_of(runtimes_[r]->program(plan_), at);
       for (auto& p : a.peers) p = rank_id{r / ranks_in_each_ * ranks_in_each_ + index(p)};
+      for (auto n = r % ranks_in_each_; at == program_reducing && n < ranks_.count(); n += ranks_in_each_)
+        if (n != r) a.peers.push_back(rank_id{n});  // that sum with it
       all.push_back(std::move(a));
     }
     auto const waits = std::ranges::find(all, activity_kind::waiting, &rank_activity::kind);
