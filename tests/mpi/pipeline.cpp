@@ -127,9 +127,11 @@ TEST_CASE("mpi pipeline: ranks that were given different things end before the f
   all_say(
       "ranks",
       "MPI has started 3 ranks, but the schedule has 2 and there are 1 replicas of it; start 2 (mpirun -n)");
-  std::string const mismatch = "rank 1, being set up: operation mismatch: rank 1 has ";
-  all_say("schedule", mismatch + "another schedule than rank 0; give all ranks the same");
-  all_say("shapes", mismatch + "other types or shapes than rank 0; give all ranks the same");
+  std::string const mismatch = "rank 0, being set up: operation mismatch: ";
+  all_say("schedule", mismatch + "rank 1 has another schedule than rank 0; give all ranks the same");
+  all_say("shapes", mismatch +
+                        "edge #1 from stage 0 to stage 1 is f64[3*] on rank 0, but f32[3*] on rank 1; make "
+                        "both ends the same");
 }
 
 TEST_CASE("mpi pipeline: a rank that fails outside of steps does not leave the others waiting") {

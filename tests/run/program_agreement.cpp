@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cleave/run/step_plan.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "support/linear_engine.hpp"
 

@@ -21,7 +21,7 @@
 #include "cleave/mpi/communicator.hpp"
 #include "cleave/mpi/watch.hpp"
 #include "cleave/run/program_activity.hpp"
-#include "cleave/run/program_digest.hpp"
+#include "cleave/run/program_agreement.hpp"
 #include "cleave/run/rank_runtime.hpp"
 #include "cleave/run/step_values.hpp"
 #include "cleave/run/tied_gradients.hpp"
@@ -91,10 +91,8 @@ class mpi_pipeline : activity_source {
       throw error("MPI pipeline: another plan must have the same stages on the same ranks");
     mpi_watch::turn const together(watch_);
     runtime_->add_plan(p);
-    std::size_t const number = plans_;
-    agree_about(runtime_->program(number).digest);
-    plans_ = number + 1;
-    return number;
+    agree_about(p);
+    return plans_++;
   }
 
   /// This rank's part in a step; `values` of its replica.
@@ -179,17 +177,15 @@ class mpi_pipeline : activity_source {
     }
   }
 
-  /// \throws run_error where a rank has another program
-  void agree_about(program_digest const& own) {
-    auto first = own;
+  /// All ranks find the same; the first tells. \throws run_error where a rank has another program
+  void agree_about(claimed_plan auto const& p) {
     auto const until = std::chrono::steady_clock::now() + limit_;
-    board_.broadcast(std::as_writable_bytes(std::span(&first, 1)), rank_id{0}, until);
-    if (auto const difference = difference_of(own, rank(), first, rank_id{0}))
-      teller_.publish({.code = failure_code::mismatch,
-                       .detail = *difference,
-                       .reporter = rank(),
-                       .culprit = rank(),
-                       .operation = "agreeing about the program"});
+    try {
+      agree_on_program(board_, p, rank_id{place().pipe}, rank(), grid_.size(), until);
+    } catch (disagreement_error const& e) {
+      if (rank() == rank_id{0})
+        teller_.publish({.code = failure_code::mismatch, .detail = e.witness, .reporter = rank()});
+    }
     board_.barrier(until);
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,8 +15,8 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/transport.hpp"
 #include "cleave/run/concepts.hpp"
+#include "cleave/run/edge_layout.hpp"
 #include "cleave/run/program_digest.hpp"
-#include "cleave/run/step_plan.hpp"
 
 /// Before the first step, ranks that have each been given a program of their own find out whether these go
 /// together.
@@ -38,8 +39,17 @@ struct program_claim {
   bool operator==(program_claim const&) const = default;
 };
 
+/// What a rank has been given to run, as `step_plan` has it.
+template <class P>
+concept claimed_plan = requires(P const& p, stage_id s) {
+  { p.digest() } -> std::convertible_to<program_digest>;
+  { p.edges() } -> std::convertible_to<transport const&>;
+  { p.layouts() } -> std::convertible_to<run_layouts const&>;
+  { p.rank_of(s) } -> std::same_as<rank_id>;
+};
+
 /// O(edges).
-inline program_claim claim_of(step_plan const& p, rank_id r) {
+program_claim claim_of(claimed_plan auto const& p, rank_id r) {
   program_claim made{p.digest(), {}};
   auto const here = [&](stage_id s) { return s != the_caller && p.rank_of(s) == r; };
   for (std::uint32_t e = 0; e < p.edges().edges.size(); ++e) {
@@ -99,8 +109,8 @@ inline void demand_agreement(std::span<program_claim const> claims) {
 /// of the board calls it before the first step, with its own plan and the rank that it is there: with
 /// replicas, another than on the board. \throws disagreement_error, on all ranks; run_error
 template <meeting_board B>
-void agree_on_program(B& board, step_plan const& p, rank_id of_plan, rank_id here, std::uint32_t ranks,
-                      std::chrono::steady_clock::time_point until) {
+void agree_on_program(B& board, claimed_plan auto const& p, rank_id of_plan, rank_id here,
+                      std::uint32_t ranks, std::chrono::steady_clock::time_point until) {
   std::vector<program_claim> claims(ranks);
   if (index(here) < ranks) claims[index(here)] = claim_of(p, of_plan);
   for (std::uint32_t r = 0; r < ranks; ++r) {
