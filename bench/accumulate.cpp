@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "cleave/run/host_memory.hpp"
-#include "cleave/run/sum_in_order.hpp"
+#include "cleave/run/host/host_memory.hpp"
+#include "cleave/run/sums/sum_in_order.hpp"
 #include "measure.hpp"
 
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cleave/io/report_data.hpp>
-#include <cleave/run/timeline.hpp>
+#include <cleave/run/forward/timeline.hpp>
 #include <cstdint>
 #include <string>
 #include <thread>

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cleave/io/quotient.hpp>
-#include <cleave/run/loss_weights.hpp>
+#include <cleave/run/batch/loss_weights.hpp>
 #include <cleave/schedule/generate.hpp>
 #include <cleave/schedule/simulate.hpp>
 #include <cleave/split/module_pipe.hpp>

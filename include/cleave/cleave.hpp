@@ -7,7 +7,7 @@
 /// - what a device supports: partition/capability.hpp, alternation.hpp, split/fuse_groups.hpp;
 /// - pipes: split/module_pipe.hpp, pipe_plan.hpp, relay.hpp, device_placement.hpp, analysis/pipe_check.hpp;
 /// - gradients: analysis/with_loss.hpp, with_backward.hpp, stage_backward.hpp, weight_cut.hpp;
-/// - microbatches: run/split_batch.hpp, merge_microbatches.hpp, loss_weights.hpp;
+/// - microbatches: run/batch/split_batch.hpp, merge_microbatches.hpp, loss_weights.hpp;
 /// - schedules: schedule/generate.hpp, lower.hpp, verify.hpp, simulate.hpp;
 /// - plans node by node: split/movable_plan.hpp, placement_log.hpp;
 /// - JSON: io/graph_json.hpp, graph_json_reader.hpp, plan_json.hpp, pipe_info.hpp;
@@ -114,19 +114,19 @@
 #include "cleave/analysis/bucket_times.hpp"
 #include "cleave/analysis/transport.hpp"
 
-#include "cleave/run/bounded_queue.hpp"
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/failure.hpp"
 #include "cleave/run/forward.hpp"
-#include "cleave/run/forward_concepts.hpp"
-#include "cleave/run/forward_loop.hpp"
-#include "cleave/run/forward_run.hpp"
-#include "cleave/run/host_board.hpp"
-#include "cleave/run/host_clock.hpp"
+#include "cleave/run/forward/bounded_queue.hpp"
+#include "cleave/run/forward/forward_concepts.hpp"
+#include "cleave/run/forward/forward_loop.hpp"
+#include "cleave/run/forward/forward_run.hpp"
+#include "cleave/run/forward/host_board.hpp"
+#include "cleave/run/forward/host_clock.hpp"
+#include "cleave/run/forward/timeline.hpp"
+#include "cleave/run/forward/value_queues.hpp"
 #include "cleave/run/ports.hpp"
 #include "cleave/run/tensor_view.hpp"
-#include "cleave/run/timeline.hpp"
-#include "cleave/run/value_queues.hpp"
 
 #include "cleave/io/bucket_table.hpp"
 #include "cleave/io/dot.hpp"

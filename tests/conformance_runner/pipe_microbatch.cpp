@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
-#include "cleave/run/merge_microbatches.hpp"
-#include "cleave/run/microbatch_rows.hpp"
-#include "cleave/run/split_batch.hpp"
+#include "cleave/run/batch/merge_microbatches.hpp"
+#include "cleave/run/batch/microbatch_rows.hpp"
+#include "cleave/run/batch/split_batch.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "support/row_major.hpp"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cleave/analysis/with_backward.hpp"
-#include "cleave/run/loss_weights.hpp"
+#include "cleave/run/batch/loss_weights.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "cleave/split/module_pipe.hpp"
 #include "conformance_runner/outcome.hpp"

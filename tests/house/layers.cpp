@@ -102,12 +102,19 @@ std::vector<std::string> faults(std::string const& file, std::string const& text
 
 /// What of `run` streams values through stages, forward only. The rest, which carries schedules out, is
 /// opt-in.
-std::set<std::string> const streaming = {
-    "run/bounded_queue.hpp", "run/concepts.hpp",     "run/failure.hpp",
-    "run/forward.hpp",       "run/forward_loop.hpp", "run/forward_concepts.hpp",
-    "run/forward_run.hpp",   "run/host_board.hpp",   "run/host_clock.hpp",
-    "run/ports.hpp",         "run/tensor_view.hpp",  "run/timeline.hpp",
-    "run/value_queues.hpp"};
+std::set<std::string> const streaming = {"run/forward/bounded_queue.hpp",
+                                         "run/concepts.hpp",
+                                         "run/failure.hpp",
+                                         "run/forward.hpp",
+                                         "run/forward/forward_loop.hpp",
+                                         "run/forward/forward_concepts.hpp",
+                                         "run/forward/forward_run.hpp",
+                                         "run/forward/host_board.hpp",
+                                         "run/forward/host_clock.hpp",
+                                         "run/ports.hpp",
+                                         "run/tensor_view.hpp",
+                                         "run/forward/timeline.hpp",
+                                         "run/forward/value_queues.hpp"};
 
 /// Readers of files, which not everybody has, and cuts of module trees with what runs them: headers of their
 /// own, for the budget's sake. So are all schedules.

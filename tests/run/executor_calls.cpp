@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cleave/run/executor.hpp"
-#include "cleave/run/host_communicator.hpp"
+#include "cleave/run/host/host_communicator.hpp"
 
 /// What the executor of one rank calls, by programs written down by hand.
 using namespace cleave;

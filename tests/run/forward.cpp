@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/run/timeline.hpp"
+#include "cleave/run/forward/timeline.hpp"
 #include "support/random_transport.hpp"
 
 using namespace cleave;

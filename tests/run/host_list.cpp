@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cleave/run/network_address.hpp"
+#include "cleave/run/board/network_address.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

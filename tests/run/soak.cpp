@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/microbatch_rows.hpp"
+#include "cleave/run/batch/microbatch_rows.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "cleave/schedule/memory/limit_stashes.hpp"
 #include "cleave/schedule/search/list_schedule.hpp"

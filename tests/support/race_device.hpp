@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/host_communicator.hpp"
-#include "cleave/run/host_device.hpp"
+#include "cleave/run/host/host_communicator.hpp"
+#include "cleave/run/host/host_device.hpp"
 #include "support/race_log.hpp"
 
 namespace cleave::testing {

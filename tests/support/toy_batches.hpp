@@ -5,8 +5,8 @@
 #include <variant>
 #include <vector>
 
-#include "cleave/run/merge_microbatches.hpp"
-#include "cleave/run/split_batch.hpp"
+#include "cleave/run/batch/merge_microbatches.hpp"
+#include "cleave/run/batch/split_batch.hpp"
 #include "support/row_major.hpp"
 #include "support/toy_operators.hpp"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cleave/run/edge_layout.hpp"
-#include "cleave/run/host_device.hpp"
+#include "cleave/run/host/host_device.hpp"
 #include "cleave/split/module_pipe.hpp"
 #include "support/random_toy_model.hpp"
 #include "support/rng.hpp"

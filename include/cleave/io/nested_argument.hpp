@@ -13,7 +13,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/graph/argument.hpp"
-#include "cleave/run/nested.hpp"
+#include "cleave/run/batch/nested.hpp"
 
 /// Between the arguments that a module_graph writes down and the nested values that a run is given: what a
 /// graph returns, filled with the values of one microbatch, and back.

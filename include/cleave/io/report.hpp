@@ -17,7 +17,7 @@
 #include "cleave/io/stage_graph_svg.hpp"
 #include "cleave/io/timeline_svg.hpp"
 #include "cleave/io/units.hpp"
-#include "cleave/run/timeline.hpp"
+#include "cleave/run/forward/timeline.hpp"
 
 namespace cleave {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cleave/io/quotient.hpp"
-#include "cleave/run/timeline.hpp"
+#include "cleave/run/forward/timeline.hpp"
 
 namespace cleave {
 

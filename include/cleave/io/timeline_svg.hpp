@@ -12,7 +12,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/io/markup_writer.hpp"
 #include "cleave/io/units.hpp"
-#include "cleave/run/timeline.hpp"
+#include "cleave/run/forward/timeline.hpp"
 
 namespace cleave {
 

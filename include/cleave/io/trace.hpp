@@ -7,7 +7,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/io/json_writer.hpp"
-#include "cleave/run/timeline.hpp"
+#include "cleave/run/forward/timeline.hpp"
 
 namespace cleave {
 

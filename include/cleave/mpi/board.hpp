@@ -15,7 +15,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/mpi/check.hpp"
-#include "cleave/run/network_address.hpp"
+#include "cleave/run/board/network_address.hpp"
 #include "cleave/run/tcp_board.hpp"
 
 namespace cleave {

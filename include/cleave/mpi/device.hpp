@@ -6,7 +6,7 @@
 #include "cleave/mpi/event.hpp"
 #include "cleave/mpi/progress.hpp"
 #include "cleave/run/concepts.hpp"
-#include "cleave/run/host_memory.hpp"
+#include "cleave/run/host/host_memory.hpp"
 
 namespace cleave {
 

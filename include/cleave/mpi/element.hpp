@@ -7,7 +7,7 @@
 
 #include "cleave/mpi/check.hpp"
 #include "cleave/run/concepts.hpp"
-#include "cleave/run/sum_in_order.hpp"
+#include "cleave/run/sums/sum_in_order.hpp"
 
 namespace cleave {
 

@@ -20,11 +20,11 @@
 #include "cleave/mpi/board.hpp"
 #include "cleave/mpi/communicator.hpp"
 #include "cleave/mpi/watch.hpp"
-#include "cleave/run/program_activity.hpp"
-#include "cleave/run/program_agreement.hpp"
+#include "cleave/run/gradients/tied_gradients.hpp"
+#include "cleave/run/program/program_activity.hpp"
+#include "cleave/run/program/program_agreement.hpp"
 #include "cleave/run/rank_runtime.hpp"
 #include "cleave/run/step_values.hpp"
-#include "cleave/run/tied_gradients.hpp"
 
 namespace cleave {
 

@@ -14,7 +14,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/mpi/check.hpp"
 #include "cleave/run/concepts.hpp"
-#include "cleave/run/host_board.hpp"
+#include "cleave/run/forward/host_board.hpp"
 
 namespace cleave {
 

@@ -14,7 +14,7 @@
 #include "cleave/mpi/element.hpp"
 #include "cleave/mpi/link.hpp"
 #include "cleave/run/concepts.hpp"
-#include "cleave/run/sum_in_order.hpp"
+#include "cleave/run/sums/sum_in_order.hpp"
 
 namespace cleave {
 

@@ -15,12 +15,12 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/run/call_stage.hpp"
 #include "cleave/run/concepts.hpp"
-#include "cleave/run/gradient_reducer.hpp"
-#include "cleave/run/pass_memory.hpp"
-#include "cleave/run/program_needs.hpp"
-#include "cleave/run/rank_program.hpp"
+#include "cleave/run/gradients/gradient_reducer.hpp"
+#include "cleave/run/program/call_stage.hpp"
+#include "cleave/run/program/pass_memory.hpp"
+#include "cleave/run/program/program_needs.hpp"
+#include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/step_values.hpp"
 
 namespace cleave {

@@ -14,8 +14,8 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/transport.hpp"
-#include "cleave/run/forward_run.hpp"
-#include "cleave/run/host_clock.hpp"
+#include "cleave/run/forward/forward_run.hpp"
+#include "cleave/run/forward/host_clock.hpp"
 #include "cleave/run/ports.hpp"
 
 /// Microbatches through stages on host threads, forward only: one thread a stage, bounded queues between

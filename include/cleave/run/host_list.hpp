@@ -12,7 +12,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
-#include "cleave/run/network_address.hpp"
+#include "cleave/run/board/network_address.hpp"
 
 namespace cleave {
 

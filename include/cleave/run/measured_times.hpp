@@ -9,7 +9,7 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/run/executor.hpp"
-#include "cleave/run/rank_program.hpp"
+#include "cleave/run/program/rank_program.hpp"
 #include "cleave/schedule/schedule.hpp"
 #include "cleave/schedule/schedule_times.hpp"
 #include "cleave/schedule/simulate/kept_passes.hpp"

@@ -13,10 +13,10 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/executor.hpp"
-#include "cleave/run/gradient_reducer.hpp"
-#include "cleave/run/parameter_updater.hpp"
+#include "cleave/run/gradients/gradient_reducer.hpp"
+#include "cleave/run/gradients/parameter_updater.hpp"
+#include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/step_values.hpp"
-#include "cleave/run/tied_gradients.hpp"
 #include "cleave/schedule/placement.hpp"
 
 namespace cleave {

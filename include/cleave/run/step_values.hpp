@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cleave/core/error.hpp"
-#include "cleave/run/rank_program.hpp"
+#include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/tensor_view.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
 

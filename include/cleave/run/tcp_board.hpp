@@ -17,10 +17,10 @@
 
 #include "cleave/core/bytes.hpp"
 #include "cleave/core/expects.hpp"
-#include "cleave/run/board_hub.hpp"
-#include "cleave/run/board_join.hpp"
-#include "cleave/run/board_links.hpp"
-#include "cleave/run/board_member.hpp"
+#include "cleave/run/board/board_hub.hpp"
+#include "cleave/run/board/board_join.hpp"
+#include "cleave/run/board/board_links.hpp"
+#include "cleave/run/board/board_member.hpp"
 #include "cleave/run/concepts.hpp"
 
 namespace cleave {

@@ -17,14 +17,14 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/run/blame.hpp"
-#include "cleave/run/host_communicator.hpp"
-#include "cleave/run/host_device.hpp"
-#include "cleave/run/host_group.hpp"
-#include "cleave/run/host_ranks.hpp"
-#include "cleave/run/program_activity.hpp"
+#include "cleave/run/gradients/tied_gradients.hpp"
+#include "cleave/run/host/host_communicator.hpp"
+#include "cleave/run/host/host_device.hpp"
+#include "cleave/run/host/host_group.hpp"
+#include "cleave/run/host/host_ranks.hpp"
+#include "cleave/run/program/program_activity.hpp"
 #include "cleave/run/rank_runtime.hpp"
 #include "cleave/run/step_values.hpp"
-#include "cleave/run/tied_gradients.hpp"
 
 namespace cleave {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "cleave/run/split_batch.hpp"
+#include "cleave/run/batch/split_batch.hpp"
 
 struct columns {
   std::optional<std::size_t> axes(int) const { return 1; }

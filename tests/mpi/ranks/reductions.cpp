@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cleave/mpi/communicator.hpp"
-#include "cleave/run/floating_bits.hpp"
+#include "cleave/run/sums/floating_bits.hpp"
 #include "rank_case.hpp"
 #include "support/rng.hpp"
 

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/core/real.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/gradients/gradient_norm.hpp"
+#include "cleave/run/gradients/tied_gradients.hpp"
+
+namespace cleave {
+
+/// One rank's part in what all do between steps: to start with equal copies of what is tied, and to step the
+/// optimiser. What it refers to must outlive it; the calls wait until they have ended.
+template <measuring_device D, communicator<D> C, updated_stage<D> S>
+class parameter_updater {
+ public:
+  /// `here` are the stages of this rank. Communicators as of `gradient_reducer`; `pipe` has all ranks that
+  /// together have every stage once.
+  parameter_updater(D& d, C& pipe, S& stages, std::vector<stage_id> here, std::vector<tie_set> sets,
+                    std::vector<C*> tie_communicators)
+      : device_(d),
+        pipe_(pipe),
+        stages_(stages),
+        here_(std::move(here)),
+        sets_(std::move(sets)),
+        tie_communicators_(std::move(tie_communicators)),
+        stream_(d.make_stream(0)),
+        ended_(d.make_event()),
+        sum_(d.allocate(sizeof(double))) {}
+
+  /// All copies of a tied parameter become the first, the copy of the lowest stage, bit by bit.
+  void share_ties() {
+    std::uint32_t number = 0;
+    for (std::size_t i = 0; i < sets_.size(); ++i)
+      for (auto const& t : sets_[i].ties) share(t, tie_communicators_[i], number++);
+  }
+
+  /// A step of the optimiser on all ranks, or, where their gradients are not finite, on none.
+  /// Precondition: the gradients have been summed, on all ranks; the options are the same on all.
+  update_report update(update_options const& o) {
+    std::vector<gradients_of_stage> own;
+    for (auto const s : here_) {
+      std::span<region const> const g = stages_.gradients(s);
+      own.push_back({s, {g.begin(), g.end()}});
+    }
+    double squares = device_.sum_of_squares(counted_gradients(own, sets_));
+    sum_over_ranks(squares);
+    update_report done{magnitude(o.factor) * square_root(squares), false};
+    if (!is_finite(done.norm)) return done;
+    for (auto const s : here_) stages_.update(stream_, s, o.factor * clip_factor(done.norm, o.most_norm));
+    wait();
+    done.applied = true;
+    return done;
+  }
+
+ private:
+  void sum_over_ranks(double& x) {
+    if (pipe_.size() < 2) return;
+    region const r{sum_.data(), 1, element_type::f64};
+    device_.copy(stream_, r.data, &x, sizeof x);
+    reduce(pipe_, r, 0);
+    device_.copy(stream_, &x, r.data, sizeof x);
+    wait();
+  }
+
+  /// Whoever has no first copy adds zeros to its bits.
+  void share(tied_gradients const& t, C* others, std::uint32_t number) {
+    std::vector<region> own;
+    bool first_is_here = false;
+    for (std::size_t n = 0; n < t.size(); ++n)
+      for (auto const s : here_)
+        if (s == t[n].stage) {
+          own.push_back(stages_.parameters(s)[t[n].number]);
+          first_is_here |= n == 0;
+        }
+    if (own.empty()) return;
+    region const bits{own.front().data, own.front().bytes(), element_type::u8};
+    if (!first_is_here) {
+      zeros_.resize(std::max(zeros_.size(), bits.bytes()));
+      device_.copy(stream_, bits.data, zeros_.data(), bits.bytes());
+    }
+    if (others) reduce(*others, bits, number);
+    for (std::size_t n = 1; n < own.size(); ++n) device_.copy(stream_, own[n].data, bits.data, bits.bytes());
+    wait();
+  }
+
+  void reduce(C& with, region const& r, std::uint32_t number) {
+    with.begin_group();
+    with.all_reduce(r, reduce_op::sum, number, stream_);
+    with.end_group(ended_, stream_);
+    device_.wait(stream_, ended_);
+  }
+
+  void wait() {
+    device_.record(ended_, stream_);
+    while (!device_.query(ended_)) {
+      if (auto f = pipe_.poll()) throw run_error(std::move(*f));
+    }
+  }
+
+  D& device_;
+  C& pipe_;
+  S& stages_;
+  std::vector<stage_id> here_;
+  std::vector<tie_set> sets_;
+  std::vector<C*> tie_communicators_;
+  typename D::stream stream_;
+  typename D::event ended_;
+  typename D::buffer sum_;
+  std::vector<std::byte> zeros_;
+};
+
+}  // namespace cleave

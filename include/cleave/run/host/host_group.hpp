@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/host/host_event.hpp"
+#include "cleave/run/host/host_memory.hpp"
+#include "cleave/run/host/host_ranks.hpp"
+#include "cleave/run/sums/sum_in_order.hpp"
+
+namespace cleave {
+
+/// Ranks of one process that send each other messages: where sends wait for their receives, and receives for
+/// their sends. A message is copied, from memory to memory, by whoever comes second; the first goes on
+/// meanwhile. It may be used from all ranks at once.
+class host_group {
+ public:
+  /// One end of a message, or one rank's part of a reduction, that has been issued.
+  struct issued {
+    region memory;
+    message what;
+    host_event::count* end;  ///< told when it has ended
+  };
+
+  /// `members[i]` is the rank, among `ranks`, of member i; all differ. `ranks` must outlive it.
+  host_group(host_ranks& ranks, std::vector<rank_id> members)
+      : ranks_(&ranks), members_(std::move(members)), channels_(members_.size() * members_.size()) {}
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
+  host_ranks& ranks() const { return *ranks_; }
+
+  /// Precondition throughout: members there are; memory that stays until the run has ended or failed, and
+  /// nobody takes part in it any more.
+  void send(std::uint32_t from, std::uint32_t to, issued const& s) { meet(from, to, s, true); }
+  void receive(std::uint32_t from, std::uint32_t to, issued const& r) { meet(from, to, r, false); }
+
+  /// The n-th reduction of member `at`. Whoever comes last does it: in the order of the members, for all.
+  void reduce(std::uint32_t at, std::uint64_t n, issued const& part, reduce_op op) {
+    std::lock_guard lock(reductions_mutex_);
+    while (reductions_.size() <= n - first_reduction_) begin_reduction();
+    auto& r = reductions_[static_cast<std::size_t>(n - first_reduction_)];
+    r.parts[at] = part;
+    if (++r.arrived < size()) return;
+    if (fits(r.parts)) {
+      regions_.clear();
+      for (auto const& p : r.parts) regions_.push_back(p.memory);
+      sum_in_order(regions_, op);
+      for (std::uint32_t m = 0; m < size(); ++m) end(m, r.parts[m]);
+    }
+    for (; !reductions_.empty() && reductions_.front().arrived == size(); ++first_reduction_) {
+      ended_.push_back(std::move(reductions_.front()));
+      reductions_.erase(reductions_.begin());
+    }
+  }
+
+  /// After a run that has failed: nobody waits for anything any more. Precondition: no rank takes part in it.
+  void clear() {
+    for (auto& c : channels_) {
+      c.waiting.clear();
+      c.first = 0;
+    }
+    reductions_.clear();
+    first_reduction_ = 0;
+  }
+
+ private:
+  /// What one member has issued for one other and the other has not met yet: sends only, or receives only.
+  struct alignas(64) channel {
+    std::mutex mutex;
+    std::vector<issued> waiting;  // from `first` on
+    std::size_t first = 0;
+    bool are_sends = false;
+  };
+  struct reduction {
+    std::vector<issued> parts;
+    std::uint32_t arrived = 0;
+  };
+
+  /// With the memory of one that has ended, if any has.
+  void begin_reduction() {
+    if (ended_.empty()) ended_.emplace_back().parts.resize(size());
+    ended_.back().arrived = 0;
+    reductions_.push_back(std::move(ended_.back()));
+    ended_.pop_back();
+  }
+
+  void meet(std::uint32_t from, std::uint32_t to, issued const& here, bool is_send) {
+    auto& c = channels_[std::size_t{from} * members_.size() + to];
+    std::lock_guard lock(c.mutex);
+    if (c.first == c.waiting.size() || c.are_sends == is_send) {
+      if (c.first == c.waiting.size()) c.waiting.clear(), c.first = 0;
+      c.are_sends = is_send;
+      c.waiting.push_back(here);
+      return;
+    }
+    issued const there = c.waiting[c.first++];
+    auto const &sent = is_send ? here : there, &received = is_send ? there : here;
+    if (sent.what.number != received.what.number || sent.memory.bytes() != received.memory.bytes())
+      return refuse(from, to, sent, received);
+    if (sent.memory.bytes() > 0) std::memcpy(received.memory.data, sent.memory.data, sent.memory.bytes());
+    end(from, sent);
+    end(to, received);
+  }
+
+  void end(std::uint32_t member, issued const& i) {
+    if (i.end->end_one()) ranks_->ring(members_[member]);
+  }
+
+  static std::string text_of(issued const& i) {
+    return "message " + std::to_string(i.what.number) + " of " + std::to_string(i.memory.bytes()) + " bytes";
+  }
+
+  void refuse(std::uint32_t from, std::uint32_t to, issued const& sent, issued const& received) {
+    auto const rank = [&](std::uint32_t m) { return "rank " + std::to_string(index(members_[m])); };
+    ranks_->publish({.code = failure_code::mismatch,
+                     .at = received.what.of,
+                     .detail = rank(from) + " sends " + text_of(sent) + ", but " + rank(to) + " receives " +
+                               text_of(received) + "; both must run the same program",
+                     .reporter = members_[to],
+                     .culprit = members_[from]});
+  }
+
+  bool fits(std::vector<issued> const& parts) {
+    auto const& a = parts.front();
+    for (std::uint32_t m = 1; m < parts.size(); ++m) {
+      auto const& b = parts[m];
+      if (b.what.number == a.what.number && b.memory.count == a.memory.count &&
+          b.memory.type == a.memory.type)
+        continue;
+      auto const text = [&](std::uint32_t n) {
+        return "rank " + std::to_string(index(members_[n])) + " brings " + text_of(parts[n]);
+      };
+      ranks_->publish(
+          {.code = failure_code::mismatch,
+           .detail = "of a reduction " + text(0) + ", but " + text(m) + "; both must run the same program",
+           .reporter = members_[m],
+           .culprit = members_[0]});
+      return false;
+    }
+    return true;
+  }
+
+  host_ranks* ranks_;
+  std::vector<rank_id> members_;
+  std::vector<channel> channels_;  // from one member to another
+  std::mutex reductions_mutex_;
+  std::vector<reduction> reductions_, ended_;
+  std::vector<region> regions_;
+  std::uint64_t first_reduction_ = 0;
+};
+
+}  // namespace cleave

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "cleave/run/failure.hpp"
+#include "cleave/run/sums/sum_of_squares.hpp"
+#include "cleave/run/sums/sum_table.hpp"
+
+namespace cleave {
+
+/// Calls `f` with a value of the type that holds elements of `t`. Precondition: `is_floating(t)`.
+template <class F>
+constexpr void with_floating(element_type t, F f) {
+  expects(is_floating(t), "with_floating: a floating-point type");
+  switch (t) {
+    case element_type::f32:
+      return f(float{});
+    case element_type::f64:
+      return f(double{});
+    case element_type::f16:
+      return f(float16_bits{});
+    default:
+      return f(bfloat16_bits{});
+  }
+}
+
+/// Memory of the processor, and the work on it that all devices of the host do alike.
+class host_memory {
+ public:
+  class buffer {
+   public:
+    buffer() = default;
+    buffer(buffer&& other) noexcept
+        : bytes_(std::exchange(other.bytes_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    buffer& operator=(buffer&& other) noexcept {
+      std::swap(bytes_, other.bytes_);
+      std::swap(size_, other.size_);
+      return *this;
+    }
+    ~buffer() { ::operator delete(bytes_, std::align_val_t{alignment}); }
+
+    void* data() const { return bytes_; }
+    std::size_t size() const { return size_; }
+
+   private:
+    friend class host_memory;
+    void* bytes_ = nullptr;
+    std::size_t size_ = 0;
+  };
+  using sums = sum_table;
+
+  static constexpr std::size_t alignment = 256;
+
+  /// `n` bytes of 0xff, so that a floating-point number that nobody has written is a NaN.
+  /// \throws run_error where there is no such memory
+  static buffer allocate(std::size_t n) {
+    buffer b;
+    void* const p =
+        n > most_bytes ? nullptr : ::operator new(n == 0 ? 1 : n, std::align_val_t{alignment}, std::nothrow);
+    if (!p)
+      throw run_error({.code = failure_code::device,
+                       .detail = "there is no room for " + std::to_string(n) + " bytes of memory"});
+    std::memset(p, 0xff, n);
+    b.bytes_ = p;
+    b.size_ = n;
+    return b;
+  }
+
+  /// \throws sums_error
+  static sums make_sums(std::span<region_pair const> pairs) { return make_sum_table(pairs); }
+
+  /// Precondition: they do not overlap.
+  static void copy_bytes(void* to, void const* from, std::size_t n) {
+    if (n > 0) std::memcpy(to, from, n);
+  }
+
+  /// Pair after pair. Product and sum are rounded, each or, in a build that contracts expressions, at once;
+  /// what goes into 16 bits, once more.
+  static void run_sums(sums const& table, accumulate_options const& o) {
+    for (auto const& run : table.runs)
+      with_floating(run.from, [&](auto from) {
+        with_floating(run.to, [&](auto to) {
+          if (o.target == accumulate_options::target::added_to)
+            run_tiles<decltype(from), decltype(to), adding>(table, run, o.factor);
+          else
+            run_tiles<decltype(from), decltype(to), overwriting>(table, run, o.factor);
+        });
+      });
+  }
+
+  static double sum_of_squares(std::span<region const> regions) { return cleave::sum_of_squares(regions); }
+
+ private:
+  static constexpr std::size_t most_bytes = static_cast<std::size_t>(-1) / 4;
+
+  template <class From, class To, class Operation>
+  static void run_tiles(sum_table const& table, sum_run const& run, double factor) {
+    auto const f = static_cast<common_sum_t<From, To>>(factor);
+    for (auto const& s : std::span(table.segments).subspan(run.first_segment, run.segments))
+      for (std::uint32_t t = 0; t < tiles_of(s.count); ++t)
+        accumulate_lane<From, To, Operation>(s, s.first_tile + t, f);
+  }
+};
+
+}  // namespace cleave

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/host/host_event.hpp"
+#include "cleave/run/host/host_group.hpp"
+#include "cleave/run/host/queued_device.hpp"
+#include "cleave/schedule/delivery.hpp"
+
+namespace cleave {
+
+/// One member of a `host_group`, where streams are threads. The messages between `begin_group` and
+/// `end_group` are one piece of work of their stream. It must outlive the streams that it was given.
+class queued_communicator {
+ public:
+  /// `group` must outlive it. With `delivery::one_queue` the work ends when all messages of the group have,
+  /// so that the next group begins after it, as on a graphics processor; with `delivery::async` when all have
+  /// begun. Preconditions: one of these two, and a member that there is.
+  queued_communicator(host_group& group, std::uint32_t member, delivery ends = delivery::one_queue)
+      : group_(&group), member_(member), ends_(ends) {
+    expects(member < group.size(), "queued_communicator: a member of the group");
+    expects(ends == delivery::one_queue || ends == delivery::async,
+            "queued_communicator: messages in one queue, or by themselves");
+  }
+
+  rank_id rank() const { return rank_id{member_}; }
+  std::uint32_t size() const { return group_->size(); }
+
+  void begin_group() { open_ = free_batch(); }
+  void send(region r, message const& m, queued_stream&) { add({r, m, kind::send}); }
+  void receive(region r, message const& m, queued_stream&) { add({r, m, kind::receive}); }
+  void all_reduce(region r, reduce_op op, std::uint32_t number, queued_stream&) {
+    add({r, {rank(), number, {}}, op == reduce_op::sum ? kind::sum : kind::max, reductions_++});
+  }
+
+  void end_group(queued_event& e, queued_stream& s) {
+    expects(open_ != nullptr, "queued_communicator: begin_group");
+    auto b = std::exchange(open_, nullptr);
+    std::shared_ptr<host_event const> end(b, &b->end);
+    s.call([this, b = std::move(b), here = s.work_place()] {
+      start(*b);
+      if (ends_ == delivery::one_queue) here.wait([&] { return b->end.happened(); });
+    });
+    queued_device::record(e, s, std::move(end));
+  }
+
+  std::optional<failure> poll() const { return group_->ranks().poll(); }
+  void abort(failure const& f) noexcept { group_->ranks().publish(f); }
+
+ private:
+  enum class kind : std::uint8_t { send, receive, sum, max };
+  struct transfer {
+    region memory;
+    message what;
+    kind how;
+    std::uint64_t nth = 0;  // of the reductions
+  };
+  /// Other ranks end its event, also after this one has given up: so it stays as long as the communicator.
+  struct batch {
+    std::vector<transfer> transfers;
+    host_event end;
+    std::atomic<bool> started = false;
+  };
+
+  /// One that nobody uses any more: those of a step come in the order of the step before.
+  std::shared_ptr<batch> free_batch() {
+    if (next_ == batches_.size()) next_ = 0;
+    auto const is_free = [](std::shared_ptr<batch> const& b) {
+      return b.use_count() == 1 && b->started.load(std::memory_order_acquire) && b->end.happened();
+    };
+    if (batches_.empty() || !is_free(batches_[next_])) {
+      next_ = batches_.size();
+      batches_.push_back(std::make_shared<batch>());
+    }
+    auto const& b = batches_[next_++];
+    b->transfers.clear();
+    b->started.store(false, std::memory_order_relaxed);
+    return b;
+  }
+  void add(transfer const& t) {
+    expects(open_ != nullptr, "queued_communicator: begin_group");
+    open_->transfers.push_back(t);
+  }
+
+  void start(batch& b) {
+    if (b.transfers.empty()) b.end.pass();
+    auto* const end =
+        b.transfers.empty() ? nullptr : &b.end.expect(static_cast<std::uint32_t>(b.transfers.size()));
+    for (auto const& t : b.transfers) {
+      host_group::issued const here{t.memory, t.what, end};
+      if (t.how == kind::send)
+        group_->send(member_, index(t.what.peer), here);
+      else if (t.how == kind::receive)
+        group_->receive(index(t.what.peer), member_, here);
+      else
+        group_->reduce(member_, t.nth, here, t.how == kind::sum ? reduce_op::sum : reduce_op::max);
+    }
+    b.started.store(true, std::memory_order_release);
+  }
+
+  host_group* group_;
+  std::uint32_t member_;
+  delivery ends_;
+  std::vector<std::shared_ptr<batch>> batches_;
+  std::size_t next_ = 0;
+  std::shared_ptr<batch> open_;
+  std::uint64_t reductions_ = 0;
+};
+
+static_assert(communicator<queued_communicator, queued_device>);
+
+}  // namespace cleave

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/program/pass_views.hpp"
+#include "cleave/run/program/rank_program.hpp"
+#include "cleave/run/step_values.hpp"
+
+namespace cleave {
+
+/// The memory of a program on a device, made once; what passes read and make there, and what is done to it
+/// beside them. The functions that take a stream issue to it. Refers to both.
+template <device D>
+class pass_memory {
+ public:
+  pass_memory(D& d, rank_program const& p)
+      : device_(d),
+        program_(p),
+        arena_(d.allocate(p.arena_bytes)),
+        results_(d.allocate(p.result_bytes)),
+        views_(p, arena_.data(), results_.data()) {
+    for (auto const& x : p.passes)
+      sums_.push_back(x.sums.empty() ? std::optional<typename D::sums>() : make_sums(x));
+  }
+
+  void take_inputs(step_values const& v) { views_.take_inputs(v.inputs, v.inputs_of_each); }
+
+  std::span<tensor_view const> in(std::uint32_t pass) { return views_.in(pass); }
+  std::span<tensor_view> out(std::uint32_t pass) { return views_.out(pass); }
+  region stash(std::uint32_t pass) const {
+    return views_.arena_region(program_.passes[pass].stash_at, program_.passes[pass].stash_bytes);
+  }
+  region weight_stash(std::uint32_t pass) const {
+    return views_.arena_region(program_.passes[pass].weight_stash_at,
+                               program_.passes[pass].weight_stash_bytes);
+  }
+  region block(rank_instruction const& m) const {
+    return {views_.arena_at(m.at), static_cast<std::size_t>(m.bytes), element_type::u8};
+  }
+
+  /// What the caller gets of microbatch `m`, result `number`, if it is made here.
+  std::optional<tensor_view> result(microbatch_id m, std::uint32_t number) const {
+    for (auto const& r : program_.results)
+      if (r.microbatch == m && r.number == number) return views_.result(r);
+    return std::nullopt;
+  }
+
+  /// Before a forward pass: the shapes that came with its inputs. Whether there are any: then the views have
+  /// them once what has been issued has ended.
+  bool read_shapes(typename D::stream& s, std::uint32_t pass) {
+    auto const& p = program_.passes[pass];
+    bool any = false;
+    for (std::size_t k = 0; k < p.in.size(); ++k) {
+      if (p.in[k].shape.where == place_kind::nowhere) continue;
+      device_.copy(s, &views_.in(pass)[k].shape, views_.arena_at(p.in[k].shape.at), sizeof(tensor_shape));
+      any = true;
+    }
+    return any;
+  }
+
+  /// After a forward pass: copies results for those who do not read them where they were made, with their
+  /// shapes. \throws error where a result is larger than its room
+  void write_results(typename D::stream& s, std::uint32_t pass, microbatch_id m) {
+    auto const& p = program_.passes[pass];
+    auto const made = views_.out(pass);
+    for (std::size_t k = 0; k < p.out.size(); ++k) write_shape(s, p.out[k], m, made[k].shape, k);
+    for (auto const& c : p.copies) {
+      auto const from = views_.room_of(c.from), to = views_.room_of(c.to);
+      device_.copy(s, to.data, from.data, from.bytes());
+      auto const k = static_cast<std::size_t>(std::ranges::find(p.out, c.from) - p.out.begin());
+      write_shape(s, c.to, m, made[k].shape, k);
+    }
+  }
+
+  /// Before a backward pass: adds up the gradients of results that several stages read, in the order of the
+  /// transport, and gives all gradients the shapes that the forward pass has seen.
+  void add_gradients(typename D::stream& s, std::uint32_t pass) {
+    if (sums_[pass]) device_.accumulate(s, *sums_[pass], {});
+    views_.take_shapes(pass);
+  }
+
+ private:
+  typename D::sums make_sums(program_pass const& p) {
+    std::vector<region_pair> pairs;
+    for (auto const& s : p.sums) pairs.push_back({views_.room_of(s.from), views_.room_of(s.to)});
+    return device_.make_sums(pairs);
+  }
+
+  void write_shape(typename D::stream& s, program_value const& v, microbatch_id m, tensor_shape const& shape,
+                   std::size_t number) {
+    if (v.shape.where == place_kind::nowhere) return;
+    auto const room = program_.layouts.shape_of(v.edge, m);
+    auto const count = shape.count();
+    if (shape.axes != room.axes || !count || *count > *room.count())
+      throw error("result #" + std::to_string(number) +
+                  " has more elements, or another number of axes, than edge #" + std::to_string(v.edge) +
+                  " has room for");
+    device_.copy(s, views_.arena_at(v.shape.at), &shape, sizeof(tensor_shape));
+  }
+
+  D& device_;
+  rank_program const& program_;
+  typename D::buffer arena_, results_;
+  pass_views views_;
+  std::vector<std::optional<typename D::sums>> sums_;  // of passes
+};
+
+}  // namespace cleave

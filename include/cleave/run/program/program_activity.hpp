@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/run/blame.hpp"
+#include "cleave/run/program/rank_program.hpp"
+#include "cleave/schedule/calls/rank_call.hpp"
+
+namespace cleave {
+
+/// What a rank does that is at instruction `at` of its program, or where the two numbers beyond all
+/// instructions say.
+inline rank_activity activity_of(rank_program const& p, std::uint32_t at) {
+  if (at == program_done) return {.kind = activity_kind::done};
+  if (at >= p.instructions.size()) {  // sums of gradients, in which all take part
+    rank_activity all{.kind = activity_kind::waiting, .operation = "sums of gradients"};
+    for (std::uint32_t r = 0; r < p.ranks; ++r)
+      if (rank_id{r} != p.rank) all.peers.push_back(rank_id{r});
+    return all;
+  }
+  auto const& i = p.instructions[at];
+  rank_activity a{.kind = activity_kind::computing, .operation = call_text(i.call)};
+  if (has_microbatch(i.call.of.kind)) a.at = stage_call{i.call.of.stage, i.call.of.microbatch};
+  auto const wait_for = [&](rank_instruction const& m) {
+    a.kind = activity_kind::waiting;
+    if (std::ranges::find(a.peers, m.peer) == a.peers.end()) a.peers.push_back(m.peer);
+  };
+  auto const kind = i.call.kind;
+  if (kind == call_kind::wait_send || kind == call_kind::wait_receive) wait_for(p.instructions[i.call.begun]);
+  if (kind == call_kind::send || kind == call_kind::receive) wait_for(i);
+  if (kind == call_kind::exchange)
+    for (std::uint32_t n = 1; n <= i.call.parts; ++n) wait_for(p.instructions[at + n]);
+  return a;
+}
+
+}  // namespace cleave

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/transport.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/edge_layout.hpp"
+#include "cleave/run/program/program_digest.hpp"
+
+/// Before the first step, ranks that have each been given a program of their own find out whether these go
+/// together.
+namespace cleave {
+
+/// What a rank says of an edge that one of its stages is an end of.
+struct edge_claim {
+  std::uint32_t edge = 0;
+  stage_id from{0}, to{0};
+  edge_layout layout = {};
+
+  bool operator==(edge_claim const&) const = default;
+};
+
+/// What a rank says of its program.
+struct program_claim {
+  program_digest digest;
+  std::vector<edge_claim> edges;  ///< ascending
+
+  bool operator==(program_claim const&) const = default;
+};
+
+/// What a rank has been given to run, as `step_plan` has it.
+template <class P>
+concept claimed_plan = requires(P const& p, stage_id s) {
+  { p.digest() } -> std::convertible_to<program_digest>;
+  { p.edges() } -> std::convertible_to<transport const&>;
+  { p.layouts() } -> std::convertible_to<run_layouts const&>;
+  { p.rank_of(s) } -> std::same_as<rank_id>;
+};
+
+/// O(edges).
+program_claim claim_of(claimed_plan auto const& p, rank_id r) {
+  program_claim made{p.digest(), {}};
+  auto const here = [&](stage_id s) { return s != the_caller && p.rank_of(s) == r; };
+  for (std::uint32_t e = 0; e < p.edges().edges.size(); ++e) {
+    auto const& edge = p.edges().edges[e];
+    if (here(edge.from) || here(edge.to)) made.edges.push_back({e, edge.from, edge.to, p.layouts().edges[e]});
+  }
+  return made;
+}
+
+/// `f32[8, 3]`; the axis of the batch as `*`, and `?` behind where the shape is not known before.
+inline std::string describe(edge_layout const& l) {
+  auto text = std::string(name_of(l.type)) + "[";
+  for (std::uint32_t a = 0; a < l.shape.axes; ++a)
+    text += (a > 0 ? ", " : "") + std::to_string(l.shape.extents[a]) + (l.batch_axis == a ? "*" : "");
+  return text + (l.extents == shape_kind::dynamic ? "]?" : "]") +
+         (l.gradient == gradient_use::none ? " without gradient" : "");
+}
+
+/// What two ranks say differently of an edge that both know, as a sentence that names both ends, or nothing.
+/// O(edges log edges).
+inline std::optional<std::string> find_edge_disagreement(program_claim const& a, rank_id of_a,
+                                                         program_claim const& b, rank_id of_b) {
+  for (auto const& x : a.edges) {
+    auto const y = std::ranges::lower_bound(b.edges, x.edge, {}, &edge_claim::edge);
+    if (y == b.edges.end() || y->edge != x.edge || *y == x) continue;
+    auto const edge = "edge #" + std::to_string(x.edge);
+    if (x.from != y->from || x.to != y->to)
+      return edge + " goes from " + stage_text(x.from) + " to " + stage_text(x.to) + " on rank " +
+             std::to_string(index(of_a)) + ", but from " + stage_text(y->from) + " to " + stage_text(y->to) +
+             " on rank " + std::to_string(index(of_b));
+    return edge + " from " + stage_text(x.from) + " to " + stage_text(x.to) + " is " + describe(x.layout) +
+           " on rank " + std::to_string(index(of_a)) + ", but " + describe(y->layout) + " on rank " +
+           std::to_string(index(of_b)) + "; make both ends the same";
+  }
+  return std::nullopt;
+}
+
+/// Ranks whose programs do not go together. The witness: what the first two of them say differently.
+class disagreement_error : public witness_error<std::string> {
+ public:
+  explicit disagreement_error(std::string what) : witness_error("ranks disagree: " + what, what) {}
+};
+
+/// \throws disagreement_error where two claims differ; of an edge, if of any, for that says more. `claims[r]`
+/// is of rank r. O(ranks * edges log edges).
+inline void demand_agreement(std::span<program_claim const> claims) {
+  for (std::uint32_t b = 1; b < claims.size(); ++b)
+    for (std::uint32_t a = 0; a < b; ++a)
+      if (auto what = find_edge_disagreement(claims[a], rank_id{a}, claims[b], rank_id{b}))
+        throw disagreement_error(*std::move(what));
+  for (std::uint32_t b = 1; b < claims.size(); ++b)
+    if (auto what = difference_of(claims[b].digest, rank_id{b}, claims[0].digest, rank_id{0}))
+      throw disagreement_error(*std::move(what));
+}
+
+/// Every rank tells all others what it has been given; all find the same differences. Each of `ranks` ranks
+/// of the board calls it before the first step, with its own plan and the rank that it is there: with
+/// replicas, another than on the board. \throws disagreement_error, on all ranks; run_error
+template <meeting_board B>
+void agree_on_program(B& board, claimed_plan auto const& p, rank_id of_plan, rank_id here,
+                      std::uint32_t ranks, std::chrono::steady_clock::time_point until) {
+  std::vector<program_claim> claims(ranks);
+  if (index(here) < ranks) claims[index(here)] = claim_of(p, of_plan);
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    auto& claim = claims[r];
+    std::uint64_t count = claim.edges.size();
+    board.broadcast(std::as_writable_bytes(std::span(&claim.digest, 1)), rank_id{r}, until);
+    board.broadcast(std::as_writable_bytes(std::span(&count, 1)), rank_id{r}, until);
+    claim.edges.resize(static_cast<std::size_t>(count));
+    board.broadcast(std::as_writable_bytes(std::span(claim.edges)), rank_id{r}, until);
+  }
+  demand_agreement(claims);
+}
+
+}  // namespace cleave

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/core/transport.hpp"
+#include "cleave/run/program/rank_program.hpp"
+#include "cleave/schedule/schedule.hpp"
+
+namespace cleave {
+
+/// FNV-1a over 64-bit numbers: tells programs apart that differ by mistake, not by design of an enemy.
+class number_digest {
+ public:
+  number_digest& add(std::uint64_t n) {
+    for (int byte = 0; byte < 8; ++byte, n >>= 8) value_ = (value_ ^ (n & 0xff)) * 0x100000001b3;
+    return *this;
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325;
+};
+
+/// O(actions + edges + layouts).
+inline program_digest digest_of(schedule const& s, transport const& t, run_layouts const& l) {
+  number_digest lists, edges, layouts;
+  lists.add(s.place.ranks).add(s.microbatches).add(s.place.rank_of.size()).add(s.place.edges.size());
+  for (auto const r : s.place.rank_of) lists.add(index(r));
+  for (auto const& e : s.place.edges) lists.add(index(e.from)).add(index(e.to));
+  for (auto const& row : s.ranks) {
+    lists.add(row.size());
+    for (auto const& a : row)
+      lists.add(static_cast<std::uint64_t>(a.kind) << 16 | a.parts)
+          .add(std::uint64_t{index(a.stage)} << 32 | index(a.microbatch))
+          .add(index(a.peer));
+  }
+  edges.add(t.stages).add(t.edges.size());
+  for (auto const& e : t.edges)
+    edges.add(std::uint64_t{index(e.from)} << 32 | e.output).add(std::uint64_t{index(e.to)} << 32 | e.input);
+  layouts.add(l.edges.size()).add(l.rows.size());
+  for (auto const& e : l.edges) {
+    layouts.add(static_cast<std::uint64_t>(e.type)).add(e.shape.axes).add(e.batch_axis.value_or(most_axes));
+    for (auto const n : e.shape.extents) layouts.add(static_cast<std::uint64_t>(n));
+    layouts.add(static_cast<std::uint64_t>(e.gradient)).add(static_cast<std::uint64_t>(e.extents));
+  }
+  for (auto const n : l.rows) layouts.add(static_cast<std::uint64_t>(n));
+  return {lists.value(), edges.value(), layouts.value()};
+}
+
+/// What differs between the programs of two ranks, in words, or nothing: `rank 2 runs another schedule than
+/// rank 0`.
+inline std::optional<std::string> difference_of(program_digest const& here, rank_id rank,
+                                                program_digest const& there, rank_id other) {
+  if (here == there) return std::nullopt;
+  auto const* const what = here.schedule != there.schedule     ? "another schedule"
+                           : here.transport != there.transport ? "other edges between stages"
+                                                               : "other types or shapes";
+  return "rank " + std::to_string(index(rank)) + " has " + what + " than rank " +
+         std::to_string(index(other)) + "; give all ranks the same";
+}
+
+}  // namespace cleave

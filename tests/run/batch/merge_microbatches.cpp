@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/batch/merge_microbatches.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "support/batch_leaf.hpp"
+
+using namespace cleave;
+using testing::batch_leaf, testing::counting, testing::leaf_rules, testing::leaf_values, testing::tensor;
+
+namespace {
+
+testing::batch_leaf_access const access;
+using parts = std::vector<leaf_values>;
+using tree = batch_rules<batch_leaf>::tree;
+
+leaf_values merged(parts const& p, tree const& r = {}) { return merge_microbatches(access, p, r); }
+
+/// What is wrong, in words; "nothing" where nothing is.
+std::string fault(parts const& p, tree const& r = {}) {
+  auto const f = find_merge_fault(access, p, r);
+  if (!f) {
+    CHECK_NOTHROW(merged(p, r));
+    return "nothing";
+  }
+  CHECK_THROWS_WITH_AS(merged(p, r), ("merge_microbatches: " + describe(*f)).c_str(), microbatch_error);
+  return describe(*f);
+}
+
+batch_leaf minus(batch_leaf a, batch_leaf const& b) {
+  return std::get<std::int64_t>(a) - std::get<std::int64_t>(b);
+}
+batch_leaf longest(batch_leaf a, batch_leaf const& b) {
+  return std::get<std::string>(a).size() < std::get<std::string>(b).size() ? b : a;
+}
+
+}  // namespace
+
+TEST_CASE("merge_microbatches: tensors are joined along their first axis, whatever their rows") {
+  CHECK(merged({counting({2, 2}), counting({1, 2}, 4)}) == leaf_values(counting({3, 2})));
+  CHECK(merged({counting({2})}) == leaf_values(counting({2})));
+}
+
+TEST_CASE("merge_microbatches: tensors without axes are stacked") {
+  CHECK(merged({counting({}, 5), counting({}, 6)}) == leaf_values(tensor{{2}, {5, 6}}));
+}
+
+TEST_CASE("merge_microbatches: nothing, numbers and texts stay where all agree, else the two are named") {
+  auto const of = [](batch_leaf x) { return leaf_values::list({counting({1}), std::move(x)}); };
+  CHECK(merged({of(std::monostate()), of(std::monostate())}).leaves()[1] == batch_leaf());
+  CHECK(merged({of(std::int64_t{5}), of(std::int64_t{5})}).leaves()[1] == batch_leaf(std::int64_t{5}));
+  CHECK(fault({of(std::int64_t{5}), of(std::int64_t{5}), of(std::int64_t{6})}) ==
+        "results[1] is not the same in microbatches 0 and 2; let its rule be to reduce it, or to go along an "
+        "axis");
+  CHECK(fault({of(std::monostate()), of(counting({1}))}) ==
+        "results[1] is not the same in microbatches 0 and 1; let its rule be to reduce it, or to go along an "
+        "axis");
+}
+
+TEST_CASE("merge_microbatches: equal tensors that are replicated are one of them") {
+  CHECK(merged({counting({3}), counting({3})}, leaf_rules(rule_replicate{})) == leaf_values(counting({3})));
+  CHECK(fault({counting({3}), counting({3}, 1)}, leaf_rules(rule_replicate{})) != "nothing");
+}
+
+TEST_CASE("merge_microbatches: reducers fold from the left, beginning with init") {
+  leaf_rules const difference(rule_reduce<batch_leaf>{std::int64_t{100}, minus});
+  CHECK(merged({std::int64_t{3}, std::int64_t{4}}, difference) == leaf_values(std::int64_t{93}));
+  leaf_rules const text(rule_reduce<batch_leaf>{std::string(), longest});
+  CHECK(merged({std::string("a"), std::string("bcd"), std::string("ef")}, text) ==
+        leaf_values(std::string("bcd")));
+}
+
+TEST_CASE("merge_microbatches: dicts are merged by key, in the order of the first microbatch") {
+  auto const a = leaf_values::dict({{"p", counting({1})}, {"q", counting({1}, 10)}});
+  auto const b = leaf_values::dict({{"q", counting({1}, 11)}, {"p", counting({1}, 1)}});
+  CHECK(merged({a, b}) == leaf_values::dict({{"p", counting({2})}, {"q", counting({2}, 10)}}));
+}
+
+TEST_CASE("merge_microbatches: each fault names its place and the microbatches") {
+  CHECK(fault({}) == "results: there are no microbatches to merge; give one at least");
+  CHECK(
+      fault({leaf_values::tuple({counting({1})}), leaf_values::list({counting({1})})}) ==
+      "results is a tuple of 1 in microbatch 0, but a list of 1 in microbatch 1; all microbatches must nest "
+      "alike");
+  CHECK(
+      fault({counting({1})}, leaf_rules::tuple({})) ==
+      "results is a single value in the values, but a tuple of 0 in the rules; nest rules as the values are "
+      "nested");
+  CHECK(fault({counting({2, 2}), counting({2, 3})}) ==
+        "results has 2 rows along axis 1 in microbatch 0, but 3 in microbatch 1; only along the axis that is "
+        "merged may they differ");
+  CHECK(fault({counting({2}), counting({2, 1})}) ==
+        "results has not as many axes in microbatches 0 and 1; only alike results can be merged");
+  CHECK(fault({counting({}), counting({2})}) ==
+        "results has not as many axes in microbatches 0 and 1; only alike results can be merged");
+  CHECK(fault({counting({2}), std::int64_t{1}}) ==
+        "results has no axes in microbatch 1, so nothing along axis 0; let its rule be to replicate or to "
+        "reduce");
+  CHECK(fault({counting({2}), counting({2})}, leaf_rules(rule_along{1})) ==
+        "results has no axis 1: its axes are -1 to 0");
+}
+
+TEST_CASE("merge_masked: each microbatch gives its own rows, and all have one shape") {
+  CHECK(merge_masked(access, parts{tensor{{5}, {1, 2, 3, 9, 9}}, tensor{{5}, {9, 9, 9, 4, 5}}}) ==
+        leaf_values(counting({5}, 1)));
+  CHECK_THROWS_WITH_AS(
+      merge_masked(access, parts{counting({4}), counting({3})}),
+      "merge_masked: results has 4 rows along axis 0 in microbatch 0, but 3 in microbatch 1; "
+      "only along the axis that is merged may they differ",
+      microbatch_error);
+  // More microbatches than rows: some have none of their own.
+  CHECK(merge_masked(access, parts{counting({1}), counting({1}, 5)}) == leaf_values(counting({1})));
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/board/message_authentication.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "support/rng.hpp"
+
+using namespace cleave;
+
+namespace {
+
+std::string in_hex(sha256_digest const& d) {
+  std::string text;
+  for (auto const byte : d) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+std::string hash(std::string_view bytes) { return in_hex(sha256().add(bytes).digest()); }
+std::string code(std::string_view key, std::string_view bytes) {
+  return in_hex(hmac_sha256(key).add(bytes).digest());
+}
+
+}  // namespace
+
+TEST_CASE("message authentication: hashes are those of FIPS 180-4's examples and of other programs") {
+  CHECK(hash("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  CHECK(hash("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(hash("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
+        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  // One byte less and one more than what still goes into a block with its length, or fills one.
+  CHECK(hash(std::string(55, 'x')) == "d5e285683cd4efc02d021a5c62014694958901005d6f71e89e0989fac77e4072");
+  CHECK(hash(std::string(56, 'x')) == "04c26261370ee7541549d16dee320c723e3fd14671e66a099afe0a377c16888e");
+  CHECK(hash(std::string(63, 'x')) == "75220b47218278e656f2013bb8f0c455a25eaf01e86c64924e9d48d89776d6f2");
+  CHECK(hash(std::string(64, 'x')) == "7ce100971f64e7001e8fe5a51973ecdfe1ced42befe7ee8d5fd6219506b5393c");
+  CHECK(hash(std::string(1'000'000, 'a')) ==
+        "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST_CASE("message authentication: codes are those of RFC 4231") {
+  std::string const upward =
+      "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19";
+  CHECK(code(std::string(20, '\x0b'), "Hi There") ==
+        "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+  CHECK(code("Jefe", "what do ya want for nothing?") ==
+        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  CHECK(code(std::string(20, '\xaa'), std::string(50, '\xdd')) ==
+        "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe");
+  CHECK(code(upward, std::string(50, '\xcd')) ==
+        "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b");
+  CHECK(code(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First") ==
+        "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+  CHECK(code(std::string(131, '\xaa'),
+             "This is a test using a larger than block-size key and a larger than block-size data. The key "
+             "needs to be hashed before being used by the HMAC algorithm.") ==
+        "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2");
+}
+
+TEST_CASE("message authentication: bytes count, not the pieces in which they are added") {
+  cleave::testing::rng random(5);
+  for (std::size_t size = 0; size < 200; ++size) {
+    std::string bytes;
+    for (std::size_t i = 0; i < size; ++i) bytes += static_cast<char>(random.below(256));
+    sha256 pieces;
+    for (std::string_view rest = bytes; !rest.empty();) {
+      auto const n = std::min(rest.size(), random.below(70));
+      pieces.add(rest.substr(0, n));
+      rest.remove_prefix(n);
+    }
+    CHECK(in_hex(pieces.digest()) == hash(bytes));
+  }
+}
+
+TEST_CASE("message authentication: codes are equal or not, whatever their lengths") {
+  CHECK(equal_in_constant_time("", ""));
+  CHECK(equal_in_constant_time("abc", "abc"));
+  CHECK_FALSE(equal_in_constant_time("abc", "abd"));
+  CHECK_FALSE(equal_in_constant_time("bbc", "abc"));
+  CHECK_FALSE(equal_in_constant_time("abc", "ab"));
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/forward/host_board.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace cleave;
+using namespace std::chrono_literals;
+
+namespace {
+failure by(std::uint32_t stage) {
+  return {failure_code::stage, stage_call{stage_id{stage}, microbatch_id{0}}, std::to_string(stage)};
+}
+auto soon() { return std::chrono::steady_clock::now() + 5ms; }
+}  // namespace
+
+TEST_CASE("host board: the first failure wins") {
+  host_board b(3);
+  CHECK_FALSE(b.poll());
+  CHECK_FALSE(b.wait_until(soon()));
+  b.publish(by(2));
+  b.publish(by(1));
+  CHECK(b.poll()->detail == "2");
+  CHECK(b.wait_until(soon()));
+  b.wait();
+}
+
+TEST_CASE("host board: of many at once one wins, and everybody reads the same") {
+  host_board b(8);
+  std::vector<std::string> read(8);
+  std::vector<std::thread> ranks;
+  for (std::uint32_t i = 0; i < 8; ++i)
+    ranks.emplace_back([&, i] {
+      b.publish(by(i));
+      read[i] = b.poll()->detail;
+      b.leave();
+    });
+  b.wait();
+  auto const first = b.poll()->detail;
+  for (auto& t : ranks) t.join();
+  CHECK(read == std::vector<std::string>(8, first));
+}
+
+TEST_CASE("host board: the run is over once every rank has left, and cannot fail any more") {
+  host_board b(2);
+  b.leave();
+  CHECK_FALSE(b.wait_until(soon()));
+  std::thread last([&] { b.leave(); });
+  b.wait();
+  last.join();
+  b.publish(by(0));
+  CHECK_FALSE(b.poll());
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/forward/host_clock.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+using namespace cleave;
+
+TEST_CASE("host clock: the time between two events is the time between their records") {
+  host_clock d;
+  auto s = d.make_stream(0);
+  auto from = d.make_event(), to = d.make_event();
+  d.record(from, s);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  d.record(to, s);
+  CHECK(d.elapsed(from, to) >= std::chrono::milliseconds(5));
+  CHECK(d.elapsed(from, from).count() == 0);
+  CHECK(d.elapsed(to, from) == -d.elapsed(from, to));
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/gradients/gradient_buckets.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+#include "cleave/run/host/host_device.hpp"
+#include "support/rng.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+constexpr rank_id r0{0};
+
+struct one_device {
+  host_ranks ranks{1};
+  host_device d{ranks, r0};
+  host_device::stream s;
+};
+
+template <class T>
+region of(std::vector<T>& x) {
+  return {x.data(), x.size(), sizeof(T) == 4 ? element_type::f32 : element_type::f64};
+}
+
+std::vector<double> numbers_in(region const& r) {
+  std::vector<double> made(r.count);
+  for (std::size_t i = 0; i < r.count; ++i)
+    made[i] = r.type == element_type::f32 ? static_cast<double>(static_cast<float const*>(r.data)[i])
+                                          : static_cast<double const*>(r.data)[i];
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("gradient buckets: tensors of one type lie side by side, in order, up to so many bytes") {
+  one_device x;
+  std::vector<float> a{1, 2}, b{3}, c{4, 5}, d{6};
+  std::vector<double> e{7}, f{8, 9};
+  std::vector<gradient_copies> const tensors{{of(a)}, {of(e)}, {of(b)}, {of(c)}, {of(f)}, {of(d)}};
+  gradient_buckets<host_device> buckets(x.d, tensors, 16);
+  buckets.pack(x.s);
+  std::vector<std::vector<double>> packed;
+  for (auto const& r : buckets.regions()) packed.push_back(numbers_in(r));
+  CHECK(packed == std::vector<std::vector<double>>{{1, 2, 3}, {4, 5, 6}, {7}, {8, 9}});
+  CHECK(buckets.regions()[0].type == element_type::f32);
+  CHECK(buckets.regions()[2].type == element_type::f64);
+}
+
+TEST_CASE("gradient buckets: one tensor of one copy is its own bucket, and no bytes move") {
+  one_device x;
+  std::vector<float> a(100, 1), b{2};
+  std::vector<gradient_copies> const tensors{{of(a)}, {of(b)}};
+  for (std::size_t const most : {0u, 4u, 400u}) {
+    gradient_buckets<host_device> buckets(x.d, tensors, most);
+    REQUIRE(buckets.regions().size() == 2);
+    CHECK(buckets.regions()[0] == of(a));
+    CHECK(buckets.regions()[1] == of(b));
+    buckets.pack(x.s);
+    buckets.unpack(x.s);
+    CHECK(a == std::vector<float>(100, 1));
+  }
+  CHECK(gradient_buckets<host_device>(x.d, tensors, 404).regions().size() == 1);
+}
+
+TEST_CASE("gradient buckets: copies are added in their order on the way in, and equal on the way out") {
+  one_device x;
+  std::vector<double> a{1e30, 1}, b{-1e30, 2}, c{1, 3}, alone{5};
+  gradient_buckets<host_device> buckets(x.d, {{of(a), of(b), of(c)}, {of(alone)}}, 1000);
+  REQUIRE(buckets.regions().size() == 1);
+  for (int step = 0; step < 2; ++step) {
+    a = {1e30, 1}, b = {-1e30, 2}, c = {1, 3}, alone = {5};
+    buckets.pack(x.s);
+    CHECK(numbers_in(buckets.regions()[0]) == std::vector<double>{1, 6, 5});
+    static_cast<double*>(buckets.regions()[0].data)[1] = 60;
+    buckets.unpack(x.s);
+    for (auto const* copy : {&a, &b, &c}) CHECK(*copy == std::vector<double>{1, 60});
+    CHECK(alone == std::vector<double>{5});
+  }
+}
+
+TEST_CASE("gradient buckets: whatever the tensors are, in and out again gives each the sum of its copies") {
+  rng random(51);
+  for (int round = 0; round < 200; ++round) {
+    CAPTURE(round);
+    one_device x;
+    std::deque<std::vector<double>> memory;
+    std::vector<gradient_copies> tensors;
+    std::vector<std::vector<double>> sums;
+    for (std::size_t t = random.below(7); t > 0; --t) {
+      auto& copies = tensors.emplace_back();
+      auto& sum = sums.emplace_back(random.below(5));
+      for (std::size_t c = 1 + random.below(3); c > 0; --c) {
+        auto& own = memory.emplace_back(sum.size());
+        for (std::size_t i = 0; i < own.size(); ++i)
+          sum[i] += own[i] = static_cast<double>(random.below(9)) - 4;
+        copies.push_back(of(own));
+      }
+    }
+    auto const most = 8 * random.below(12);
+    gradient_buckets<host_device> buckets(x.d, tensors, most);
+    buckets.pack(x.s);
+    std::vector<double> packed, wanted;
+    for (auto const& r : buckets.regions())
+      for (auto const n : numbers_in(r)) packed.push_back(n);
+    for (auto const& s : sums) wanted.insert(wanted.end(), s.begin(), s.end());
+    CHECK(packed == wanted);
+    buckets.unpack(x.s);
+    for (std::size_t t = 0; t < tensors.size(); ++t)
+      for (auto const& copy : tensors[t]) CHECK(numbers_in(copy) == sums[t]);
+  }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/gradients/parameter_updater.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "cleave/run/make_rank_program.hpp"
+#include "cleave/run/thread_pipeline.hpp"
+#include "cleave/schedule/families/forward_only.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "support/linear_engine.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+/// Four stages in a line on two ranks, with the w of stages 0, 1 and 3 tied.
+struct tied_line {
+  schedule s = make_schedule(schedule_family::interleaved_1f1b, {2, 2, 4});
+  transport t{.stages = 4,
+              .edges = {{the_caller, 0, stage_id{0}, 0},
+                        {stage_id{0}, 0, stage_id{1}, 0},
+                        {stage_id{1}, 0, stage_id{2}, 0},
+                        {stage_id{2}, 0, stage_id{3}, 0},
+                        {stage_id{3}, 0, the_caller, 0}}};
+  std::vector<linear_stage> stages{{2, 1}, {3, 0}, {1, -1}, {-1, 2}};
+  std::vector<double> numbers{1, -2, 3, 1};
+  std::vector<tensor_view> inputs;
+  std::vector<double> weights{1, 1, 1, 1};
+  std::vector<tied_gradients> ties{{{stage_id{0}, 0}, {stage_id{1}, 0}, {stage_id{3}, 0}}};
+  step_plan plan{s, t, linear_layouts(t, {1, 1, 1, 1})};
+
+  tied_line() {
+    for (auto& x : numbers) inputs.push_back({&x, element_type::f64, {1}});
+  }
+  step_values values() const { return {inputs, 1, weights}; }
+  std::vector<linear_engine> engines(std::size_t ranks = 2) const {
+    std::vector<linear_engine> made;
+    while (made.size() < ranks) made.emplace_back(stages, nothing_to_prepare{});
+    return made;
+  }
+};
+
+using pipeline = thread_pipeline<linear_engine>;
+
+linear_stage stage_in(pipeline& run, tied_line const& line, std::uint32_t s) {
+  return run.stages_of(line.plan.rank_of(stage_id{s})).stage_of(stage_id{s});
+}
+
+}  // namespace
+
+TEST_CASE("parameter updater: tied copies start as that of the lowest stage, to the bit") {
+  tied_line line;
+  for (double const first : {2.0, -0.0, std::numeric_limits<double>::quiet_NaN()}) {
+    line.stages[0].w = first;
+    pipeline run(line.plan, line.engines(), {.ties = line.ties});
+    run.share_ties();
+    for (std::uint32_t const s : {0u, 1u, 3u}) {
+      auto const w = stage_in(run, line, s).w;
+      CHECK(std::memcmp(&w, &first, sizeof w) == 0);
+    }
+    CHECK(stage_in(run, line, 2).w == 1);
+    CHECK(stage_in(run, line, 1).b == 0);
+  }
+}
+
+TEST_CASE("parameter updater: a step follows the whole model's, its norm counts ties once, and clips") {
+  tied_line line;
+  line.stages[1].w = line.stages[3].w = line.stages[0].w;
+  linear_twin const twin(line.t, line.stages, line.values(), {1, 1, 1, 1});
+  auto const& g = twin.gradients;
+  double const w = g[0].w + g[1].w + g[3].w;
+  double const norm = std::sqrt(w * w + g[2].w * g[2].w + g[0].b * g[0].b + g[1].b * g[1].b +
+                                g[2].b * g[2].b + g[3].b * g[3].b);
+  for (double const most : {HUGE_VAL, 1.0}) {
+    pipeline run(line.plan, line.engines(), {.ties = line.ties});
+    run.run_step(line.values());
+    auto const done = run.update({.most_norm = most, .factor = 0.5});
+    CHECK(done.applied);
+    CHECK(done.norm == doctest::Approx(norm / 2).epsilon(1e-14));
+    double const factor = 0.5 * (most == 1.0 ? 2 / norm : 1);
+    for (std::uint32_t s = 0; s < 4; ++s) {
+      auto const now = stage_in(run, line, s);
+      CHECK(now.w == doctest::Approx(line.stages[s].w - factor * (s == 2 ? g[2].w : w)).epsilon(1e-14));
+      CHECK(now.b == doctest::Approx(line.stages[s].b - factor * g[s].b).epsilon(1e-14));
+      CHECK(run.stages_of(line.plan.rank_of(stage_id{s})).gradient(stage_id{s}) == linear_gradient{});
+    }
+    for (std::uint32_t const s : {1u, 3u}) CHECK(stage_in(run, line, s).w == stage_in(run, line, 0).w);
+  }
+}
+
+TEST_CASE("parameter updater: nothing changes on any rank where gradients are not finite") {
+  tied_line line;
+  line.weights[2] = std::numeric_limits<double>::infinity();
+  pipeline run(line.plan, line.engines());
+  run.run_step(line.values());
+  auto const done = run.update();
+  CHECK_FALSE(done.applied);
+  CHECK_FALSE(std::isfinite(done.norm));
+  for (std::uint32_t s = 0; s < 4; ++s) {
+    CHECK(stage_in(run, line, s).w == line.stages[s].w);
+    CHECK(stage_in(run, line, s).b == line.stages[s].b);
+  }
+}
+
+TEST_CASE("parameter updater: gradients kept over steps are summed across replicas once") {
+  tied_line line;
+  pipeline run(line.plan, line.engines(4), {.replicas = 2, .ties = line.ties});
+  auto values = line.values();
+  values.gradients = gradient_end::kept;
+  std::vector<step_values> const kept(2, values), reduced(2, line.values());
+  run.run_step(kept);
+  run.run_step(kept);
+  run.run_step(reduced);
+  linear_twin const twin(line.t, line.stages, line.values(), {1, 1, 1, 1});
+  auto const& g = twin.gradients;
+  for (std::uint32_t r = 0; r < 4; ++r)
+    for (std::uint32_t s = 0; s < 4; ++s) {
+      if (index(line.plan.rank_of(stage_id{s})) != r % 2) continue;
+      double const w = s == 2 ? g[2].w : g[0].w + g[1].w + g[3].w;
+      CHECK(run.stages_of(rank_id{r}).gradient(stage_id{s}) == linear_gradient{6 * w, 6 * g[s].b});
+    }
+}
+
+TEST_CASE("parameter updater: a plan of forward passes alone evaluates between steps and changes nothing") {
+  tied_line line;
+  auto const forward = forward_only(2, 2, 4);
+  step_plan const evaluation(forward, line.t, linear_layouts(line.t, {1, 1, 1, 1}));
+  pipeline run(line.plan, line.engines(), {.ties = line.ties});
+  auto const second = run.add_plan(evaluation);
+  linear_twin const twin(line.t, line.stages, line.values(), {1, 1, 1, 1});
+  for (int i = 0; i < 3; ++i) {
+    run.run_step(line.values(), second);
+    for (std::uint32_t m = 0; m < 4; ++m) {
+      auto const got = run.result(microbatch_id{m}, 0, 0, second);
+      REQUIRE(got);
+      CHECK(*static_cast<double const*>(got->data) == twin.results[m].at(0)[0]);
+    }
+    for (std::uint32_t s = 0; s < 4; ++s)
+      CHECK(run.stages_of(line.plan.rank_of(stage_id{s})).gradient(stage_id{s}).b ==
+            (i == 0 ? 0 : twin.gradients[s].b));
+    if (i == 0) run.run_step(line.values());
+  }
+  CHECK_THROWS_WITH_AS(run.add_plan(step_plan(make_schedule(schedule_family::one_f_one_b, {4, 1, 4}), line.t,
+                                              linear_layouts(line.t, {1, 1, 1, 1}))),
+                       "thread pipeline: another plan must have the same stages on the same ranks", error);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/gradients/tied_gradients.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace cleave;
+
+namespace {
+constexpr stage_id s0{0}, s1{1}, s2{2}, s5{5};
+}
+
+TEST_CASE("tied gradients: ties of the same stages are summed together, sets come as their first tie") {
+  std::vector<tied_gradients> const ties{{{s1, 0}, {s5, 2}}, {{s0, 1}, {s1, 1}}, {{s1, 3}, {s5, 0}}};
+  CHECK(tie_sets_of(ties) == std::vector<tie_set>{{{s1, s5}, {ties[0], ties[2]}}, {{s0, s1}, {ties[1]}}});
+  CHECK(tie_sets_of({}).empty());
+}
+
+TEST_CASE("tied gradients: a stage that has several copies is in its set once") {
+  std::vector<tied_gradients> const ties{{{s1, 0}, {s1, 4}, {s2, 0}}};
+  CHECK(tie_sets_of(ties) == std::vector<tie_set>{{{s1, s2}, {ties[0]}}});
+}
+
+TEST_CASE("tied gradients: a tie is in the order of its stages, with each gradient once") {
+  tied_gradients const good{{s0, 1}, {s1, 0}};
+  for (tied_gradients const& bad : {tied_gradients{{s1, 0}, {s0, 1}}, tied_gradients{{s1, 1}, {s1, 0}},
+                                    tied_gradients{{s0, 1}, {s1, 0}, {s1, 0}}}) {
+    std::vector<tied_gradients> const ties{good, good, bad, bad};
+    CHECK(find_tie_out_of_order(ties) == 2);
+    CHECK_THROWS_WITH_AS(tie_sets_of(ties),
+                         "ties: the gradients of tie #2 are not in the order of their stages, each once",
+                         tie_order_error);
+  }
+  CHECK_FALSE(find_tie_out_of_order(std::vector{good, good}));
+}
+
+TEST_CASE("tied gradients: a set is on the ranks of its stages, each once, in their order") {
+  std::vector<rank_id> const rank_of{rank_id{2}, rank_id{0}, rank_id{2}, rank_id{1}, rank_id{1}, rank_id{0}};
+  CHECK(ranks_of({{s0, s1, s2, s5}, {}}, rank_of) == std::vector{rank_id{0}, rank_id{2}});
+  CHECK(ranks_of({{s0, s2}, {}}, rank_of) == std::vector{rank_id{2}});
+  CHECK_THROWS_WITH_AS(ranks_of({{s0, stage_id{6}}, {}}, rank_of),
+                       "ties: there is no stage 6; stages are numbered from 0", tie_stage_error);
+}

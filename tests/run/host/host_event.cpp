@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/host/host_event.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <thread>
+#include <utility>
+#include <vector>
+
+using namespace cleave;
+
+TEST_CASE("host event: one that nothing was recorded in has happened, and so has one that was passed") {
+  host_event e;
+  CHECK(e.happened());
+  auto const before = host_event::clock::now();
+  e.pass();
+  CHECK(e.happened());
+  CHECK(e.at() >= before);
+  CHECK(e.at() <= host_event::clock::now());
+}
+
+TEST_CASE("host event: transfers end one by one, and the last makes it happen") {
+  host_event e;
+  auto& count = e.expect(3);
+  CHECK_FALSE(e.happened());
+  CHECK_FALSE(count.end_one());
+  CHECK_FALSE(count.end_one());
+  CHECK_FALSE(e.happened());
+  auto const before = host_event::clock::now();
+  CHECK(count.end_one());
+  CHECK(e.happened());
+  CHECK(e.at() >= before);
+}
+
+TEST_CASE("host event: it can be used again, in either way, and tells the time of its last use") {
+  host_event e;
+  auto* const first = &e.expect(1);
+  first->end_one();
+  auto const then = e.at();
+  e.pass();
+  CHECK(e.happened());
+  CHECK(e.at() >= then);
+  auto const passed = e.at();
+  auto& count = e.expect(2);
+  CHECK(&count == first);  // whoever ends transfers has its address
+  CHECK_FALSE(e.happened());
+  count.end_one();
+  count.end_one();
+  CHECK(e.happened());
+  CHECK(e.at() >= passed);
+}
+
+TEST_CASE("host event: where transfers are counted stays where it is when the event moves") {
+  host_event e;
+  auto& count = e.expect(1);
+  std::vector<host_event> events;
+  events.push_back(std::move(e));
+  events.emplace_back();
+  CHECK_FALSE(events[0].happened());
+  CHECK(count.end_one());
+  CHECK(events[0].happened());
+}
+
+TEST_CASE("host event: exactly one of the threads that end transfers ends the last") {
+  for (int round = 0; round < 50; ++round) {
+    host_event e;
+    std::vector<int> written(4), last(4);
+    auto& count = e.expect(4);
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        written[t] = 1;
+        last[t] = count.end_one();
+      });
+    while (!e.happened()) std::this_thread::yield();
+    CHECK(written == std::vector{1, 1, 1, 1});  // what was written before is seen by whoever waited
+    for (auto& t : threads) t.join();
+    CHECK(last[0] + last[1] + last[2] + last[3] == 1);
+  }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/host/queued_stream.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "cleave/run/host/queued_device.hpp"
+
+using namespace cleave;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Waits as a program does that issues work: it only asks.
+template <class F>
+bool comes_true(F f) {
+  auto const until = std::chrono::steady_clock::now() + 20s;
+  while (!f())
+    if (std::chrono::steady_clock::now() > until) return false;
+  return true;
+}
+
+struct one_rank {
+  host_ranks ranks{1};
+  queued_device d;
+  explicit one_rank(queued_options const& o = {}) : d(ranks, rank_id{0}, o) {}
+};
+
+}  // namespace
+
+TEST_CASE("queued stream: no more is ahead than may be") {
+  one_rank r({.ahead = 3});
+  auto s = r.d.make_stream(0);
+  std::atomic<bool> go = false;
+  std::atomic<int> begun = 0;
+  int issued = 0, most = 0;
+  std::thread opener([&] {
+    std::this_thread::sleep_for(20ms);
+    go = true;
+  });
+  for (; issued < 50; ++issued) {
+    s.call([&] {
+      ++begun;
+      comes_true([&] { return go.load(); });
+    });
+    most = std::max(most, issued + 1 - begun.load());
+  }
+  CHECK(most <= 4);  // three that wait, and what is taken but not counted yet
+  opener.join();
+}
+
+TEST_CASE("queued stream: what work throws fails the run, and names the pass it was issued for") {
+  one_rank r;
+  auto s = r.d.make_stream(0), other = r.d.make_stream(0);
+  auto e = r.d.make_event();
+  std::atomic<bool> after = false;
+  s.about({stage_id{3}, microbatch_id{5}});
+  s.call([] { throw std::runtime_error("no more gradients"); });
+  s.about({stage_id{4}, microbatch_id{0}});
+  s.call([&] { after = true; });
+  r.d.record(e, s);
+  r.d.wait(other, e);
+  other.call([&] { after = true; });
+  REQUIRE(comes_true([&] { return r.ranks.failed(); }));
+  auto const f = *r.ranks.poll();
+  CHECK(f.code == failure_code::stage);
+  CHECK(f.at == stage_call{stage_id{3}, microbatch_id{5}});
+  CHECK(f.reporter == rank_id{0});
+  CHECK(f.culprit == rank_id{0});
+  CHECK(f.detail == "no more gradients");
+  CHECK_THROWS_AS(std::rethrow_exception(f.cause), std::runtime_error);
+  r.d.close_streams();
+  CHECK_FALSE(after);
+  CHECK_FALSE(r.d.query(e));
+}
+
+TEST_CASE("queued stream: without a pass, what work throws is an error of the device") {
+  one_rank r;
+  auto s = r.d.make_stream(0);
+  s.call([] { throw 7; });
+  REQUIRE(comes_true([&] { return r.ranks.failed(); }));
+  CHECK(describe(*r.ranks.poll()) == "rank 0: device error: an exception that is no std::exception");
+}
+
+TEST_CASE("queued stream: whoever waits for room is released when the run fails") {
+  one_rank r({.ahead = 1});
+  auto s = r.d.make_stream(0);
+  s.call([&] { comes_true([&] { return r.ranks.failed(); }); });
+  std::thread breaker([&] {
+    std::this_thread::sleep_for(10ms);
+    r.ranks.publish({.code = failure_code::cancelled, .detail = "enough"});
+  });
+  CHECK_THROWS_AS(
+      [&] {
+        for (;;) s.call([] {});
+      }(),
+      run_error);
+  breaker.join();
+}
+
+TEST_CASE("queued stream: a stream that is destroyed ends what was issued to it") {
+  std::atomic<int> done = 0;
+  {
+    one_rank r({.longest_delay = 100us, .seed = 1});
+    auto s = r.d.make_stream(0);
+    for (int i = 0; i < 30; ++i) s.call([&] { ++done; });
+    auto moved = std::move(s);
+    moved.call([&] { ++done; });
+  }
+  CHECK(done == 31);
+}
+
+TEST_CASE("queued stream: work that does not end is left to itself, and what waits gives up") {
+  auto const stuck = std::make_shared<std::atomic<bool>>(true);
+  auto const after = std::make_shared<std::atomic<int>>(0);
+  auto const begin = std::chrono::steady_clock::now();
+  {
+    one_rank r({.drain_within = 50ms});
+    auto s = r.d.make_stream(0), waiting = r.d.make_stream(0);
+    auto e = r.d.make_event();
+    s.call([stuck, after] {
+      while (*stuck) std::this_thread::sleep_for(1ms);
+      ++*after;
+    });
+    s.call([after] { *after += 10; });
+    r.d.record(e, s);
+    r.d.wait(waiting, e);
+  }
+  CHECK(std::chrono::steady_clock::now() - begin < 10s);
+  *stuck = false;
+  CHECK(comes_true([&] { return after->load() == 1; }));
+  std::this_thread::sleep_for(20ms);
+  CHECK(*after == 1);
+  CHECK(comes_true([&] { return after.use_count() == 1; }));  // nothing of it is left
+}
+
+TEST_CASE("queued stream: streams that are assigned to change places") {
+  std::atomic<int> done = 0;
+  {
+    one_rank r;
+    auto s = r.d.make_stream(0);
+    auto t = r.d.make_stream(0);
+    s.call([&] { ++done; });
+    s = std::move(t);
+    s.call([&] { ++done; });
+    t.call([&] { ++done; });
+    CHECK(s.rank() == rank_id{0});
+    CHECK(&s.ranks() == &r.ranks);
+  }
+  CHECK(done == 3);
+}

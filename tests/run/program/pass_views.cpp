@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/program/pass_views.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+using namespace cleave;
+
+namespace {
+
+/// A forward pass of microbatch 1 and its backward pass. Edges: 0 input, 1 between stages, 2 a result.
+struct viewed_program {
+  rank_program p;
+  std::array<std::byte, 64> arena{};
+  std::array<std::byte, 64> results{};
+
+  viewed_program() {
+    p.microbatches = 2;
+    p.layouts.edges = {{.type = element_type::f64, .shape = {4}, .batch_axis = 0},
+                       {.type = element_type::f32, .shape = {4, 2}, .batch_axis = 0},
+                       {.type = element_type::f32, .shape = {3}}};
+    p.layouts.rows = {4, 2};
+    program_pass forward, backward;
+    forward.in = {{{place_kind::input, 1}, 0, {}}, {{place_kind::arena, 8}, 1, {}}};
+    forward.out = {{{place_kind::result, 16}, 2, {}}};
+    backward.in = {{{}, 2, {}}};
+    backward.out = {{{}, 0, {}}, {{place_kind::arena, 32}, 1, {}}};
+    backward.forward = 0;
+    p.passes = {forward, backward};
+    for (std::uint32_t n = 0; n < 2; ++n) {
+      rank_instruction i;
+      i.call.of = {n == 0 ? action_kind::forward : action_kind::backward, 0, stage_id{0}, microbatch_id{1}};
+      i.pass = n;
+      p.instructions.push_back(i);
+    }
+    p.results = {{microbatch_id{0}, 0, forward.out[0]}};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("pass views: values are where the program says, of the size of their microbatch") {
+  viewed_program x;
+  pass_views views(x.p, x.arena.data(), x.results.data());
+  REQUIRE(views.in(0).size() == 2);
+  REQUIRE(views.out(0).size() == 1);
+  CHECK(views.in(0)[0] == tensor_view{nullptr, element_type::f64, {2}});
+  CHECK(views.in(0)[1] == tensor_view{x.arena.data() + 8, element_type::f32, {2, 2}});
+  CHECK(views.out(0)[0] == tensor_view{x.results.data() + 16, element_type::f32, {3}});
+  CHECK(views.in(1)[0] == tensor_view{nullptr, element_type::f32, {3}});
+  CHECK(views.out(1)[0] == tensor_view{nullptr, element_type::f64, {2}});
+  CHECK(views.out(1)[1] == tensor_view{x.arena.data() + 32, element_type::f32, {2, 2}});
+}
+
+TEST_CASE("pass views: inputs of the caller are those of the microbatch, in every step anew") {
+  viewed_program x;
+  pass_views views(x.p, x.arena.data(), x.results.data());
+  std::array<double, 4> numbers{};
+  for (auto const of_each : {2u, 3u}) {
+    std::vector<tensor_view> inputs(2 * of_each);
+    inputs[of_each + 1] = {numbers.data(), element_type::f64, {of_each}};
+    views.take_inputs(inputs, of_each);
+    CHECK(views.in(0)[0] == inputs[of_each + 1]);
+    CHECK(views.in(0)[1].data == x.arena.data() + 8);
+  }
+}
+
+TEST_CASE("pass views: a backward pass has the shapes that its forward pass has seen") {
+  viewed_program x;
+  pass_views views(x.p, x.arena.data(), x.results.data());
+  views.in(0)[0].shape = {1};
+  views.in(0)[1].shape = {1, 2};
+  views.out(0)[0].shape = {2};
+  views.take_shapes(0);  // of a forward pass nothing changes
+  CHECK(views.in(0)[0].shape == tensor_shape{1});
+  views.take_shapes(1);
+  CHECK(views.in(1)[0].shape == tensor_shape{2});
+  CHECK(views.out(1)[0].shape == tensor_shape{1});
+  CHECK(views.out(1)[1].shape == tensor_shape{1, 2});
+}
+
+TEST_CASE("pass views: the room of a value is that of the largest microbatch, what the caller gets is not") {
+  viewed_program x;
+  x.p.layouts.edges[2] = {.type = element_type::f32, .shape = {4}, .batch_axis = 0};
+  pass_views const views(x.p, x.arena.data(), x.results.data());
+  CHECK(views.room_of(x.p.passes[0].in[1]) == region{x.arena.data() + 8, 8, element_type::f32});
+  CHECK(views.room_of(x.p.passes[0].out[0]) == region{x.results.data() + 16, 4, element_type::f32});
+  CHECK(views.result(x.p.results[0]) == tensor_view{x.results.data() + 16, element_type::f32, {4}});
+  x.p.results[0].microbatch = microbatch_id{1};
+  CHECK(views.result(x.p.results[0]).shape == tensor_shape{2});
+  CHECK(views.arena_region(8, 24) == region{x.arena.data() + 8, 24, element_type::u8});
+  CHECK(views.arena_region(8, 0) == region{});
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/program/program_activity.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+using namespace cleave;
+
+namespace {
+
+constexpr stage_id s1{1}, s2{2};
+constexpr microbatch_id m3{3};
+
+rank_instruction instruction(call_kind kind, action of, rank_id peer = rank_id{0xffffffff}) {
+  rank_instruction i;
+  i.call = {.kind = kind, .of = of};
+  i.peer = peer;
+  return i;
+}
+
+rank_program program_of(std::vector<rank_instruction> instructions) {
+  rank_program p;
+  p.rank = rank_id{1};
+  p.ranks = 3;
+  p.instructions = std::move(instructions);
+  return p;
+}
+
+rank_activity activity_in(rank_instruction const& i) { return activity_of(program_of({i}), 0); }
+
+}  // namespace
+
+TEST_CASE("program activity: whoever passes, computes, at a stage and a microbatch") {
+  for (auto const kind : {call_kind::forward, call_kind::backward, call_kind::backward_input,
+                          call_kind::backward_weight, call_kind::loss, call_kind::hand_over}) {
+    auto const a = activity_in(instruction(kind, {action_kind::forward, 0, s1, m3}));
+    CHECK(a.kind == activity_kind::computing);
+    CHECK(a.at == stage_call{s1, m3});
+    CHECK(a.peers.empty());
+  }
+  CHECK(activity_in(instruction(call_kind::forward, {action_kind::forward, 0, s1, m3})).operation ==
+        "forward 1 3");
+}
+
+TEST_CASE("program activity: what is about a whole stage has no microbatch") {
+  for (auto const kind :
+       {call_kind::unshard, call_kind::reshard, call_kind::reduce, call_kind::wait_reduce}) {
+    auto const a = activity_in(instruction(kind, {action_kind::unshard, 0, s1}));
+    CHECK(a.kind == activity_kind::computing);
+    CHECK_FALSE(a.at);
+  }
+  auto const tie =
+      activity_in(instruction(call_kind::other, {action_kind::reduce_tie, 0, s1, no_microbatch, s2}));
+  CHECK_FALSE(tie.at);
+  auto const reload = activity_in(instruction(call_kind::other, {action_kind::reload, 0, s1, m3}));
+  CHECK(reload.at == stage_call{s1, m3});
+  CHECK(reload.kind == activity_kind::computing);
+}
+
+TEST_CASE("program activity: whoever sends or receives may wait for the other end") {
+  for (auto const kind : {call_kind::send, call_kind::receive}) {
+    auto const a = activity_in(instruction(kind, {action_kind::send_activation, 0, s1, m3, s2}, rank_id{2}));
+    CHECK(a.kind == activity_kind::waiting);
+    CHECK(a.peers == std::vector{rank_id{2}});
+    CHECK(a.at == stage_call{s1, m3});
+  }
+}
+
+TEST_CASE("program activity: a wait is for whom the message is") {
+  for (auto const kind : {call_kind::wait_send, call_kind::wait_receive}) {
+    auto p = program_of({});
+    p.instructions = {
+        instruction(call_kind::receive, {action_kind::receive_gradient, 0, s1, m3, s2}, rank_id{2}),
+        instruction(call_kind::forward, {action_kind::forward, 0, s1, m3}),
+        instruction(kind, {action_kind::receive_gradient, 0, s1, m3, s2})};
+    p.instructions[2].call.begun = 0;
+    auto const a = activity_of(p, 2);
+    CHECK(a.kind == activity_kind::waiting);
+    CHECK(a.peers == std::vector{rank_id{2}});
+    CHECK(a.operation ==
+          (kind == call_kind::wait_send ? "wait send B3 stage 1<-2" : "wait recv B3 stage 1<-2"));
+  }
+}
+
+TEST_CASE("program activity: an exchange waits for all of its peers, each named once") {
+  auto p = program_of({});
+  action const sent{action_kind::send_activation, 0, s1, m3, s2};
+  p.instructions = {
+      instruction(call_kind::exchange, {action_kind::exchange, 3}),
+      instruction(call_kind::send, sent, rank_id{2}), instruction(call_kind::receive, sent, rank_id{0}),
+      instruction(call_kind::receive, sent, rank_id{2}), instruction(call_kind::send, sent, rank_id{1})};
+  p.instructions[0].call.parts = 3;
+  auto const a = activity_of(p, 0);
+  CHECK(a.kind == activity_kind::waiting);
+  CHECK(a.peers == std::vector{rank_id{2}, rank_id{0}});
+  CHECK_FALSE(a.at);
+}
+
+TEST_CASE("program activity: behind its instructions a rank sums gradients with all others, or is done") {
+  auto p = program_of({});
+  auto const reducing = activity_of(p, program_reducing);
+  CHECK(reducing.kind == activity_kind::waiting);
+  CHECK(reducing.peers == std::vector{rank_id{0}, rank_id{2}});
+  CHECK(reducing.operation == "sums of gradients");
+  CHECK(activity_of(p, program_done).kind == activity_kind::done);
+  CHECK(activity_of(p, program_done).peers.empty());
+}

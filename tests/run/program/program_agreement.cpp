@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/program/program_agreement.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/run/step_plan.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "support/linear_engine.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+/// Stages in a line, one a rank; each rank may have been given something else.
+struct given {
+  schedule s = make_schedule(schedule_family::one_f_one_b, {3, 1, 4});
+  transport t{.stages = 3,
+              .edges = {{the_caller, 0, stage_id{0}, 0},
+                        {stage_id{0}, 0, stage_id{1}, 0},
+                        {stage_id{1}, 0, stage_id{2}, 0},
+                        {stage_id{2}, 0, the_caller, 0}}};
+  run_layouts l = linear_layouts(t, {2, 2, 2, 2});
+
+  step_plan plan() const { return step_plan(s, t, l); }
+};
+
+/// All ranks' broadcasts in one thread: what rank r sends is kept, and is there for those who come later.
+/// Each rank goes through them twice, so that the second time it sees all.
+struct kept_broadcasts {
+  std::vector<std::vector<std::byte>>* kept;
+  rank_id here;
+  std::size_t next = 0;
+
+  void broadcast(std::span<std::byte> bytes, rank_id root, std::chrono::steady_clock::time_point) {
+    if (kept->size() <= next) kept->resize(next + 1);
+    auto& k = (*kept)[next++];
+    if (root == here) k.assign(bytes.begin(), bytes.end());
+    if (k.size() == bytes.size() && !k.empty()) std::memcpy(bytes.data(), k.data(), k.size());
+  }
+  void barrier(std::chrono::steady_clock::time_point) {}
+  void publish(failure const&) noexcept {}
+  std::optional<failure> poll() { return std::nullopt; }
+};
+
+/// What each rank is told in the end: the words of the error, or nothing.
+std::vector<std::string> outcomes(std::vector<given> const& ranks) {
+  std::vector<std::vector<std::byte>> kept;
+  std::vector<std::string> told;
+  for (int round = 0; round < 2; ++round)
+    for (std::uint32_t r = 0; r < ranks.size(); ++r) {
+      kept_broadcasts board{&kept, rank_id{r}};
+      std::string words;
+      try {
+        agree_on_program(board, ranks[r].plan(), rank_id{r}, rank_id{r},
+                         static_cast<std::uint32_t>(ranks.size()), {});
+      } catch (disagreement_error const& e) {
+        words = e.what();
+      }
+      if (round == 1) told.push_back(words);
+    }
+  return told;
+}
+
+}  // namespace
+
+TEST_CASE("program agreement: ranks that have been given the same agree") {
+  CHECK(outcomes(std::vector<given>(3)) == std::vector<std::string>(3));
+}
+
+TEST_CASE("program agreement: two ends with other types or shapes are both named, on every rank") {
+  std::vector<given> ranks(3);
+  ranks[2].l.edges[2].type = element_type::f32;
+  CHECK(outcomes(ranks) ==
+        std::vector<std::string>(3,
+                                 "ranks disagree: edge #2 from stage 1 to stage 2 is f64[2*] on rank 1, but "
+                                 "f32[2*] on rank 2; make both ends the same"));
+  ranks = std::vector<given>(3);
+  ranks[0].l.edges[1].shape = {2, 3};
+  CHECK(
+      outcomes(ranks)[1] ==
+      "ranks disagree: edge #1 from stage 0 to stage 1 is f64[2*, 3] on rank 0, but f64[2*] on rank 1; make "
+      "both ends the same");
+  ranks = std::vector<given>(3);
+  ranks[0].l.edges[1].extents = shape_kind::dynamic;
+  ranks[1].l.edges[1].gradient = gradient_use::none;
+  CHECK(outcomes(ranks)[2] ==
+        "ranks disagree: edge #1 from stage 0 to stage 1 is f64[2*]? on rank 0, but f64[2*] without gradient "
+        "on "
+        "rank 1; make both ends the same");
+}
+
+TEST_CASE("program agreement: another schedule, other edges and other rows are told") {
+  std::vector<given> ranks(3);
+  ranks[2].s = make_schedule(schedule_family::gpipe, {3, 1, 4});
+  CHECK(outcomes(ranks) ==
+        std::vector<std::string>(3,
+                                 "ranks disagree: rank 2 has another schedule than rank 0; "
+                                 "give all ranks the same"));
+  ranks = std::vector<given>(3);
+  ranks[1].l.rows[3] = 1;
+  CHECK(outcomes(ranks)[0] ==
+        "ranks disagree: rank 1 has other types or shapes than rank 0; give all ranks the same");
+  ranks = std::vector<given>(3);
+  ranks[1].t.edges[0].output = 1;
+  CHECK(outcomes(ranks)[0] ==
+        "ranks disagree: rank 1 has other edges between stages than rank 0; give all ranks the same");
+  ranks = std::vector<given>(3);
+  std::swap(ranks[1].t.edges[1], ranks[1].t.edges[2]);
+  CHECK(outcomes(ranks)[0].find(
+            "edge #1 goes from stage 0 to stage 1 on rank 0, but from stage 1 to stage 2 on "
+            "rank 1") != std::string::npos);
+}

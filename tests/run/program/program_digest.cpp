@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/program/program_digest.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace cleave;
+
+namespace {
+
+constexpr stage_id s0{0}, s1{1};
+
+struct digested {
+  schedule s{{2, {rank_id{0}, rank_id{1}}, {{s0, s1}}},
+             3,
+             {{{action_kind::forward, 0, s0, microbatch_id{0}},
+               {action_kind::send_activation, 0, s0, microbatch_id{0}, s1}},
+              {{action_kind::receive_activation, 0, s1, microbatch_id{0}, s0}}}};
+  transport t{.stages = 2, .edges = {{s0, 0, s1, 0}, {s1, 0, the_caller, 0}}};
+  run_layouts l{{{.shape = {4, 2}, .batch_axis = 0}, {.shape = {4}}}, {4, 4, 3}};
+
+  program_digest digest() const { return digest_of(s, t, l); }
+};
+
+/// Which parts of the digest `change` changes, as a word of `s`, `t` and `l`.
+template <class F>
+std::string parts_changed_by(F change) {
+  digested x;
+  auto const before = x.digest();
+  change(x);
+  auto const after = x.digest();
+  std::string parts;
+  if (before.schedule != after.schedule) parts += "s";
+  if (before.transport != after.transport) parts += "t";
+  if (before.layouts != after.layouts) parts += "l";
+  return parts;
+}
+
+}  // namespace
+
+TEST_CASE("program digest: whatever differs in a schedule changes its part, and no other") {
+  CHECK(parts_changed_by([](digested&) {}).empty());
+  CHECK(parts_changed_by([](digested& x) { x.s.place.ranks = 3; }) == "s");
+  CHECK(parts_changed_by([](digested& x) { x.s.place.rank_of[1] = rank_id{0}; }) == "s");
+  CHECK(parts_changed_by([](digested& x) { x.s.place.edges.clear(); }) == "s");
+  CHECK(parts_changed_by([](digested& x) { x.s.place.edges[0] = {s1, s0}; }) == "s");
+  CHECK(parts_changed_by([](digested& x) { x.s.microbatches = 4; }) == "s");
+  CHECK(parts_changed_by([](digested& x) { x.s.ranks[0][0].kind = action_kind::backward; }) == "s");
+  CHECK(parts_changed_by([](digested& x) { x.s.ranks[0][0].parts = 1; }) == "s");
+  CHECK(parts_changed_by([](digested& x) { x.s.ranks[0][0].stage = s1; }) == "s");
+  CHECK(parts_changed_by([](digested& x) { x.s.ranks[0][0].microbatch = microbatch_id{1}; }) == "s");
+  CHECK(parts_changed_by([](digested& x) { x.s.ranks[0][1].peer = s0; }) == "s");
+  CHECK(parts_changed_by([](digested& x) { std::swap(x.s.ranks[0][0], x.s.ranks[0][1]); }) == "s");
+  CHECK(parts_changed_by([](digested& x) {
+          x.s.ranks[1].insert(x.s.ranks[1].begin(), x.s.ranks[0].back());
+          x.s.ranks[0].pop_back();
+        }) == "s");
+}
+
+TEST_CASE("program digest: whatever moves otherwise changes the part of the transport") {
+  CHECK(parts_changed_by([](digested& x) { x.t.stages = 3; }) == "t");
+  CHECK(parts_changed_by([](digested& x) { x.t.edges.pop_back(); }) == "t");
+  CHECK(parts_changed_by([](digested& x) { x.t.edges[0].from = the_caller; }) == "t");
+  CHECK(parts_changed_by([](digested& x) { x.t.edges[0].output = 1; }) == "t");
+  CHECK(parts_changed_by([](digested& x) { x.t.edges[0].to = the_caller; }) == "t");
+  CHECK(parts_changed_by([](digested& x) { x.t.edges[0].input = 1; }) == "t");
+  CHECK(parts_changed_by([](digested& x) { std::swap(x.t.edges[0], x.t.edges[1]); }) == "t");
+}
+
+TEST_CASE("program digest: what is there for people changes nothing") {
+  CHECK(parts_changed_by([](digested& x) {
+          x.t.edges[0].value = 7;
+          x.t.edges[0].bytes = 8;
+          x.t.edges[0].layout = 0;
+          x.t.layouts = {{"f32", {}}};
+        }).empty());
+}
+
+TEST_CASE("program digest: whatever lies otherwise changes the part of the layouts") {
+  CHECK(parts_changed_by([](digested& x) { x.l.edges.pop_back(); }) == "l");
+  CHECK(parts_changed_by([](digested& x) { x.l.edges[0].type = element_type::f64; }) == "l");
+  CHECK(parts_changed_by([](digested& x) { x.l.edges[0].shape = {2, 4}; }) == "l");
+  CHECK(parts_changed_by([](digested& x) { x.l.edges[1].shape = {4, 0}; }) == "l");
+  CHECK(parts_changed_by([](digested& x) { x.l.edges[0].batch_axis = 1; }) == "l");
+  CHECK(parts_changed_by([](digested& x) { x.l.edges[0].batch_axis.reset(); }) == "l");
+  CHECK(parts_changed_by([](digested& x) { x.l.edges[0].gradient = gradient_use::none; }) == "l");
+  CHECK(parts_changed_by([](digested& x) { x.l.edges[0].extents = shape_kind::dynamic; }) == "l");
+  CHECK(parts_changed_by([](digested& x) { x.l.rows[2] = 2; }) == "l");
+  CHECK(parts_changed_by([](digested& x) { x.l.rows.clear(); }) == "l");
+}
+
+TEST_CASE("program digest: two ranks that differ are told in what, the schedule first") {
+  program_digest const here{1, 2, 3};
+  CHECK_FALSE(difference_of(here, rank_id{2}, here, rank_id{0}));
+  CHECK(difference_of(here, rank_id{2}, {0, 0, 0}, rank_id{0}) ==
+        "rank 2 has another schedule than rank 0; give all ranks the same");
+  CHECK(difference_of(here, rank_id{2}, {1, 0, 0}, rank_id{0}) ==
+        "rank 2 has other edges between stages than rank 0; give all ranks the same");
+  CHECK(difference_of(here, rank_id{2}, {1, 2, 0}, rank_id{1}) ==
+        "rank 2 has other types or shapes than rank 1; give all ranks the same");
+}
+
+TEST_CASE("number digest: is FNV-1a, byte after byte from the lowest") {
+  CHECK(number_digest().value() == 0xcbf29ce484222325);
+  std::uint64_t twin = 0xcbf29ce484222325;
+  for (int const byte : {0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01})
+    twin = (twin ^ static_cast<std::uint64_t>(byte)) * 1099511628211u;
+  CHECK(number_digest().add(0x0123456789abcdef).value() == twin);
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/program/rank_program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+using namespace cleave;
+
+TEST_CASE("rank program: messages of an exchange have its head, all else is its own") {
+  rank_program p;
+  CHECK(heads_of(p).empty());
+  p.instructions.resize(6);
+  p.instructions[1].call.parts = 2;
+  p.instructions[4].call.parts = 1;
+  CHECK(heads_of(p) == std::vector<std::uint32_t>{0, 1, 1, 1, 4, 4});
+}
+
+TEST_CASE("rank program: it trains where a gradient goes back, not where passes go forward alone") {
+  rank_program p;
+  CHECK_FALSE(has_backward(p));
+  for (auto const kind : {call_kind::forward, call_kind::send, call_kind::reduce}) {
+    p.instructions.push_back({.call = {.kind = kind}});
+    CHECK_FALSE(has_backward(p));
+  }
+  for (auto const kind : {call_kind::backward, call_kind::backward_input}) {
+    p.instructions.back().call.kind = kind;
+    CHECK(has_backward(p));
+  }
+}

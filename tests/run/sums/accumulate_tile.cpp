@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/sums/accumulate_tile.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "support/rng.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// As a graphics processor has it: a row of lanes, packs of eight.
+struct many_lanes : plain_memory {
+  static constexpr std::uint32_t lanes = 256;
+  static constexpr std::size_t pack_elements = 8;
+  static constexpr std::size_t packs_at_once = 2;
+  static constexpr bool packs_need_alignment = true;
+};
+
+/// Bytes with room before and behind, so that whoever writes beyond is seen.
+struct guarded {
+  std::vector<std::byte> bytes;
+  std::size_t first;
+
+  template <class T>
+  static guarded random(std::size_t count, std::size_t offset, testing::rng& numbers) {
+    guarded g{std::vector<std::byte>(count * sizeof(T) + 128), 64 + offset};
+    for (auto& b : g.bytes) b = static_cast<std::byte>(numbers.below(256));
+    for (std::size_t i = 0; i < count; ++i)  // of every size, and what is no number
+      if (!numbers.one_in(8))
+        g.put(i, narrowed<T>(std::ldexp(numbers.unit() - 0.5, static_cast<int>(numbers.below(20)))));
+    return g;
+  }
+  template <class T>
+  void put(std::size_t i, T x) {
+    std::memcpy(bytes.data() + first + i * sizeof x, &x, sizeof x);
+  }
+  template <class T>
+  T at(std::size_t i) const {
+    T x;
+    std::memcpy(&x, bytes.data() + first + i * sizeof x, sizeof x);
+    return x;
+  }
+};
+
+template <class T>
+bool same(T a, T b) {
+  if (widened(a) != widened(a)) return widened(b) != widened(b);  // which of two NaNs is nobody's promise
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+/// The plain loop.
+template <class From, class To, class Operation>
+To expected(From x, To y, double factor) {
+  using sum = common_sum_t<From, To>;
+  auto const f = static_cast<sum>(factor);
+  sum const product = f * widened(x);
+  if constexpr (Operation::reads_target) return narrowed<To>(widened(y) + product);
+  return narrowed<To>(product);
+}
+
+template <class Memory, class From, class To, class Operation>
+void run_shuffled(sum_segment const& s, double factor, testing::rng& numbers) {
+  std::vector<std::uint32_t> work(tiles_of(s.count) * Memory::lanes);
+  std::iota(work.begin(), work.end(), 0u);
+  numbers.shuffle(work);
+  for (auto const w : work)
+    accumulate_lane<From, To, Operation, Memory>(
+        s, s.first_tile + w / Memory::lanes, static_cast<common_sum_t<From, To>>(factor), w % Memory::lanes);
+}
+
+template <class From, class To, class Operation>
+void check_pair(std::size_t count, std::size_t from_offset, std::size_t to_offset, testing::rng& numbers) {
+  double const factor = numbers.one_in(2) ? 0.25 : 1;  // exact products: a build may contract expressions
+  guarded const from = guarded::random<From>(count, from_offset, numbers);
+  guarded const to = guarded::random<To>(count, to_offset, numbers);
+  for (bool many : {false, true}) {
+    guarded made = to;
+    bool const aligned = (from_offset | to_offset) % 16 == 0 &&
+                         reinterpret_cast<std::uintptr_t>(from.bytes.data()) % 16 == 0 &&
+                         reinterpret_cast<std::uintptr_t>(made.bytes.data()) % 16 == 0;
+    sum_segment const s{from.bytes.data() + from.first, made.bytes.data() + made.first, count,
+                        static_cast<std::uint32_t>(numbers.below(100)), aligned ? 1u : 0u};
+    if (many)
+      run_shuffled<many_lanes, From, To, Operation>(s, factor, numbers);
+    else
+      run_shuffled<plain_memory, From, To, Operation>(s, factor, numbers);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      wrong += !same(made.at<To>(i), expected<From, To, Operation>(from.at<From>(i), to.at<To>(i), factor));
+    CHECK(wrong == 0);
+    auto const begin = static_cast<std::ptrdiff_t>(made.first);
+    auto const end = begin + static_cast<std::ptrdiff_t>(count * sizeof(To));
+    CHECK(std::equal(made.bytes.begin(), made.bytes.begin() + begin, to.bytes.begin()));
+    CHECK(std::equal(made.bytes.begin() + end, made.bytes.end(), to.bytes.begin() + end));
+  }
+}
+
+template <class From, class To>
+void check_types(std::uint64_t seed) {
+  testing::rng numbers(seed);
+  for (std::size_t const count : {1u, 7u, 8u, 9u, 2049u, 8191u, 8192u, 8193u, 16390u})
+    check_pair<From, To, adding>(count, 0, 0, numbers);
+  for (int i = 0; i < 6; ++i) {
+    std::size_t const count = numbers.below(9000), a = numbers.below(17), b = numbers.below(17);
+    check_pair<From, To, adding>(count, a, b, numbers);
+    check_pair<From, To, overwriting>(count, b, a, numbers);
+  }
+}
+
+template <class From>
+void check_from(std::uint64_t seed) {
+  check_types<From, float>(seed);
+  check_types<From, double>(seed + 1);
+  check_types<From, float16_bits>(seed + 2);
+  check_types<From, bfloat16_bits>(seed + 3);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "accumulate tile: a plain loop gives the same for all types, sizes, addresses and orders of lanes") {
+  check_from<float>(10);
+  check_from<double>(20);
+  check_from<float16_bits>(30);
+  check_from<bfloat16_bits>(40);
+}
+
+TEST_CASE("accumulate tile: memory may be scaled in place") {
+  std::vector<float> x(10'000);
+  std::iota(x.begin(), x.end(), -5'000.f);
+  auto const before = x;
+  sum_segment const s{x.data(), x.data(), x.size(), 0, 0};
+  for (std::uint32_t t = 0; t < tiles_of(x.size()); ++t)
+    accumulate_lane<float, float, overwriting>(s, t, 0.5f);
+  CHECK(std::ranges::equal(x, before, {}, [](float v) { return 2 * v; }));
+}
+
+TEST_CASE("accumulate tile: a tile belongs to the last segment that begins at it or before") {
+  testing::rng numbers(3);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<sum_segment> segments;
+    std::vector<std::size_t> owner;
+    for (std::size_t i = 0; i <= numbers.below(12); ++i) {
+      std::uint64_t const count = 1 + numbers.below(5 * tile_elements);
+      segments.push_back({nullptr, nullptr, count, static_cast<std::uint32_t>(owner.size()), 0});
+      owner.insert(owner.end(), tiles_of(count), i);
+    }
+    for (std::uint32_t t = 0; t < owner.size(); ++t)
+      CHECK(segment_of(segments.data(), segments.size(), t) == owner[t]);
+  }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/sums/sum_of_squares.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include "support/rng.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+template <class T>
+std::vector<T> random_elements(rng& random, std::size_t count) {
+  std::vector<T> made(count);
+  for (auto& x : made) x = narrowed<T>(static_cast<float>(random.unit() * 4 - 2));
+  return made;
+}
+
+template <class T>
+region of(std::vector<T>& x, element_type type) {
+  return {x.data(), x.size(), type};
+}
+
+template <class T>
+long double long_sum(std::vector<T> const& x) {
+  long double sum = 0;
+  for (auto const n : x) sum += static_cast<long double>(widened(n)) * static_cast<long double>(widened(n));
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("sum of squares: of regions of every floating-point type is near the sum in long double") {
+  rng random(31);
+  for (std::size_t const count : {0u, 1u, 4095u, 4096u, 4097u, 100000u}) {
+    auto a = random_elements<float>(random, count);
+    auto b = random_elements<double>(random, count);
+    auto c = random_elements<float16_bits>(random, count);
+    auto d = random_elements<bfloat16_bits>(random, count);
+    std::vector<region> const all{of(a, element_type::f32), of(b, element_type::f64),
+                                  of(c, element_type::f16), of(d, element_type::bf16)};
+    auto const twin = static_cast<double>(long_sum(a) + long_sum(b) + long_sum(c) + long_sum(d));
+    CHECK(sum_of_squares(all) == doctest::Approx(twin).epsilon(1e-12));
+    CHECK(sum_of_squares(std::span(all).first(1)) ==
+          doctest::Approx(static_cast<double>(long_sum(a))).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("sum of squares: whole numbers are summed exactly, and floats do not overflow") {
+  std::vector<float> x(10000, 3), large{3e38f, 3e38f};
+  std::vector<region> const all{of(x, element_type::f32)}, larger{of(large, element_type::f32)};
+  CHECK(sum_of_squares(all) == 90000);
+  CHECK(std::isfinite(sum_of_squares(larger)));
+  CHECK(sum_of_squares(std::span<region const>()) == 0);
+}
+
+TEST_CASE("sum of squares: what is not finite is seen, wherever it is") {
+  for (double const bad : {std::numeric_limits<double>::infinity(), std::nan("")})
+    for (std::size_t const at : {0u, 5000u, 9999u}) {
+      std::vector<double> x(10000, 1);
+      x[at] = -bad;
+      std::vector<region> const all{of(x, element_type::f64)};
+      CHECK_FALSE(std::isfinite(sum_of_squares(all)));
+    }
+}
