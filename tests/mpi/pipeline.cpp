@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <regex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "launch_ranks.hpp"
+#include "support/rng.hpp"
 
 using namespace cleave::testing;
 
@@ -80,6 +82,48 @@ TEST_CASE(
       soonest = std::min(soonest, delay(survived));
     }
     CHECK(soonest < 100);
+  }
+}
+
+/// How many of the many places in a step where a rank can end a test goes through: CLEAVE_SOAK, or a few.
+std::uint32_t places() {
+  char const* const asked = std::getenv("CLEAVE_SOAK");
+  return asked ? static_cast<std::uint32_t>(std::min(std::stoul(asked), 200ul)) : 4;
+}
+
+TEST_CASE("mpi pipeline: wherever in a step a rank is killed, every other one is done or says who was lost") {
+  if (!is_openmpi) return;
+  cleave::testing::rng random(1);
+  for (std::uint32_t i = 0; i < places(); ++i) {
+    // Twelve passes a step, three steps; between them messages, waits and sums.
+    auto const how =
+        "suffer kill_later " + std::to_string(random.below(36)) + " " + std::to_string(random.below(400));
+    CAPTURE(how);
+    auto const r = launch_ranks(4, how, "--enable-recovery");
+    std::size_t reports = 0;
+    for (std::string const rank : {"0", "1", "3"})
+      reports += r.count("rank " + rank + " is done\n") +
+                 numbers_in(r.said, "rank (" + rank + ") ends: .*caused by rank 2: peer lost").size();
+    CHECK_MESSAGE(reports == 3, r.said);
+    CHECK(r.seconds < 20);
+    CHECK(all_gone(r));
+  }
+}
+
+TEST_CASE("mpi pipeline: whatever a pass of rank 2 throws, every rank reports that pass") {
+  for (std::uint32_t i = 0; i < std::min(places(), 36u); ++i) {
+    auto const at = places() < 36 ? i * 11 % 36 : i;
+    auto const r = launch_ranks(4, "suffer throw " + std::to_string(at));
+    CHECK_MESSAGE(r.exit != 0, r.said);
+    auto const where = numbers_in(r.said, "it begins in stage 2, microbatch ([0-9])");
+    REQUIRE_MESSAGE(where.size() == 1, r.said);
+    for (std::string const rank : {"0", "1", "2", "3"})
+      CHECK_MESSAGE(
+          numbers_in(r.said, "rank (" + rank + ") ends: rank 2, (?:forward|backward), stage 2, microbatch " +
+                                 std::to_string(where[0]) + ": no such row")
+                  .size() == 1,
+          r.said);
+    CHECK(all_gone(r));
   }
 }
 

@@ -97,10 +97,11 @@ void train(mpi_environment const& mpi, schedule_family family, std::uint32_t rep
   check_step(run, c, p, 2, 1);
 }
 
-/// Does what its name says in the n-th pass of this rank.
+/// Does what its name says in the n-th pass of this rank; `kill_later` so many microseconds after that.
 struct misfortune {
   std::string what;
   std::size_t at;
+  std::uint32_t later = 0;
   std::size_t passes = 0;
 
   void operator()(stage_pass const& p) {
@@ -108,6 +109,11 @@ struct misfortune {
     say("it begins in stage " + std::to_string(index(p.stage)) + ", microbatch " +
         std::to_string(index(p.microbatch)) + " at " + std::to_string(now()));
     if (what == "kill") ::kill(::getpid(), SIGKILL);
+    if (what == "kill_later")
+      std::thread([after = later] {
+        std::this_thread::sleep_for(std::chrono::microseconds(after));
+        ::kill(::getpid(), SIGKILL);
+      }).detach();
     if (what == "exit") ::_exit(7);
     if (what == "stop") ::kill(::getpid(), SIGSTOP);
     if (what == "throw") throw std::out_of_range("no such row");
@@ -135,7 +141,7 @@ int run_pipelines(mpi_environment& mpi, rank_arguments) {
   return 0;
 }
 
-/// Arguments: what befalls rank 2, in which of its passes.
+/// Arguments: what befalls rank 2, in which of its passes, and how long after it.
 int suffer(mpi_environment& mpi, rank_arguments arguments) {
   auto const s = make_schedule(schedule_family::one_f_one_b, {mpi.size(), 1, 6});
   auto const c = make_chain(s, 3);
@@ -144,7 +150,8 @@ int suffer(mpi_environment& mpi, rank_arguments arguments) {
   mpi_pipeline_options how;
   how.watch = {.limit = std::chrono::milliseconds(1000), .leave_within = std::chrono::milliseconds(1000)};
   say("process " + std::to_string(::getpid()) + " begins");
-  misfortune const what{mpi.rank() == rank_id{2} ? arguments[0] : "nothing", std::stoul(arguments[1])};
+  misfortune const what{mpi.rank() == rank_id{2} ? arguments[0] : "nothing", std::stoul(arguments[1]),
+                        arguments.size() > 2 ? static_cast<std::uint32_t>(std::stoul(arguments[2])) : 0};
   mpi_pipeline<basic_linear_engine<misfortune>> run(p, {c.stages, what}, how);
   try {
     for (int step = 0; step < 3; ++step) run.run_step(c.values());
