@@ -19,6 +19,9 @@ int main(int argc, char** argv) {
       {"pipelines", run_pipelines},
       {"suffer", suffer},
       {"differ", differ},
+#if __has_include(<xxhash.h>) && __has_include(<flatbuffers/flatbuffers.h>)
+      {"save", save_until_killed},
+#endif
   };
   std::vector<std::string> const arguments(argv + 1, argv + argc);
   cleave::mpi_environment mpi(

@@ -32,5 +32,6 @@ int need_threads(mpi_environment& mpi, rank_arguments);
 int run_pipelines(mpi_environment& mpi, rank_arguments);
 int suffer(mpi_environment& mpi, rank_arguments);
 int differ(mpi_environment& mpi, rank_arguments);
+int save_until_killed(mpi_environment& mpi, rank_arguments);
 
 }  // namespace cleave::testing

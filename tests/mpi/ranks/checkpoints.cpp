@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#include <mpi.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cleave/io/checkpoint_ranks.hpp"
+#include "cleave/mpi/board.hpp"
+#include "rank_case.hpp"
+
+namespace cleave::testing {
+
+/// Arguments: a folder, and after how many microseconds rank 2 is killed. All write one checkpoint after the
+/// other, whose tensors are full of the number of the step.
+int save_until_killed(mpi_environment& mpi, rank_arguments arguments) {
+  auto board = make_mpi_board(MPI_COMM_WORLD, {});
+  std::vector<double> weights(2000);
+  named_tensor const weight{{"layer" + std::to_string(index(mpi.rank()))},
+                            {weights.data(), element_type::f64, {2000}}};
+  if (mpi.rank() == rank_id{2})
+    std::thread([after = std::stoul(arguments[1])] {
+      std::this_thread::sleep_for(std::chrono::microseconds(after));
+      ::kill(::getpid(), SIGKILL);
+    }).detach();
+  for (std::uint64_t step = 1;; ++step) {
+    weights.assign(weights.size(), static_cast<double>(step));
+    write_checkpoint(board, arguments[0], {.step = step, .notes = {}}, std::span(&weight, 1),
+                     std::chrono::steady_clock::now() + std::chrono::seconds(20));
+    if (mpi.rank() == rank_id{0}) say("acknowledged " + std::to_string(step));
+  }
+}
+
+}  // namespace cleave::testing
