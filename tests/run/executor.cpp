@@ -128,6 +128,39 @@ TEST_CASE("executor: shapes that nobody knows before travel with their values, a
   }
 }
 
+TEST_CASE(
+    "executor: the caller gets a result in the shape that it was given, alone or beside other readers") {
+  auto with_results = [](sieve_run& r) {
+    r.t.edges.push_back({stage_id{0}, 0, the_caller, 1});
+    r.t.edges.push_back({stage_id{2}, 0, the_caller, 2});
+    return sieve_layouts(r.t);
+  };
+  sieve_run r({rank_id{0}, rank_id{1}, rank_id{0}, rank_id{1}});
+  auto layouts = with_results(r);
+  layouts.edges[1].extents = layouts.edges[4].extents = shape_kind::dynamic;
+  for (std::size_t const e : {6u, 7u}) {
+    layouts.edges[e].shape = {6};
+    layouts.edges[e].extents = shape_kind::dynamic;
+  }
+  program_options const options;
+  step_plan const plan(sieve_run::list_of(r.t, {rank_id{0}, rank_id{1}, rank_id{0}, rank_id{1}}), r.t,
+                       layouts, options);
+  thread_pipeline<sieve> run(plan, std::vector<sieve>(2));
+  run.run_step({r.inputs, 1, {}});
+  std::int64_t const kept[] = {3, 0, 6};
+  for (std::uint32_t m = 0; m < 3; ++m) {
+    CHECK(run.result(microbatch_id{m}, 1)->shape == tensor_shape{kept[m]});
+    CHECK(run.result(microbatch_id{m}, 2)->shape == tensor_shape{kept[m]});
+    CHECK(run.result(microbatch_id{m}, 0)->shape == tensor_shape{1});
+  }
+  CHECK(static_cast<double const*>(run.result(microbatch_id{0}, 1)->data)[2] == 3);
+
+  std::vector<sieve> too_many(2);
+  too_many[0].forced = 7;
+  thread_pipeline<sieve> refused(plan, too_many);
+  CHECK_THROWS_AS(refused.run_step({r.inputs, 1, {}}), stage_error);
+}
+
 TEST_CASE("executor: a value that is larger than its room is refused, and named") {
   sieve_run r({rank_id{0}, rank_id{1}, rank_id{0}, rank_id{1}});
   std::vector<sieve> stages(2);

@@ -219,8 +219,13 @@ class mpi_pipeline : activity_source {
   rank_activity activity() const override {
     if (plans_ == 0) return {.kind = activity_kind::computing, .operation = "being set up"};
     auto const plan = plan_.load(std::memory_order_relaxed);
-    auto a = activity_of(runtime_->program(plan), runtime_->at(plan));
-    for (auto& p : a.peers) p = grid_[rank_coordinates{.pipe = index(p), .data = place().data, .model = 0}];
+    auto const at = runtime_->at(plan);
+    auto a = activity_of(runtime_->program(plan), at);
+    auto const here = place();
+    for (auto& p : a.peers) p = grid_[rank_coordinates{.pipe = index(p), .data = here.data, .model = 0}];
+    for (std::uint32_t d = 0; at == program_reducing && d < grid_.size(rank_axis::data); ++d)
+      if (d != here.data)
+        a.peers.push_back(grid_[rank_coordinates{.pipe = here.pipe, .data = d, .model = 0}]);
     return a;
   }
 

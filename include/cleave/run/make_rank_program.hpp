@@ -226,7 +226,8 @@ class program_writer {
     made_.result_bytes = (made_.result_bytes + alignment - 1) / alignment * alignment;
     program_value const v{{place_kind::result, made_.result_bytes}, number, {}};
     made_.result_bytes += static_cast<std::uint64_t>(*l.shape.count()) * size_of(l.type);
-    made_.results.push_back({m, plan_.edges().edges[number].input, v});
+    auto const& e = plan_.edges().edges[number];
+    made_.results.push_back({m, e.input, v, static_cast<std::uint32_t>(made_.passes.size()), e.output});
     return v;
   }
 

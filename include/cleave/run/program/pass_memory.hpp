@@ -97,14 +97,15 @@ class pass_memory {
 
   void write_shape(typename D::stream& s, program_value const& v, microbatch_id m, tensor_shape const& shape,
                    std::size_t number) {
-    if (v.shape.where == place_kind::nowhere) return;
+    if (program_.layouts.edges[v.edge].extents == shape_kind::fixed) return;
     auto const room = program_.layouts.shape_of(v.edge, m);
     auto const count = shape.count();
     if (shape.axes != room.axes || !count || *count > *room.count())
       throw error("result #" + std::to_string(number) +
                   " has more elements, or another number of axes, than edge #" + std::to_string(v.edge) +
                   " has room for");
-    device_.copy(s, views_.arena_at(v.shape.at), &shape, sizeof(tensor_shape));
+    if (v.shape.where != place_kind::nowhere)
+      device_.copy(s, views_.arena_at(v.shape.at), &shape, sizeof(tensor_shape));
   }
 
   D& device_;

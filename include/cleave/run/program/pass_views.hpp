@@ -61,9 +61,10 @@ class pass_views {
     return bytes == 0 ? region{} : region{arena_ + at, static_cast<std::size_t>(bytes), element_type::u8};
   }
 
+  /// With the shape that its pass has given it.
   tensor_view result(program_result const& r) const {
-    return {data_of(r.value.place), program_.layouts.edges[r.value.edge].type,
-            program_.layouts.shape_of(r.value.edge, r.microbatch)};
+    auto const& made = views_[ranges_[r.pass].middle + r.output];
+    return {data_of(r.value.place), made.type, made.shape};
   }
 
  private:

@@ -79,6 +79,7 @@ struct program_result {
   microbatch_id microbatch;
   std::uint32_t number;  ///< which of the caller's results
   program_value value;
+  std::uint32_t pass = 0, output = 0;  ///< the forward pass that makes it, and which of its results it is
 
   bool operator==(program_result const&) const = default;
 };
