@@ -30,7 +30,7 @@ struct owned_tensors {
   }
 };
 
-inline tensor_shape random_shape(rng& random) {
+inline tensor_shape random_tensor_shape(rng& random) {
   std::array<std::int64_t, 4> extents{};
   for (auto& n : extents) n = static_cast<std::int64_t>(random.one_in(12) ? 0 : 1 + random.below(5));
   return std::span<std::int64_t const>(extents).first(random.below(extents.size() + 1));
@@ -45,7 +45,7 @@ inline owned_tensors random_tensors(rng& random, std::size_t count) {
       names.push_back((random.one_in(9) ? "Schicht_ä." : "layers.") + std::to_string(i) + ".weight" +
                       std::to_string(n));
     made.add(std::move(names), static_cast<element_type>(random.below(element_names.size())),
-             random_shape(random));
+             random_tensor_shape(random));
   }
   made.fill(random);
   return made;
