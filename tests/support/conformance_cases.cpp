@@ -39,7 +39,7 @@ std::string reading_fault(json const& body, std::string const& area = "split_mod
   schema const s(layouts);
   try {
     read_case(s, area, "file.json", body, json::object());
-  } catch (layout_error const& e) {
+  } catch (cleave::conformance::layout_error const& e) {
     return e.what();
   }
   return "";
