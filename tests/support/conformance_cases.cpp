@@ -118,10 +118,11 @@ TEST_CASE("conformance: a malformed case is refused with file, case and key") {
   c["input"]["graph"]["nodes"][1]["args"][0] = 9223372036854775808u;
   says(c, "does not fit 64 bits");
   CHECK_THROWS_WITH_AS(parse_json(R"({"a": 1, "a": 2})", "f.json"), "f.json: key 'a' twice in one object",
-                       layout_error);
-  CHECK_THROWS_AS(parse_json("{", "f.json"), layout_error);
-  CHECK_THROWS_AS(parse_json(std::string(200, '[') + std::string(200, ']'), "f.json"), layout_error);
-  CHECK_THROWS_AS(read_area(recordings, "nowhere"), layout_error);
+                       cleave::conformance::layout_error);
+  CHECK_THROWS_AS(parse_json("{", "f.json"), cleave::conformance::layout_error);
+  CHECK_THROWS_AS(parse_json(std::string(200, '[') + std::string(200, ']'), "f.json"),
+                  cleave::conformance::layout_error);
+  CHECK_THROWS_AS(read_area(recordings, "nowhere"), cleave::conformance::layout_error);
 }
 
 TEST_CASE("conformance: the written order of keyword arguments is kept") {
