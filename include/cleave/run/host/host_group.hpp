@@ -80,14 +80,20 @@ class host_group {
     std::size_t first = 0;
     bool are_sends = false;
   };
+  /// For so many messages that wait at once nothing is allocated but at the first.
+  static constexpr std::size_t room = 256, at_once = 16;
   struct reduction {
     std::vector<issued> parts;
     std::uint32_t arrived = 0;
   };
 
-  /// With the memory of one that has ended, if any has.
+  /// With the memory of one that has ended, if any has. Some are made at once, as far as ranks get apart.
   void begin_reduction() {
-    if (ended_.empty()) ended_.emplace_back().parts.resize(size());
+    if (ended_.empty()) {
+      reductions_.reserve(reductions_.size() + at_once);
+      ended_.resize(at_once);
+      for (auto& r : ended_) r.parts.resize(size());
+    }
     ended_.back().arrived = 0;
     reductions_.push_back(std::move(ended_.back()));
     ended_.pop_back();
@@ -99,6 +105,7 @@ class host_group {
     if (c.first == c.waiting.size() || c.are_sends == is_send) {
       if (c.first == c.waiting.size()) c.waiting.clear(), c.first = 0;
       c.are_sends = is_send;
+      if (c.waiting.capacity() == 0) c.waiting.reserve(room);
       c.waiting.push_back(here);
       return;
     }
