@@ -209,23 +209,3 @@ TEST_CASE("host group: reductions that disagree fail the run, and both ranks are
   CHECK(failed_with({{1, 2, 3}, 4}, element_type::f64) == begins + "4 of 24" + ends);
   CHECK(failed_with({{1, 2}, 4}, element_type::f32) == begins + "4 of 8" + ends);
 }
-
-TEST_CASE("host group: after a failed run it is cleared, and nobody waits for what was issued in it") {
-  host_ranks ranks(2);
-  host_group group(ranks, {rank_id{0}, r1});
-  message_end lost{{9}, 1}, part{{9}}, sent{{1}, 2}, received{{0}, 2}, one{{1}}, other{{1}};
-  group.reduce(0, 0, one.issue(), reduce_op::sum);
-  group.reduce(1, 0, other.issue(), reduce_op::sum);
-  group.send(0, 1, lost.issue());
-  group.reduce(0, 1, part.issue(), reduce_op::sum);
-  group.clear();
-  group.send(0, 1, sent.issue());
-  group.receive(0, 1, received.issue());
-  CHECK(received.numbers[0] == 1);
-  message_end a{{1}}, b{{2}};
-  group.reduce(1, 0, b.issue(), reduce_op::sum);
-  CHECK_FALSE(b.event.happened());
-  group.reduce(0, 0, a.issue(), reduce_op::sum);
-  CHECK(a.numbers[0] == 3);
-  CHECK_FALSE(ranks.failed());
-}

@@ -62,16 +62,6 @@ class host_group {
     }
   }
 
-  /// After a run that has failed: nobody waits for anything any more. Precondition: no rank takes part in it.
-  void clear() {
-    for (auto& c : channels_) {
-      c.waiting.clear();
-      c.first = 0;
-    }
-    reductions_.clear();
-    first_reduction_ = 0;
-  }
-
  private:
   /// What one member has issued for one other and the other has not met yet: sends only, or receives only.
   struct alignas(64) channel {

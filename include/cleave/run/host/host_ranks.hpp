@@ -44,13 +44,6 @@ class host_ranks {
   }
   bool failed() const { return failed_.load(std::memory_order_acquire); }
 
-  /// After a run that has failed and that no rank takes part in any more.
-  void forget_failure() {
-    std::lock_guard lock(mutex_);
-    first_.reset();
-    failed_.store(false);
-  }
-
   /// Something that rank `r` may wait for has changed. Precondition: there is such a rank.
   void ring(rank_id r) { ring(bells_[index(r)]); }
 
