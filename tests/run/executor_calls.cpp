@@ -253,7 +253,7 @@ TEST_CASE("executor: a step ends when all its messages have, waited for or not")
   other.join();
 }
 
-TEST_CASE("executor: an exchange has all of its parts, and ends with the last of them") {
+TEST_CASE("executor: an exchange has all of its parts, which begin and end together") {
   one_rank x;
   x.add_forward_passes();
   x.p.instructions.emplace_back().call = {.kind = call_kind::exchange, .parts = 2};
@@ -272,6 +272,8 @@ TEST_CASE("executor: an exchange has all of its parts, and ends with the last of
   x.running = &run;
   for (int step = 0; step < 2; ++step) run.run_step(x.given());
   auto const times = run.times();
-  CHECK(times[3].end >= times[1].end);
+  CHECK(times[3].begin >= times[1].end);
+  CHECK(times[3].begin == times[4].begin);
+  CHECK(times[3].end >= times[3].begin);
   CHECK(times[3].end == times[4].end);
 }

@@ -118,7 +118,7 @@ class executor {
     };
     for (std::size_t i = 0; i < all.size(); ++i)
       if (is_timed(program_.instructions[i].call.kind))
-        all[i] = {since(begins_[i]), since(ends_[group_of(i)])};
+        all[i] = {since(begins_[group_of(i)]), since(ends_[group_of(i)])};
     return all;
   }
 
@@ -288,7 +288,7 @@ class executor {
     }
   }
 
-  /// Messages of an exchange end together.
+  /// Messages of an exchange begin and end together.
   std::uint32_t group_of(std::size_t i) const { return heads_[i]; }
 
   stage_call call_at() const {
