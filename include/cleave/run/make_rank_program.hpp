@@ -105,7 +105,6 @@ class program_writer {
     i.at = slot.offset;
     i.bytes = (forward ? blocks.activations : blocks.gradients).bytes;
     i.after = sends ? (forward ? forward_done_ : gradient_done_)[pair_of(a)] : last_until(slot.after);
-    if (i.after != none) made_.instructions[i.after].awaited = true;
   }
 
   /// The last instruction that computes in a cell up to this one.

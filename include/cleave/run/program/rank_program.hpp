@@ -66,7 +66,6 @@ struct rank_instruction {
   std::uint32_t number = 0;
   std::uint64_t at = 0, bytes = 0;
   std::uint32_t after = none;  ///< of a message: the instruction that must have ended before it begins
-  bool awaited = false;        ///< whether a message waits for its end
 
   bool operator==(rank_instruction const&) const = default;
 };
