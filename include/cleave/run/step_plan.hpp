@@ -40,7 +40,6 @@ struct program_fault {
   enum class kind : std::uint8_t {
     stage_count,  ///< the schedule has `got` stages, the transport `allowed`
     no_edge,      ///< the transport has edge `got` from `from` to `to`, the schedule none
-    rank_count,   ///< the schedule has `got` ranks; there are `allowed`
   };
   kind what;
   std::size_t got = 0, allowed = 0;
@@ -59,8 +58,6 @@ inline std::string describe(program_fault const& f) {
     case program_fault::kind::no_edge:
       return "edge #" + got + " of the transport goes from " + stage_text(f.from) + " to " +
              stage_text(f.to) + ", where the schedule has no edge; connect its stages (connect_stages)";
-    case program_fault::kind::rank_count:
-      return "the schedule is for " + got + " ranks, but there are " + allowed;
   }
   return {};
 }
