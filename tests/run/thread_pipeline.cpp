@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cleave/schedule/lower/reduce_ties.hpp"
@@ -170,6 +171,19 @@ TEST_CASE("thread pipeline: gradients are summed over replicas and ties, and the
         CHECK(run.stages_of(rank).gradient(stage_id{n}) == wanted[n]);
       }
   }
+}
+
+TEST_CASE("thread pipeline: ties of stages and of gradients that are not there are refused") {
+  rng random(6);
+  auto const s = family_schedule(schedule_family::one_f_one_b, 2, 4);
+  auto const c = chain_case(s, random);
+  step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
+  auto const train = [&](tied_gradients tie) {
+    thread_pipeline<linear_engine>(p, engines_of(c, 2), {.ties = {std::move(tie)}});
+  };
+  CHECK_NOTHROW(train({{stage_id{0}, 1}, {stage_id{1}, 1}}));
+  CHECK_THROWS_AS(train({{stage_id{0}, 1}, {stage_id{2}, 1}}), tie_stage_error);
+  CHECK_THROWS_AS(train({{stage_id{0}, 1}, {stage_id{1}, 2}}), tie_gradient_error);
 }
 
 TEST_CASE("thread pipeline: each replica has values and results of its own, and the gradients of all") {

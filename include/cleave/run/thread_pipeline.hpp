@@ -46,7 +46,8 @@ template <stage<host_device> S>
 class thread_pipeline {
  public:
   /// `stages[r]` has the stages of rank r: those of the first replica come first. `p` is plan 0.
-  /// \throws error where there are not as many as ranks; tie_order_error, program_need_error
+  /// \throws error where there are not as many as ranks; tie_order_error, tie_stage_error, tie_gradient_error,
+  /// program_need_error
   thread_pipeline(planned_step auto const& p, std::vector<S> stages, thread_options options = {})
       : options_(std::move(options)),
         ranks_in_each_(static_cast<std::uint32_t>(p.order().ranks.size())),

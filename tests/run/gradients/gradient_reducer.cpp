@@ -266,7 +266,9 @@ TEST_CASE("gradient reducer: ties are summed after the replicas of their stages,
 }
 
 TEST_CASE("gradient reducer: a tie of a gradient that its stage does not have is refused") {
-  CHECK_THROWS_WITH_AS(replicated_ranks(1, {{{nth(0), 0}, {nth(3), 4}}}, 0),
+  std::vector<tied_gradients> const ties{{{nth(0), 0}, {nth(3), 4}}};
+  CHECK_THROWS_WITH_AS(replicated_ranks(1, ties, 0),
                        "ties: stage 3 has 4 gradients, but a tie names gradient #4; number them from 0",
                        tie_gradient_error);
+  CHECK(find_missing_tied_gradient(tie_sets_of(ties)[0], nth(3), 4) == stage_gradient{nth(3), 4});
 }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
 #include <vector>
 
 using namespace cleave;
@@ -39,6 +40,30 @@ TEST_CASE("tied gradients: a set is on the ranks of its stages, each once, in th
   std::vector<rank_id> const rank_of{rank_id{2}, rank_id{0}, rank_id{2}, rank_id{1}, rank_id{1}, rank_id{0}};
   CHECK(ranks_of({{s0, s1, s2, s5}, {}}, rank_of) == std::vector{rank_id{0}, rank_id{2}});
   CHECK(ranks_of({{s0, s2}, {}}, rank_of) == std::vector{rank_id{2}});
-  CHECK_THROWS_WITH_AS(ranks_of({{s0, stage_id{6}}, {}}, rank_of),
-                       "ties: there is no stage 6; stages are numbered from 0", tie_stage_error);
+}
+
+TEST_CASE("tied gradients: a stage that does not exist is found and named") {
+  std::vector<rank_id> const rank_of(6, rank_id{0});
+  tie_set const set{{s0, s5, stage_id{6}, stage_id{7}}, {}};
+  CHECK(find_missing_tied_stage(set, 0) == s0);
+  CHECK(find_missing_tied_stage(set, 6) == stage_id{6});
+  CHECK(find_missing_tied_stage(set, 7) == stage_id{7});
+  CHECK_FALSE(find_missing_tied_stage(set, 8));
+  try {
+    ranks_of(set, rank_of);
+    FAIL("accepted");
+  } catch (tie_stage_error const& e) {
+    CHECK(find_missing_tied_stage(set, rank_of.size()) == e.witness);
+    CHECK(std::string(e.what()) == "ties: there is no stage 6; stages are numbered from 0");
+  }
+}
+
+TEST_CASE("tied gradients: a gradient that its stage does not have is found, whatever others have") {
+  tie_set const set{{s1, s2}, {{{s1, 0}, {s2, 5}}, {{s1, 3}, {s1, 4}, {s2, 6}}}};
+  CHECK(find_missing_tied_gradient(set, s1, 0) == stage_gradient{s1, 0});
+  CHECK(find_missing_tied_gradient(set, s1, 3) == stage_gradient{s1, 3});
+  CHECK(find_missing_tied_gradient(set, s1, 4) == stage_gradient{s1, 4});
+  CHECK_FALSE(find_missing_tied_gradient(set, s1, 5));
+  CHECK(find_missing_tied_gradient(set, s2, 6) == stage_gradient{s2, 6});
+  CHECK_FALSE(find_missing_tied_gradient(set, s0, 0));
 }

@@ -41,6 +41,9 @@ class gradient_reducer {
       if (replicas_) add(of_stages_, s.stage, number, tensors, replicas_, bucket_bytes);
     }
     for (std::size_t i = 0; i < sets.size(); ++i) {
+      for (auto const& s : stages)
+        if (auto const g = find_missing_tied_gradient(sets[i], s.stage, s.regions.size()))
+          throw tie_gradient_error(*g, s.regions.size());
       std::vector<gradient_copies> tensors;
       std::vector<stage_id> here;
       for (auto const& t : sets[i].ties) {
@@ -48,7 +51,6 @@ class gradient_reducer {
         for (auto const& g : t) {
           auto const own = std::ranges::find(stages, g.stage, &gradients_of_stage::stage);
           if (own == stages.end()) continue;
-          if (g.number >= own->regions.size()) throw tie_gradient_error(g, own->regions.size());
           copies.push_back(own->regions[g.number]);
           here.push_back(g.stage);
         }

@@ -39,6 +39,23 @@ inline std::optional<std::size_t> find_tie_out_of_order(std::span<tied_gradients
   return std::nullopt;
 }
 
+/// The first stage of a set that is none of so many stages, or nothing. O(stages of the set).
+inline std::optional<stage_id> find_missing_tied_stage(tie_set const& set, std::size_t stages) {
+  for (auto const s : set.stages)
+    if (index(s) >= stages) return s;
+  return std::nullopt;
+}
+
+/// The first gradient of stage `s`, which has `count` of them, that a tie of a set names and that is none of
+/// those, or nothing. O(gradients of the set).
+inline std::optional<stage_gradient> find_missing_tied_gradient(tie_set const& set, stage_id s,
+                                                                std::size_t count) {
+  for (auto const& tie : set.ties)
+    for (auto const& g : tie)
+      if (g.stage == s && g.number >= count) return g;
+  return std::nullopt;
+}
+
 /// A tie whose gradients are not in order. The witness: which.
 class tie_order_error : public witness_error<std::size_t> {
  public:
@@ -84,11 +101,9 @@ inline std::vector<tie_set> tie_sets_of(std::span<tied_gradients const> ties) {
 
 /// The ranks that hold stages of a set, ascending. O(stages log stages). \throws tie_stage_error
 inline std::vector<rank_id> ranks_of(tie_set const& set, std::span<rank_id const> rank_of) {
+  if (auto const s = find_missing_tied_stage(set, rank_of.size())) throw tie_stage_error(*s);
   std::vector<rank_id> ranks;
-  for (auto const s : set.stages) {
-    if (index(s) >= rank_of.size()) throw tie_stage_error(s);
-    ranks.push_back(rank_of[index(s)]);
-  }
+  for (auto const s : set.stages) ranks.push_back(rank_of[index(s)]);
   std::ranges::sort(ranks);
   ranks.erase(std::ranges::unique(ranks).begin(), ranks.end());
   return ranks;
