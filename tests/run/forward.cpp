@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cleave/run/forward/timeline.hpp"
+#include "support/comes_true.hpp"
 #include "support/random_transport.hpp"
 
 using namespace cleave;
@@ -86,13 +87,6 @@ std::vector<told_stage<Function>> told_stages(std::uint32_t stages, Function& fu
   std::vector<told_stage<Function>> all;
   for (std::uint32_t s = 0; s < stages; ++s) all.push_back({stage_id{s}, &function});
   return all;
-}
-
-/// Waits for `flag`, but not for ever, so that a broken promise fails a test and does not hang it.
-bool comes_true(std::atomic<bool> const& flag) {
-  auto const until = std::chrono::steady_clock::now() + 10s;
-  while (!flag && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
-  return flag;
 }
 
 std::int64_t median(std::vector<std::int64_t> list) {
@@ -229,7 +223,7 @@ TEST_CASE("forward: a stage runs ahead of its reader by the capacity of the edge
       if (s == s0)
         ++made;
       else
-        comes_true(go);
+        testing::comes_true(go);
       return numbers{in[0]};
     };
     auto stages = told_stages(2, work);
@@ -342,10 +336,10 @@ TEST_CASE(
       ++calls;
       if (s == s0) {
         busy = true;
-        released = comes_true(release);
+        released = testing::comes_true(release);
         returned = clock::now();
       } else if (s == s1) {
-        comes_true(busy);
+        testing::comes_true(busy);
         thrown = clock::now();
         throw std::runtime_error("out of memory");
       }
@@ -400,7 +394,7 @@ TEST_CASE("forward: the caller can stop a run, or leave it") {
   auto stages = told_stages(2, slow);
   {
     auto run = start_forward(stages, chain(2), counted(100'000));
-    comes_true(busy);
+    testing::comes_true(busy);
     CHECK_FALSE(run.wait_for(1ms));
     run.stop();
     CHECK_THROWS_WITH_AS(run.wait(), "stopped by the caller", run_error);
@@ -451,9 +445,9 @@ TEST_CASE("forward: whoever observes hears of a failure while another stage stil
   auto const work = [&](stage_id s, microbatch_id, std::span<std::uint64_t> in) {
     if (s == s0) {
       busy = true;
-      heard_in_time = comes_true(heard);
+      heard_in_time = testing::comes_true(heard);
     } else {
-      comes_true(busy);
+      testing::comes_true(busy);
       throw std::runtime_error("early");
     }
     return numbers{in[0]};

@@ -11,38 +11,22 @@
 #include <memory>
 #include <vector>
 
+#include "support/comes_true.hpp"
+#include "support/queued_rank.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
+using namespace cleave::testing;
 using namespace std::chrono_literals;
 
-namespace {
-
-/// Waits as a program does that issues work: it only asks.
-template <class F>
-bool comes_true(F f) {
-  auto const until = std::chrono::steady_clock::now() + 20s;
-  while (!f())
-    if (std::chrono::steady_clock::now() > until) return false;
-  return true;
-}
-
-struct one_rank {
-  host_ranks ranks{1};
-  queued_device d;
-  explicit one_rank(queued_options const& o = {}) : d(ranks, rank_id{0}, o) {}
-};
-
-}  // namespace
-
 TEST_CASE("queued device: work runs in issue order, beside the thread that issues it") {
-  one_rank r;
+  queued_rank r;
   auto s = r.d.make_stream(0);
   auto e = r.d.make_event();
   CHECK(r.d.query(e));
   std::atomic<bool> go = false;
   std::vector<int> done;
-  s.call([&] { comes_true([&] { return go.load(); }); });
+  s.call([&] { comes_true(go); });
   for (int i = 0; i < 100; ++i) s.call([&done, i] { done.push_back(i); });
   r.d.record(e, s);
   CHECK_FALSE(r.d.query(e));
@@ -53,17 +37,17 @@ TEST_CASE("queued device: work runs in issue order, beside the thread that issue
 }
 
 TEST_CASE("queued device: a wait is for what was recorded when it was issued") {
-  one_rank r;
+  queued_rank r;
   auto first = r.d.make_stream(0), second = r.d.make_stream(1);
   auto e = r.d.make_event(), end = r.d.make_event();
   std::atomic<bool> one = false, two = false;
   std::atomic<int> seen = 0;
-  first.call([&] { comes_true([&] { return one.load(); }); });
+  first.call([&] { comes_true(one); });
   r.d.record(e, first);
   r.d.wait(second, e);
   second.call([&] { seen = 1; });
   r.d.record(end, second);
-  first.call([&] { comes_true([&] { return two.load(); }); });
+  first.call([&] { comes_true(two); });
   r.d.record(e, first);  // again: the wait does not care
   CHECK(seen == 0);
   one = true;
@@ -76,9 +60,9 @@ TEST_CASE("queued device: a wait is for what was recorded when it was issued") {
 }
 
 TEST_CASE("queued device: random work on random streams gives what its waits order, whatever is late") {
-  testing::rng random(31);
+  rng random(31);
   for (int round = 0; round < 6; ++round) {
-    one_rank r({.ahead = 1 + random.below(20), .longest_delay = 30us, .seed = random.next()});
+    queued_rank r({.ahead = 1 + random.below(20), .longest_delay = 30us, .seed = random.next()});
     constexpr std::size_t cells = 6, count = 64;
     auto memory = r.d.allocate(cells * count * sizeof(float));
     auto* const numbers = static_cast<float*>(memory.data());

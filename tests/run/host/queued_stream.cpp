@@ -12,32 +12,15 @@
 #include <thread>
 #include <utility>
 
-#include "cleave/run/host/queued_device.hpp"
+#include "support/comes_true.hpp"
+#include "support/queued_rank.hpp"
 
 using namespace cleave;
+using namespace cleave::testing;
 using namespace std::chrono_literals;
 
-namespace {
-
-/// Waits as a program does that issues work: it only asks.
-template <class F>
-bool comes_true(F f) {
-  auto const until = std::chrono::steady_clock::now() + 20s;
-  while (!f())
-    if (std::chrono::steady_clock::now() > until) return false;
-  return true;
-}
-
-struct one_rank {
-  host_ranks ranks{1};
-  queued_device d;
-  explicit one_rank(queued_options const& o = {}) : d(ranks, rank_id{0}, o) {}
-};
-
-}  // namespace
-
 TEST_CASE("queued stream: no more is ahead than may be") {
-  one_rank r({.ahead = 3});
+  queued_rank r({.ahead = 3});
   auto s = r.d.make_stream(0);
   std::atomic<bool> go = false;
   std::atomic<int> begun = 0;
@@ -49,7 +32,7 @@ TEST_CASE("queued stream: no more is ahead than may be") {
   for (; issued < 50; ++issued) {
     s.call([&] {
       ++begun;
-      comes_true([&] { return go.load(); });
+      comes_true(go);
     });
     most = std::max(most, issued + 1 - begun.load());
   }
@@ -58,7 +41,7 @@ TEST_CASE("queued stream: no more is ahead than may be") {
 }
 
 TEST_CASE("queued stream: what work throws fails the run, and names the pass it was issued for") {
-  one_rank r;
+  queued_rank r;
   auto s = r.d.make_stream(0), other = r.d.make_stream(0);
   auto e = r.d.make_event();
   std::atomic<bool> after = false;
@@ -83,7 +66,7 @@ TEST_CASE("queued stream: what work throws fails the run, and names the pass it 
 }
 
 TEST_CASE("queued stream: without a pass, what work throws is an error of the device") {
-  one_rank r;
+  queued_rank r;
   auto s = r.d.make_stream(0);
   s.call([] { throw 7; });
   REQUIRE(comes_true([&] { return r.ranks.failed(); }));
@@ -91,7 +74,7 @@ TEST_CASE("queued stream: without a pass, what work throws is an error of the de
 }
 
 TEST_CASE("queued stream: whoever waits for room is released when the run fails") {
-  one_rank r({.ahead = 1});
+  queued_rank r({.ahead = 1});
   auto s = r.d.make_stream(0);
   s.call([&] { comes_true([&] { return r.ranks.failed(); }); });
   std::thread breaker([&] {
@@ -109,7 +92,7 @@ TEST_CASE("queued stream: whoever waits for room is released when the run fails"
 TEST_CASE("queued stream: a stream that is destroyed ends what was issued to it") {
   std::atomic<int> done = 0;
   {
-    one_rank r({.longest_delay = 100us, .seed = 1});
+    queued_rank r({.longest_delay = 100us, .seed = 1});
     auto s = r.d.make_stream(0);
     for (int i = 0; i < 30; ++i) s.call([&] { ++done; });
     auto moved = std::move(s);
@@ -123,7 +106,7 @@ TEST_CASE("queued stream: work that does not end is left to itself, and what wai
   auto const after = std::make_shared<std::atomic<int>>(0);
   auto const begin = std::chrono::steady_clock::now();
   {
-    one_rank r({.drain_within = 50ms});
+    queued_rank r({.drain_within = 50ms});
     auto s = r.d.make_stream(0), waiting = r.d.make_stream(0);
     auto e = r.d.make_event();
     s.call([stuck, after] {
@@ -145,7 +128,7 @@ TEST_CASE("queued stream: work that does not end is left to itself, and what wai
 TEST_CASE("queued stream: streams that are assigned to change places") {
   std::atomic<int> done = 0;
   {
-    one_rank r;
+    queued_rank r;
     auto s = r.d.make_stream(0);
     auto t = r.d.make_stream(0);
     s.call([&] { ++done; });
