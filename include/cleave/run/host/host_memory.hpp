@@ -6,30 +6,14 @@
 #include <new>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "cleave/run/failure.hpp"
 #include "cleave/run/sums/sum_of_squares.hpp"
 #include "cleave/run/sums/sum_table.hpp"
+#include "cleave/run/sums/with_element.hpp"
 
 namespace cleave {
-
-/// Calls `f` with a value of the type that holds elements of `t`. Precondition: `is_floating(t)`.
-template <class F>
-constexpr void with_floating(element_type t, F f) {
-  expects(is_floating(t), "with_floating: a floating-point type");
-  switch (t) {
-    case element_type::f32:
-      return f(float{});
-    case element_type::f64:
-      return f(double{});
-    case element_type::f16:
-      return f(float16_bits{});
-    default:
-      return f(bfloat16_bits{});
-  }
-}
 
 /// Memory of the processor, and the work on it that all devices of the host do alike.
 class host_memory {

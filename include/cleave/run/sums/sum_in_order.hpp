@@ -12,34 +12,9 @@
 
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/sums/floating_bits.hpp"
+#include "cleave/run/sums/with_element.hpp"
 
 namespace cleave {
-
-/// Calls `f` with a value of the type that holds elements of `t`; a `boolean` is a byte.
-template <class F>
-constexpr void with_element(element_type t, F f) {
-  switch (t) {
-    case element_type::f32:
-      return f(float{});
-    case element_type::f64:
-      return f(double{});
-    case element_type::f16:
-      return f(float16_bits{});
-    case element_type::bf16:
-      return f(bfloat16_bits{});
-    case element_type::i64:
-      return f(std::int64_t{});
-    case element_type::i32:
-      return f(std::int32_t{});
-    case element_type::i16:
-      return f(std::int16_t{});
-    case element_type::i8:
-      return f(std::int8_t{});
-    case element_type::u8:
-    case element_type::boolean:
-      return f(std::uint8_t{});
-  }
-}
 
 /// Why regions cannot be reduced to one, as a sentence that counts them from 0; or nothing.
 inline std::optional<std::string> find_reduction_fault(std::span<region const> regions, reduce_op op) {

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
-#include <type_traits>
 
-#include "cleave/core/expects.hpp"
 #include "cleave/run/sums/floating_bits.hpp"
+#include "cleave/run/sums/with_element.hpp"
 #include "cleave/run/tensor_view.hpp"
 
 namespace cleave {
@@ -32,22 +31,10 @@ double sum_of_squares(T const* elements, std::size_t count) {
 /// Precondition: they are floating-point numbers. O(elements).
 inline double sum_of_squares(std::span<region const> regions) {
   double all = 0;
-  for (auto const& r : regions) {
-    expects(is_floating(r.type), "sum_of_squares: floating-point numbers");
-    switch (r.type) {
-      case element_type::f32:
-        all += sum_of_squares(static_cast<float const*>(r.data), r.count);
-        break;
-      case element_type::f64:
-        all += sum_of_squares(static_cast<double const*>(r.data), r.count);
-        break;
-      case element_type::f16:
-        all += sum_of_squares(static_cast<float16_bits const*>(r.data), r.count);
-        break;
-      default:
-        all += sum_of_squares(static_cast<bfloat16_bits const*>(r.data), r.count);
-    }
-  }
+  for (auto const& r : regions)
+    with_floating(r.type, [&](auto zero) {
+      all += sum_of_squares(static_cast<decltype(zero) const*>(r.data), r.count);
+    });
   return all;
 }
 
