@@ -128,10 +128,6 @@ class executor {
   static bool is_timed(call_kind k) {
     return k == call_kind::send || k == call_kind::receive || is_pass(k) || k == call_kind::other;
   }
-  static bool is_pass(call_kind k) {
-    return k == call_kind::forward || k == call_kind::backward || k == call_kind::backward_input ||
-           k == call_kind::backward_weight;
-  }
 
   void issue_all() {
     auto const& all = program_.instructions;
@@ -144,12 +140,8 @@ class executor {
 
   void issue(std::uint32_t i) {
     auto const& call = program_.instructions[i].call;
+    if (is_pass(call.kind)) return issue_pass(i);
     switch (call.kind) {
-      case call_kind::forward:
-      case call_kind::backward:
-      case call_kind::backward_input:
-      case call_kind::backward_weight:
-        return issue_pass(i);
       case call_kind::send:
       case call_kind::receive:
         return issue_messages(i, i, i + 1);

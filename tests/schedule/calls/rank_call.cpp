@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,6 +30,15 @@ TEST_CASE("rank call: passes say what their gradients come from, and that they a
   CHECK(text({.kind = call_kind::backward_weight, .last = true, .of = of}) == "backward_weight 1 3 last");
   CHECK(text({.kind = call_kind::loss, .of = of}) == "loss 1.3");
   CHECK(text({.kind = call_kind::release, .of = of}) == "release 1 3");
+}
+
+TEST_CASE("rank call: a pass is forward, backward, or half of backward; no pass waits") {
+  using enum call_kind;
+  for (std::size_t n = 0; n < call_names.size(); ++n) {
+    auto const k = static_cast<call_kind>(n);
+    CHECK(is_pass(k) == (k == forward || name_of(k).starts_with("backward")));
+    CHECK(is_wait(k) == (name_of(k).starts_with("wait ") || k == wait_reduce));
+  }
 }
 
 TEST_CASE("rank call: messages say from which stage to which, and so does what is handed over") {

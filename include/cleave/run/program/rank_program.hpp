@@ -116,7 +116,7 @@ inline std::vector<std::uint32_t> heads_of(rank_program const& p) {
 /// Whether it has backward passes. O(instructions).
 inline bool has_backward(rank_program const& p) {
   return std::ranges::any_of(p.instructions, [](rank_instruction const& i) {
-    return i.call.kind == call_kind::backward || i.call.kind == call_kind::backward_input;
+    return is_pass(i.call.kind) && i.call.kind != call_kind::forward;
   });
 }
 

@@ -55,6 +55,12 @@ struct rank_call {
   bool operator==(rank_call const&) const = default;
 };
 
+/// Whether it is a pass of a stage.
+constexpr bool is_pass(call_kind k) {
+  return k == call_kind::forward || k == call_kind::backward || k == call_kind::backward_input ||
+         k == call_kind::backward_weight;
+}
+
 /// Whether it waits for what another call began.
 constexpr bool is_wait(call_kind k) {
   return k == call_kind::wait_send || k == call_kind::wait_receive || k == call_kind::wait_unshard ||
