@@ -15,36 +15,16 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/core/bytes.hpp"
 #include "cleave/core/expects.hpp"
-#include "cleave/run/board/board_hub.hpp"
+#include "cleave/run/board/activity_source.hpp"
 #include "cleave/run/board/board_join.hpp"
 #include "cleave/run/board/board_links.hpp"
 #include "cleave/run/board/board_member.hpp"
+#include "cleave/run/board/board_post.hpp"
+#include "cleave/run/board/tcp_board_options.hpp"
 #include "cleave/run/concepts.hpp"
 
 namespace cleave {
-
-struct tcp_board_options {
-  /// Known to all ranks of the run and to nobody else; 16 bytes at least (`random_board_key()`). Who knows it
-  /// belongs. A key serves one run.
-  std::string key;
-  std::chrono::milliseconds join_within{30'000};   ///< all ranks
-  std::chrono::milliseconds answer_within{100};    ///< ranks that are asked what they do
-  std::chrono::milliseconds decide_within{1'000};  ///< rank 0, which failure is the first, before ranks do
-  std::chrono::milliseconds leave_within{1'000};   ///< the destructor
-  std::size_t largest_broadcast = 1_MiB;           ///< the same at all ranks
-};
-
-/// Says what a rank does, when somebody asks.
-class activity_source {
- public:
-  /// Called by the board's thread; must not wait for anything.
-  virtual rank_activity activity() const = 0;
-
- protected:
-  ~activity_source() = default;
-};
 
 /// The board of ranks that are processes, on one machine or on several: all are connected to rank 0, which
 /// decides. Every member may be called from any thread, but `broadcast` and `barrier` by one at a time; none
@@ -60,7 +40,7 @@ class tcp_board {
   /// Rank 0. Returns once all have joined; then nobody listens any more. \throws run_error, error
   tcp_board(tcp_listener at, std::uint32_t ranks, tcp_board_options const& options)
       : tcp_board(rank_id{0}, ranks, options) {
-    auto const terms = make_terms();
+    auto const terms = terms_of(options_, ranks_);
     board_reception reception(at, terms);
     links_.open(reception.admit_all());
     refused_ = reception.refused();
@@ -71,7 +51,7 @@ class tcp_board {
   tcp_board(rank_id here, std::uint32_t ranks, network_address const& at, tcp_board_options const& options)
       : tcp_board(here, ranks, options) {
     if (here == rank_id{0}) throw error("rank 0 joins no board; it listens");
-    auto const terms = make_terms();
+    auto const terms = terms_of(options_, ranks_);
     std::vector<std::optional<board_connection>> link;
     link.emplace_back(board_joiner(here, at, terms).join());
     links_.open(std::move(link));
@@ -139,10 +119,7 @@ class tcp_board {
   /// From now on the board's thread asks `source` instead, nobody where it is null. On return nobody asks the
   /// one before any more.
   void answer_with(activity_source const* source) {
-    {
-      std::lock_guard lock(source_mutex_);
-      source_ = source;
-    }
+    source_.change_to(source);
     links_.wake();
   }
 
@@ -153,7 +130,7 @@ class tcp_board {
     if (!thread_.joinable()) return;
     {
       std::unique_lock lock(mutex_);
-      if (is_hub()) news_.wait_until(lock, until, [&] { return member_.first() || hub_.is_alone(); });
+      news_.wait_until(lock, until, [&] { return member_.first() || post_.is_done(); });
       say_good_bye();
       auto const soon = from_now(
           std::chrono::milliseconds(100));  // enough for an answer, and nobody needs this rank any more
@@ -172,18 +149,12 @@ class tcp_board {
         here_(here),
         ranks_(ranks),
         member_(here, ranks),
-        hub_(ranks, options.answer_within) {
+        post_(here, ranks, options.answer_within, member_, links_) {
     if (index(here) >= ranks)
       throw error("there is no rank " + std::to_string(index(here)) + " of " + std::to_string(ranks));
     if (auto const fault = find_key_fault(options.key)) throw error(*fault);
   }
-  board_terms make_terms() const {
-    std::size_t const least = 2 * longest_detail + 4 * std::size_t{ranks_};  // a failure, an activity
-    return {ranks_, options_.key, std::max(options_.largest_broadcast, least) + 64,
-            from_now(options_.join_within)};
-  }
   static time_point from_now(std::chrono::milliseconds d) { return std::chrono::steady_clock::now() + d; }
-  bool is_hub() const { return here_ == rank_id{0}; }
 
   void start() {
     thread_ = std::thread([this] { serve(); });
@@ -194,7 +165,7 @@ class tcp_board {
   bool change(Change act) noexcept {
     std::lock_guard lock(mutex_);
     try {
-      if (auto m = act()) tell_hub(*m);
+      if (auto m = act()) post_.tell_hub(*m);
       settle();
       links_.wake();  // for there may be a deadline now
       return true;
@@ -218,7 +189,7 @@ class tcp_board {
       fail_here({failure_code::peer_lost, {}, "rank 0 has left, and all are waited for"});
     a.patience = std::chrono::ceil<std::chrono::microseconds>(until - now);
     a.number = member_.arrive();
-    tell_hub(arrive_message(a));
+    post_.tell_hub(arrive_message(a));
     settle();
     links_.wake();
     news_.wait_until(lock, until + options_.decide_within,
@@ -235,16 +206,6 @@ class tcp_board {
     fail_here(std::move(f));
   }
 
-  /// Nothing where nobody answers for this rank.
-  std::optional<rank_activity> ask_source() noexcept {
-    std::lock_guard alone(source_mutex_);
-    try {
-      return source_ != nullptr ? std::optional(source_->activity()) : std::nullopt;
-    } catch (...) {
-      return std::nullopt;
-    }
-  }
-
   // From here on, whoever calls has the mutex.
 
   /// Reports the first failure, which is `f` where rank 0 has not decided.
@@ -253,30 +214,18 @@ class tcp_board {
     settle();
     raise(*member_.first());
   }
-  void tell_hub(board_message const& m) {
-    if (is_hub())
-      hub_.take(here_, m, std::chrono::steady_clock::now());
-    else
-      links_.put(rank_id{0}, m);
-  }
   void say_good_bye() noexcept {
-    has_said_good_bye_ = true;
     try {
-      links_.put_good_byes();
+      post_.say_good_bye();
       settle();
     } catch (...) {
       return;  // no memory: the end of the connection must do
     }
   }
 
-  /// Delivers what rank 0 has decided, sends what can be sent, and tells all who wait here.
+  /// Delivers what there is to deliver, and tells all who wait here.
   void settle() {
-    for (auto& l : hub_.take_letters())
-      if (l.to == here_)
-        member_.take(l.what);
-      else
-        links_.put(l.to, l.what);
-    links_.send();
+    post_.deliver();
     failed_.store(member_.first().has_value(), std::memory_order_release);
     asked_.store(member_.is_asked(), std::memory_order_release);
     news_.notify_all();
@@ -289,8 +238,8 @@ class tcp_board {
       answer_if_asked(lock);
       wait_for_news(lock);
       auto const now = std::chrono::steady_clock::now();
-      links_.each_open([this](board_connection& c) { listen_to(c); });
-      hub_.pass(now);
+      post_.collect();
+      post_.pass(now);
       member_.pass(now);
       settle();
     }
@@ -299,51 +248,21 @@ class tcp_board {
   void answer_if_asked(std::unique_lock<std::mutex>& lock) {
     if (!member_.is_asked()) return;
     lock.unlock();
-    auto const a = ask_source();
+    auto const a = source_.activity();
     lock.lock();
     if (!a) return;
-    if (auto m = member_.answer(*a)) tell_hub(*m);
+    if (auto m = member_.answer(*a)) post_.tell_hub(*m);
     settle();
   }
 
   void wait_for_news(std::unique_lock<std::mutex>& lock) {
     auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    for (auto const& due : {hub_.due(), member_.due()})
+    for (auto const& due : {post_.due(), member_.due()})
       if (due) until = std::min(until, *due);
     auto sources = links_.sources();
     lock.unlock();
     links_.wait(std::move(sources), until);
     lock.lock();
-  }
-
-  void listen_to(board_connection& c) {
-    bool const open = c.receive();
-    try {
-      while (auto const m = c.next()) take(c, *m);
-      if (open) return;
-      lose(c, failure_code::peer_lost, "the connection to " + c.name() + " has ended");
-    } catch (board_message_error const& e) {
-      lose(c, failure_code::transport, e.what());
-    }
-  }
-  void take(board_connection& c, board_message const& m) {
-    try {
-      if (is_hub())
-        hub_.take(c.peer(), m, std::chrono::steady_clock::now());
-      else
-        member_.take(m);
-    } catch (board_message_error const& e) {
-      throw board_message_error("a message of " + c.name() + " makes no sense: " + e.what());
-    }
-    if (m.word == board_word::leave) c.finish();
-  }
-  void lose(board_connection& c, failure_code code, std::string const& why) {
-    c.close();
-    if (has_said_good_bye_) return;
-    if (is_hub())
-      hub_.lose(c.peer(), code, why);
-    else
-      member_.lose_hub(rank_presence::lost, code, why);
   }
 
   tcp_board_options options_;
@@ -354,13 +273,12 @@ class tcp_board {
   mutable std::mutex mutex_;
   mutable std::condition_variable news_;
   board_member member_;
-  board_hub hub_;  // idle but at rank 0
   board_links links_;
-  bool has_said_good_bye_ = false, stopped_ = false;
+  board_post post_;
+  bool stopped_ = false;
   std::atomic<bool> failed_ = false, asked_ = false;
 
-  std::mutex source_mutex_;
-  activity_source const* source_ = nullptr;
+  asked_source source_;
   std::thread thread_;
 };
 
