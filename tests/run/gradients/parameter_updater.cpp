@@ -3,12 +3,16 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
+#include "cleave/run/host/queued_communicator.hpp"
+#include "cleave/run/host/queued_device.hpp"
 #include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/thread_pipeline.hpp"
 #include "cleave/schedule/families/forward_only.hpp"
@@ -52,6 +56,19 @@ using pipeline = thread_pipeline<linear_engine>;
 linear_stage stage_in(pipeline& run, tied_line const& line, std::uint32_t s) {
   return run.stages_of(line.plan.rank_of(stage_id{s})).stage_of(stage_id{s});
 }
+
+/// One stage with one parameter, on a device whose work runs beside the thread that issues it.
+struct lone_parameter {
+  double value = 1, gradient = 3;
+  region at_value[1] = {{&value, 1, element_type::f64}}, at_gradient[1] = {{&gradient, 1, element_type::f64}};
+
+  void forward(queued_stream&, stage_pass const&, std::span<tensor_view const>, std::span<tensor_view>) {}
+  std::span<region const> parameters(stage_id) { return at_value; }
+  std::span<region const> gradients(stage_id) { return at_gradient; }
+  void update(queued_stream& s, stage_id, double factor) {
+    s.call([this, factor] { value -= factor * gradient; });
+  }
+};
 
 }  // namespace
 
@@ -147,7 +164,30 @@ TEST_CASE("parameter updater: a plan of forward passes alone evaluates between s
             (i == 0 ? 0 : twin.gradients[s].b));
     if (i == 0) run.run_step(line.values());
   }
-  CHECK_THROWS_WITH_AS(run.add_plan(step_plan(make_schedule(schedule_family::one_f_one_b, {4, 1, 4}), line.t,
-                                              linear_layouts(line.t, {1, 1, 1, 1}))),
-                       "thread pipeline: another plan must have the same stages on the same ranks", error);
+}
+
+TEST_CASE("parameter updater: a rank that does not come to the update is waited for as long as it may take") {
+  host_ranks ranks(2);
+  host_group group(ranks, {rank_id{0}, rank_id{1}});
+  queued_device d(ranks, rank_id{0});
+  queued_communicator with(group, 0);
+  lone_parameter stages;
+  parameter_updater updater(d, with, stages, {stage_id{0}}, {}, {}, std::chrono::milliseconds(20));
+  CHECK_THROWS_WITH_AS(updater.update({}), "rank 0, update of parameters: timed out: it may take 20 ms",
+                       run_error);
+  CHECK(stages.value == 1);
+  ranks.publish({.code = failure_code::cancelled});
+}
+
+TEST_CASE("parameter updater: work that runs beside it has ended when an update returns") {
+  host_ranks ranks(1);
+  host_group group(ranks, {rank_id{0}});
+  queued_device d(ranks, rank_id{0}, {.longest_delay = std::chrono::milliseconds(2)});
+  queued_communicator with(group, 0);
+  lone_parameter stages;
+  parameter_updater updater(d, with, stages, {stage_id{0}}, {}, {}, std::chrono::minutes(5));
+  for (int i = 1; i < 20; ++i) {
+    CHECK(updater.update({}).applied);
+    CHECK(stages.value == 1 - 3 * i);
+  }
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +15,7 @@
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/gradients/gradient_norm.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
+#include "cleave/run/wait_on_host.hpp"
 
 namespace cleave {
 
@@ -21,21 +25,24 @@ template <measuring_device D, communicator<D> C, updated_stage<D> S>
 class parameter_updater {
  public:
   /// `here` are the stages of this rank. Communicators as of `gradient_reducer`; `pipe` has all ranks that
-  /// together have every stage once.
+  /// together have every stage once. `limit`: how long a call waits; none: whoever calls sees to that.
   parameter_updater(D& d, C& pipe, S& stages, std::vector<stage_id> here, std::vector<tie_set> sets,
-                    std::vector<C*> tie_communicators)
+                    std::vector<C*> tie_communicators, std::optional<std::chrono::milliseconds> limit = {})
       : device_(d),
         pipe_(pipe),
         stages_(stages),
         here_(std::move(here)),
         sets_(std::move(sets)),
         tie_communicators_(std::move(tie_communicators)),
-        stream_(d.make_stream(0)),
+        limit_(limit),
         ended_(d.make_event()),
-        sum_(d.allocate(sizeof(double))) {}
+        sum_(d.allocate(sizeof(double))),
+        stream_(d.make_stream(0)) {}
 
   /// All copies of a tied parameter become the first, the copy of the lowest stage, bit by bit.
+  /// \throws run_error
   void share_ties() {
+    until_ = deadline_after(limit_);
     std::uint32_t number = 0;
     for (std::size_t i = 0; i < sets_.size(); ++i)
       for (auto const& t : sets_[i].ties) share(t, tie_communicators_[i], number++);
@@ -43,15 +50,17 @@ class parameter_updater {
 
   /// A step of the optimiser on all ranks, or, where their gradients are not finite, on none.
   /// Precondition: the gradients have been summed, on all ranks; the options are the same on all.
+  /// \throws run_error
   update_report update(update_options const& o) {
+    until_ = deadline_after(limit_);
     std::vector<gradients_of_stage> own;
     for (auto const s : here_) {
       std::span<region const> const g = stages_.gradients(s);
       own.push_back({s, {g.begin(), g.end()}});
     }
-    double squares = device_.sum_of_squares(counted_gradients(own, sets_));
-    sum_over_ranks(squares);
-    update_report done{magnitude(o.factor) * square_root(squares), false};
+    squares_ = device_.sum_of_squares(counted_gradients(own, sets_));
+    sum_squares_over_ranks();
+    update_report done{magnitude(o.factor) * square_root(squares_), false};
     if (!is_finite(done.norm)) return done;
     for (auto const s : here_) stages_.update(stream_, s, o.factor * clip_factor(done.norm, o.most_norm));
     wait();
@@ -60,12 +69,12 @@ class parameter_updater {
   }
 
  private:
-  void sum_over_ranks(double& x) {
+  void sum_squares_over_ranks() {
     if (pipe_.size() < 2) return;
     region const r{sum_.data(), 1, element_type::f64};
-    device_.copy(stream_, r.data, &x, sizeof x);
+    device_.copy(stream_, r.data, &squares_, sizeof squares_);
     reduce(pipe_, r, 0);
-    device_.copy(stream_, &x, r.data, sizeof x);
+    device_.copy(stream_, &squares_, r.data, sizeof squares_);
     wait();
   }
 
@@ -99,9 +108,14 @@ class parameter_updater {
 
   void wait() {
     device_.record(ended_, stream_);
-    while (!device_.query(ended_)) {
+    auto const check = [&] {
       if (auto f = pipe_.poll()) throw run_error(std::move(*f));
-    }
+    };
+    if (!wait_on_host(device_, ended_, until_, check))
+      throw run_error({.code = failure_code::timeout,
+                       .detail = "it may take " + std::to_string(limit_->count()) + " ms",
+                       .reporter = pipe_.rank(),
+                       .operation = "update of parameters"});
   }
 
   D& device_;
@@ -110,10 +124,13 @@ class parameter_updater {
   std::vector<stage_id> here_;
   std::vector<tie_set> sets_;
   std::vector<C*> tie_communicators_;
-  typename D::stream stream_;
+  std::optional<std::chrono::milliseconds> limit_;
+  std::chrono::steady_clock::time_point until_ = {};
   typename D::event ended_;
   typename D::buffer sum_;
+  double squares_ = 0;
   std::vector<std::byte> zeros_;
+  typename D::stream stream_;  // last: what it still does uses all else
 };
 
 }  // namespace cleave
