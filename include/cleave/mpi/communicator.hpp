@@ -13,6 +13,7 @@
 #include "cleave/mpi/link.hpp"
 #include "cleave/mpi/reducer.hpp"
 #include "cleave/run/concepts.hpp"
+#include "cleave/run/group_transfer.hpp"
 
 namespace cleave {
 
@@ -40,10 +41,14 @@ class mpi_communicator {
   mpi_communicator(mpi_communicator&&) = delete;
 
   void begin_group() { pending_.clear(); }
-  void send(region r, message const& m, mpi_device::stream&) { pending_.push_back({r, m, kind::send}); }
-  void receive(region r, message const& m, mpi_device::stream&) { pending_.push_back({r, m, kind::receive}); }
+  void send(region r, message const& m, mpi_device::stream&) {
+    pending_.push_back(group_transfer::send(r, m));
+  }
+  void receive(region r, message const& m, mpi_device::stream&) {
+    pending_.push_back(group_transfer::receive(r, m));
+  }
   void all_reduce(region r, reduce_op op, std::uint32_t number, mpi_device::stream&) {
-    pending_.push_back({r, {no_rank, number, {no_stage, {}}}, op == reduce_op::sum ? kind::sum : kind::max});
+    pending_.push_back(group_transfer::reduce(r, op, number));
   }
 
   /// \throws run_error once the run has failed
@@ -59,12 +64,7 @@ class mpi_communicator {
   void abort(failure const& f) noexcept { run_->publish(f); }
 
  private:
-  enum class kind : std::uint8_t { send, receive, sum, max };
-  struct transfer {
-    region memory;
-    message what;
-    kind how;
-  };
+  using kind = group_transfer::kind;
 
   /// What has been issued together and has not ended.
   class group final : public mpi_requester {
@@ -73,7 +73,7 @@ class mpi_communicator {
     bool is_free() const { return open_ == 0; }
 
     /// Receives first, so that messages that are there find their place.
-    void begin(std::vector<transfer> const& all, mpi_event::state& end) {
+    void begin(std::vector<group_transfer> const& all, mpi_event::state& end) {
       all_.assign(all.begin(), all.end());
       end_ = &end;
       open_ = static_cast<std::uint32_t>(all.size());
@@ -83,9 +83,8 @@ class mpi_communicator {
       for (std::uint32_t i = 0; i < all_.size(); ++i)
         if (all_[i].how == kind::send) messages_->send(all_[i].memory, all_[i].what, *this, i);
       for (std::uint32_t i = 0; i < all_.size(); ++i)
-        if (all_[i].how == kind::sum || all_[i].how == kind::max)
-          reductions_->reduce({all_[i].memory, all_[i].how == kind::sum ? reduce_op::sum : reduce_op::max,
-                               all_[i].what.number, this, i});
+        if (all_[i].how == kind::reduction)
+          reductions_->reduce({all_[i].memory, all_[i].op, all_[i].what.number, this, i});
     }
 
     void ended(std::uint32_t which, MPI_Status const& s) override {
@@ -95,7 +94,7 @@ class mpi_communicator {
     }
 
    private:
-    bool is_what_was_sent(transfer const& t, MPI_Status const& s) {
+    bool is_what_was_sent(group_transfer const& t, MPI_Status const& s) {
       auto const there = messages_->find_arrival(t.memory, t.what, s);
       if (!there || there->expected) return there.has_value();
       auto const text = [](std::uint32_t number, std::string const& bytes) {
@@ -112,7 +111,7 @@ class mpi_communicator {
 
     mpi_link* messages_;
     mpi_reducer* reductions_;
-    std::vector<transfer> all_;
+    std::vector<group_transfer> all_;
     mpi_event::state* end_ = nullptr;
     std::uint32_t open_ = 0;
   };
@@ -173,7 +172,7 @@ class mpi_communicator {
   std::vector<std::vector<group>>
       groups_;            // those that go on, and those that are free: each stays where it is
   std::size_t next_ = 0;  // where to look first
-  std::vector<transfer> pending_;
+  std::vector<group_transfer> pending_;
 };
 
 static_assert(communicator<mpi_communicator, mpi_device>);

@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,10 +27,19 @@ struct message_end {
   std::uint32_t number = 0;
   host_event event{};
 
-  host_group::issued issue(std::uint32_t transfers = 1) {
-    return {{numbers.data(), numbers.size(), element_type::f64},
-            {rank_id{0}, number, {stage_id{4}, microbatch_id{5}}},
-            &event.expect(transfers)};
+  region memory() { return {numbers.data(), numbers.size(), element_type::f64}; }
+  message with(std::uint32_t member) const {
+    return {rank_id{member}, number, {stage_id{4}, microbatch_id{5}}};
+  }
+  void send(host_group& g, std::uint32_t from, std::uint32_t to) {
+    g.issue(from, std::array{group_transfer::send(memory(), with(to))}, 0, event);
+  }
+  void receive(host_group& g, std::uint32_t from, std::uint32_t to) {
+    g.issue(to, std::array{group_transfer::receive(memory(), with(from))}, 0, event);
+  }
+  /// As reduction `n` of the member.
+  void reduce(host_group& g, std::uint32_t member, std::uint64_t n, reduce_op op) {
+    g.issue(member, std::array{group_transfer::reduce(memory(), op, number)}, n, event);
   }
 };
 
@@ -40,8 +51,8 @@ TEST_CASE("host group: whoever comes second copies, and both have ended then") {
   CHECK(group.size() == 2);
   for (bool const send_first : {true, false}) {
     message_end sent{{1, 2, 3}}, received{{0, 0, 0}};
-    auto const send = [&] { group.send(0, 1, sent.issue()); };
-    auto const receive = [&] { group.receive(0, 1, received.issue()); };
+    auto const send = [&] { sent.send(group, 0, 1); };
+    auto const receive = [&] { received.receive(group, 0, 1); };
     send_first ? send() : receive();
     CHECK_FALSE((send_first ? sent : received).event.happened());
     CHECK(received.numbers == std::vector<double>{0, 0, 0});
@@ -71,7 +82,7 @@ TEST_CASE("host group: messages of a pair match in order, whoever is ahead; pair
       auto& e = ends.emplace_back(message_end{{sends ? c.from * 1000. + c.to * 100 + n : -1}, n});
       ++n;
       (sends ? c.there : c.here).push_back(&e);
-      sends ? group.send(c.from, c.to, e.issue()) : group.receive(c.from, c.to, e.issue());
+      sends ? e.send(group, c.from, c.to) : e.receive(group, c.from, c.to);
     }
     for (auto const& c : channels)
       for (std::uint32_t n = 0; n < std::max(c.sent, c.received); ++n) {
@@ -84,17 +95,43 @@ TEST_CASE("host group: messages of a pair match in order, whoever is ahead; pair
   }
 }
 
-TEST_CASE("host group: an end of several transfers happens with the last") {
+TEST_CASE("host group: what is issued together has ended with the last of it, and each goes on by itself") {
   host_ranks ranks(2);
   host_group group(ranks, {rank_id{0}, rank_id{1}});
-  message_end sent{{1}}, first{{0}}, second{{0}};
-  auto both = sent.issue(2);
-  group.send(0, 1, both);
-  group.send(0, 1, both);
-  group.receive(0, 1, first.issue());
-  CHECK_FALSE(sent.event.happened());
-  group.receive(0, 1, second.issue());
-  CHECK(sent.event.happened());
+  message_end first{{1}, 0}, second{{2}, 1}, first_there{{0}, 0}, second_there{{0}, 1};
+  message_end one{{3}, 2}, other{{4}, 3}, one_there{{5}, 2}, other_there{{6}, 3};
+  host_event end;
+  group.issue(0,
+              std::array{group_transfer::reduce(one.memory(), reduce_op::sum, 2),
+                         group_transfer::send(first.memory(), first.with(1)),
+                         group_transfer::send(second.memory(), second.with(1)),
+                         group_transfer::reduce(other.memory(), reduce_op::max, 3)},
+              7, end);
+  for (std::uint64_t n = 0; n < 7; ++n) {
+    message_end here{{1}}, there{{1}};
+    here.reduce(group, 0, n, reduce_op::sum);
+    there.reduce(group, 1, n, reduce_op::sum);
+  }
+  other_there.reduce(group, 1, 8, reduce_op::max);
+  CHECK(other.numbers[0] == 6);
+  first_there.receive(group, 0, 1);
+  CHECK(first_there.numbers[0] == 1);
+  one_there.reduce(group, 1, 7, reduce_op::sum);
+  CHECK(one.numbers[0] == 8);
+  CHECK_FALSE(end.happened());
+  second_there.receive(group, 0, 1);
+  CHECK(second_there.numbers[0] == 2);
+  CHECK(end.happened());
+  CHECK_FALSE(ranks.failed());
+}
+
+TEST_CASE("host group: where nothing is issued, the end has happened") {
+  host_ranks ranks(1);
+  host_group group(ranks, {rank_id{0}});
+  host_event end;
+  group.issue(0, {}, 0, end);
+  CHECK(end.happened());
+  CHECK(end.at() > host_event::clock::time_point());
 }
 
 TEST_CASE("host group: ends that disagree about the number or the bytes fail the run, and both are named") {
@@ -105,9 +142,9 @@ TEST_CASE("host group: ends that disagree about the number or the bytes fail the
       message_end sent{{1, 2}, 7}, received{{0, 0, 0}, 7};
       if (by_number) received = {{0, 0}, 8};
       auto const before = received.numbers;
-      if (send_first) group.send(0, 1, sent.issue());
-      group.receive(0, 1, received.issue());
-      if (!send_first) group.send(0, 1, sent.issue());
+      if (send_first) sent.send(group, 0, 1);
+      received.receive(group, 0, 1);
+      if (!send_first) sent.send(group, 0, 1);
       auto const f = ranks.poll();
       REQUIRE(f);
       CHECK(f->code == failure_code::mismatch);
@@ -130,8 +167,8 @@ TEST_CASE("host group: messages without bytes only meet") {
   host_ranks ranks(2);
   host_group group(ranks, {rank_id{0}, rank_id{1}});
   message_end sent, received;
-  group.send(0, 1, sent.issue());
-  group.receive(0, 1, received.issue());
+  sent.send(group, 0, 1);
+  received.receive(group, 0, 1);
   CHECK(received.event.happened());
 }
 
@@ -144,10 +181,10 @@ TEST_CASE("host group: a reduction is the sum in the order of the members, or th
     parts[1].numbers = {-1e30, 2};
     parts[2].numbers = {1, 3};
     for (std::uint32_t const m : {2u, 0u}) {
-      group.reduce(m, 0, parts[m].issue(), op);
+      parts[m].reduce(group, m, 0, op);
       CHECK_FALSE(parts[m].event.happened());
     }
-    group.reduce(1, 0, parts[1].issue(), op);
+    parts[1].reduce(group, 1, 0, op);
     for (auto const& p : parts) {
       CHECK(p.event.happened());
       CHECK(p.numbers == (op == reduce_op::sum ? std::vector<double>{1, 6} : std::vector<double>{1e30, 3}));
@@ -174,7 +211,7 @@ TEST_CASE(
     while (next != std::vector{reductions, reductions, reductions}) {
       auto const m = static_cast<std::uint32_t>(random.below(3));
       if (next[m] == reductions) continue;
-      group.reduce(m, next[m], parts[m][next[m]].issue(), reduce_op::sum);
+      parts[m][next[m]].reduce(group, m, next[m], reduce_op::sum);
       ++next[m];
       auto const all = std::min({next[0], next[1], next[2]});
       for (std::uint32_t n = 0; n < next[m]; ++n) CHECK(parts[m][n].event.happened() == (n < all));
@@ -186,14 +223,14 @@ TEST_CASE(
 }
 
 TEST_CASE("host group: reductions that disagree fail the run, and both ranks are named") {
-  auto const failed_with = [](message_end other, element_type type) {
+  auto const failed_with = [](message_end other, element_type type, reduce_op op = reduce_op::sum) {
     host_ranks ranks(4);
     host_group group(ranks, {r3, r1});
     message_end part{{1, 2}, 4};
-    group.reduce(0, 0, part.issue(), reduce_op::sum);
-    auto issued = other.issue();
-    issued.memory.type = type;
-    group.reduce(1, 0, issued, reduce_op::sum);
+    part.reduce(group, 0, 0, reduce_op::sum);
+    auto theirs = group_transfer::reduce(other.memory(), op, other.number);
+    theirs.memory.type = type;
+    group.issue(1, std::span(&theirs, 1), 0, other.event);
     auto const f = ranks.poll();
     REQUIRE(f);
     CHECK(f->code == failure_code::mismatch);
@@ -203,9 +240,13 @@ TEST_CASE("host group: reductions that disagree fail the run, and both ranks are
     CHECK(part.numbers == std::vector<double>{1, 2});
     return f->detail;
   };
-  std::string const begins = "of a reduction rank 3 brings message 4 of 16 bytes, but rank 1 brings message ";
-  std::string const ends = " bytes; both must run the same program";
-  CHECK(failed_with({{1, 2}, 5}, element_type::f64) == begins + "5 of 16" + ends);
-  CHECK(failed_with({{1, 2, 3}, 4}, element_type::f64) == begins + "4 of 24" + ends);
-  CHECK(failed_with({{1, 2}, 4}, element_type::f32) == begins + "4 of 8" + ends);
+  auto const text = [](std::string const& theirs) {
+    return "rank 3 brings message 4, the sum of 16 bytes of f64, but rank 1 brings " + theirs +
+           "; both must run the same program";
+  };
+  CHECK(failed_with({{1, 2}, 5}, element_type::f64) == text("message 5, the sum of 16 bytes of f64"));
+  CHECK(failed_with({{1, 2, 3}, 4}, element_type::f64) == text("message 4, the sum of 24 bytes of f64"));
+  CHECK(failed_with({{1, 2}, 4}, element_type::i64) == text("message 4, the sum of 16 bytes of i64"));
+  CHECK(failed_with({{1, 2}, 4}, element_type::f64, reduce_op::max) ==
+        text("message 4, the maximum of 16 bytes of f64"));
 }

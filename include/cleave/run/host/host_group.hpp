@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/run/concepts.hpp"
+#include "cleave/run/group_transfer.hpp"
 #include "cleave/run/host/host_event.hpp"
 #include "cleave/run/host/host_memory.hpp"
 #include "cleave/run/host/host_ranks.hpp"
@@ -24,13 +26,6 @@ namespace cleave {
 /// meanwhile. It may be used from all ranks at once.
 class host_group {
  public:
-  /// One end of a message, or one rank's part of a reduction, that has been issued.
-  struct issued {
-    region memory;
-    message what;
-    host_event::count* end;  ///< told when it has ended
-  };
-
   /// `members[i]` is the rank, among `ranks`, of member i; all differ. `ranks` must outlive it.
   host_group(host_ranks& ranks, std::vector<rank_id> members)
       : ranks_(&ranks), members_(std::move(members)), channels_(members_.size() * members_.size()) {}
@@ -38,37 +33,34 @@ class host_group {
   std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
   host_ranks& ranks() const { return *ranks_; }
 
-  /// Precondition throughout: members there are; memory that stays until the run has ended or failed, and
-  /// nobody takes part in it any more.
-  void send(std::uint32_t from, std::uint32_t to, issued const& s) { meet(from, to, s, true); }
-  void receive(std::uint32_t from, std::uint32_t to, issued const& r) { meet(from, to, r, false); }
-
-  /// The n-th reduction of member `at`. Whoever comes last does it: in the order of the members, for all.
-  void reduce(std::uint32_t at, std::uint64_t n, issued const& part, reduce_op op) {
-    std::lock_guard lock(reductions_mutex_);
-    while (reductions_.size() <= n - first_reduction_) begin_reduction();
-    auto& r = reductions_[static_cast<std::size_t>(n - first_reduction_)];
-    r.parts[at] = part;
-    if (++r.arrived < size()) return;
-    if (fits(r.parts)) {
-      regions_.clear();
-      for (auto const& p : r.parts) regions_.push_back(p.memory);
-      sum_in_order(regions_, op);
-      for (std::uint32_t m = 0; m < size(); ++m) end(m, r.parts[m]);
-    }
-    for (; !reductions_.empty() && reductions_.front().arrived == size(); ++first_reduction_) {
-      ended_.push_back(std::move(reductions_.front()));
-      reductions_.erase(reductions_.begin());
+  /// Member `member` begins all of these; `end` happens when all have ended. Its reductions are numbered in
+  /// the order in which it issues them, and the first of these is number `reductions`. Preconditions: members
+  /// there are; memory that stays until the run has ended or failed, and nobody takes part in it any more.
+  void issue(std::uint32_t member, std::span<group_transfer const> all, std::uint64_t reductions,
+             host_event& end) {
+    if (all.empty()) return end.pass();
+    auto& count = end.expect(static_cast<std::uint32_t>(all.size()));
+    for (auto const& t : all) {
+      issued const here{t, &count};
+      if (t.how == group_transfer::kind::send)
+        meet(member, index(t.what.peer), here);
+      else if (t.how == group_transfer::kind::receive)
+        meet(index(t.what.peer), member, here);
+      else
+        reduce(member, reductions++, here);
     }
   }
 
  private:
+  struct issued : group_transfer {
+    host_event::count* end;  // told when it has ended
+  };
   /// What one member has issued for one other and the other has not met yet: sends only, or receives only.
   struct alignas(64) channel {
     std::mutex mutex;
     std::vector<issued> waiting;  // from `first` on
     std::size_t first = 0;
-    bool are_sends = false;
+    group_transfer::kind are = group_transfer::kind::send;
   };
   /// For so many messages that wait at once nothing is allocated but at the first.
   static constexpr std::size_t room = 256, at_once = 16;
@@ -76,6 +68,25 @@ class host_group {
     std::vector<issued> parts;
     std::uint32_t arrived = 0;
   };
+
+  /// Whoever comes last to a reduction does it: in the order of the members, for all.
+  void reduce(std::uint32_t at, std::uint64_t number, issued const& part) {
+    std::lock_guard lock(reductions_mutex_);
+    while (reductions_.size() <= number - first_reduction_) begin_reduction();
+    auto& r = reductions_[static_cast<std::size_t>(number - first_reduction_)];
+    r.parts[at] = part;
+    if (++r.arrived < size()) return;
+    if (fits(r.parts)) {
+      regions_.clear();
+      for (auto const& p : r.parts) regions_.push_back(p.memory);
+      sum_in_order(regions_, part.op);
+      for (std::uint32_t m = 0; m < size(); ++m) end(m, r.parts[m]);
+    }
+    for (; !reductions_.empty() && reductions_.front().arrived == size(); ++first_reduction_) {
+      ended_.push_back(std::move(reductions_.front()));
+      reductions_.erase(reductions_.begin());
+    }
+  }
 
   /// With the memory of one that has ended, if any has. Some are made at once, as far as ranks get apart.
   void begin_reduction() {
@@ -89,18 +100,19 @@ class host_group {
     ended_.pop_back();
   }
 
-  void meet(std::uint32_t from, std::uint32_t to, issued const& here, bool is_send) {
+  void meet(std::uint32_t from, std::uint32_t to, issued const& here) {
     auto& c = channels_[std::size_t{from} * members_.size() + to];
     std::lock_guard lock(c.mutex);
-    if (c.first == c.waiting.size() || c.are_sends == is_send) {
+    if (c.first == c.waiting.size() || c.are == here.how) {
       if (c.first == c.waiting.size()) c.waiting.clear(), c.first = 0;
-      c.are_sends = is_send;
+      c.are = here.how;
       if (c.waiting.capacity() == 0) c.waiting.reserve(room);
       c.waiting.push_back(here);
       return;
     }
     issued const there = c.waiting[c.first++];
-    auto const &sent = is_send ? here : there, &received = is_send ? there : here;
+    bool const sends = here.how == group_transfer::kind::send;
+    auto const &sent = sends ? here : there, &received = sends ? there : here;
     if (sent.what.number != received.what.number || sent.memory.bytes() != received.memory.bytes())
       return refuse(from, to, sent, received);
     if (sent.memory.bytes() > 0) std::memcpy(received.memory.data, sent.memory.data, sent.memory.bytes());
@@ -113,7 +125,11 @@ class host_group {
   }
 
   static std::string text_of(issued const& i) {
-    return "message " + std::to_string(i.what.number) + " of " + std::to_string(i.memory.bytes()) + " bytes";
+    auto const text = "message " + std::to_string(i.what.number);
+    auto const bytes = " of " + std::to_string(i.memory.bytes()) + " bytes";
+    if (i.how != group_transfer::kind::reduction) return text + bytes;
+    return text + (i.op == reduce_op::sum ? ", the sum" : ", the maximum") + bytes + " of " +
+           std::string(name_of(i.memory.type));
   }
 
   void refuse(std::uint32_t from, std::uint32_t to, issued const& sent, issued const& received) {
@@ -131,16 +147,15 @@ class host_group {
     for (std::uint32_t m = 1; m < parts.size(); ++m) {
       auto const& b = parts[m];
       if (b.what.number == a.what.number && b.memory.count == a.memory.count &&
-          b.memory.type == a.memory.type)
+          b.memory.type == a.memory.type && b.op == a.op)
         continue;
       auto const text = [&](std::uint32_t n) {
         return "rank " + std::to_string(index(members_[n])) + " brings " + text_of(parts[n]);
       };
-      ranks_->publish(
-          {.code = failure_code::mismatch,
-           .detail = "of a reduction " + text(0) + ", but " + text(m) + "; both must run the same program",
-           .reporter = members_[m],
-           .culprit = members_[0]});
+      ranks_->publish({.code = failure_code::mismatch,
+                       .detail = text(0) + ", but " + text(m) + "; both must run the same program",
+                       .reporter = members_[m],
+                       .culprit = members_[0]});
       return false;
     }
     return true;

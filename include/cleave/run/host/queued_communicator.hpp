@@ -11,6 +11,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/run/concepts.hpp"
+#include "cleave/run/group_transfer.hpp"
 #include "cleave/run/host/host_event.hpp"
 #include "cleave/run/host/host_group.hpp"
 #include "cleave/run/host/queued_device.hpp"
@@ -36,10 +37,11 @@ class queued_communicator {
   std::uint32_t size() const { return group_->size(); }
 
   void begin_group() { open_ = free_batch(); }
-  void send(region r, message const& m, queued_stream&) { add({r, m, kind::send}); }
-  void receive(region r, message const& m, queued_stream&) { add({r, m, kind::receive}); }
+  void send(region r, message const& m, queued_stream&) { add(group_transfer::send(r, m)); }
+  void receive(region r, message const& m, queued_stream&) { add(group_transfer::receive(r, m)); }
   void all_reduce(region r, reduce_op op, std::uint32_t number, queued_stream&) {
-    add({r, {rank(), number, {}}, op == reduce_op::sum ? kind::sum : kind::max, reductions_++});
+    add(group_transfer::reduce(r, op, number));
+    ++reductions_;
   }
 
   void end_group(queued_event& e, queued_stream& s) {
@@ -47,7 +49,8 @@ class queued_communicator {
     auto b = std::exchange(open_, nullptr);
     std::shared_ptr<host_event const> end(b, &b->end);
     s.call([this, b = std::move(b), here = s.work_place()] {
-      start(*b);
+      group_->issue(member_, b->transfers, b->first_reduction, b->end);
+      b->started.store(true, std::memory_order_release);
       if (ends_ == delivery::one_queue) here.wait([&] { return b->end.happened(); });
     });
     queued_device::record(e, s, std::move(end));
@@ -57,16 +60,10 @@ class queued_communicator {
   void abort(failure const& f) noexcept { group_->ranks().publish(f); }
 
  private:
-  enum class kind : std::uint8_t { send, receive, sum, max };
-  struct transfer {
-    region memory;
-    message what;
-    kind how;
-    std::uint64_t nth = 0;  // of the reductions
-  };
   /// Other ranks end its event, also after this one has given up: so it stays as long as the communicator.
   struct batch {
-    std::vector<transfer> transfers;
+    std::vector<group_transfer> transfers;
+    std::uint64_t first_reduction = 0;
     host_event end;
     std::atomic<bool> started = false;
   };
@@ -83,28 +80,13 @@ class queued_communicator {
     }
     auto const& b = batches_[next_++];
     b->transfers.clear();
+    b->first_reduction = reductions_;
     b->started.store(false, std::memory_order_relaxed);
     return b;
   }
-  void add(transfer const& t) {
+  void add(group_transfer const& t) {
     expects(open_ != nullptr, "queued_communicator: begin_group");
     open_->transfers.push_back(t);
-  }
-
-  void start(batch& b) {
-    if (b.transfers.empty()) b.end.pass();
-    auto* const end =
-        b.transfers.empty() ? nullptr : &b.end.expect(static_cast<std::uint32_t>(b.transfers.size()));
-    for (auto const& t : b.transfers) {
-      host_group::issued const here{t.memory, t.what, end};
-      if (t.how == kind::send)
-        group_->send(member_, index(t.what.peer), here);
-      else if (t.how == kind::receive)
-        group_->receive(index(t.what.peer), member_, here);
-      else
-        group_->reduce(member_, t.nth, here, t.how == kind::sum ? reduce_op::sum : reduce_op::max);
-    }
-    b.started.store(true, std::memory_order_release);
   }
 
   host_group* group_;
