@@ -37,10 +37,13 @@ struct region_pair {
   region from, to;
 };
 
-/// `to = to + factor * from`, or `to = factor * from`.
+/// `to = to + factor * from`, or `to = factor * from`. Both addresses are of memory of the device, and are
+/// used when the work runs.
 struct accumulate_options {
   double factor = 1;
   enum class target : std::uint8_t { added_to, overwritten } target = target::added_to;
+  float const* device_factor = nullptr;  ///< multiplies `factor`, where there is one
+  std::uint32_t* nonfinite = nullptr;    ///< becomes 1 where a result is not finite, and otherwise stays
 };
 
 /// Where stages compute and keep what they make.

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -90,6 +91,53 @@ TEST_CASE("host memory: sums of mixed types are dispatched to the types that the
   CHECK(f16 == std::vector<std::uint16_t>{0x4200, 0x4600, 0x4880});   // 3, 6, 9
   CHECK(bf16 == std::vector<std::uint16_t>{0x41c8, 0x4248, 0x4296});  // 25, 50, 75
   host_memory::run_sums(host_memory::make_sums({}), {});
+}
+
+TEST_CASE("host memory: the factor is multiplied by what is in memory when the work runs") {
+  std::vector<float> from = {1, 2, 3}, to = {1, 1, 1};
+  std::vector<double> wide = {0};
+  std::vector<float> const tiny = {0x1p-40f};
+  float scale = 100;
+  accumulate_options const options{.factor = 0.5, .device_factor = &scale};
+  region_pair const pair{{from.data(), 3, element_type::f32}, {to.data(), 3, element_type::f32}};
+  auto const sums = host_memory::make_sums({&pair, 1});
+  scale = 4;
+  host_memory::run_sums(sums, options);
+  CHECK(to == std::vector<float>{3, 5, 7});
+
+  region_pair const into_wide{{from.data(), 1, element_type::f32}, {wide.data(), 1, element_type::f64}};
+  scale = tiny[0];
+  host_memory::run_sums(host_memory::make_sums({&into_wide, 1}),
+                        {.factor = 1 + 0x1p-40, .device_factor = &scale});
+  CHECK(wide[0] == 0x1p-40 * (1 + 0x1p-40));  // in f64
+}
+
+TEST_CASE("host memory: a result that is not finite is told, and stays told") {
+  std::vector<float> from(20'000, 1), to(20'000, 1);
+  std::vector<std::uint16_t> half(3, 0x7bff);  // the largest f16
+  region_pair const pair{{from.data(), from.size(), element_type::f32},
+                         {to.data(), to.size(), element_type::f32}};
+  region_pair const into_half{{from.data(), 3, element_type::f32}, {half.data(), 3, element_type::f16}};
+  auto const sums = host_memory::make_sums({&pair, 1}), half_sums = host_memory::make_sums({&into_half, 1});
+  std::uint32_t bad = 0;
+  host_memory::run_sums(sums, {.nonfinite = &bad});
+  host_memory::run_sums(half_sums, {.nonfinite = &bad});  // 65504 + 1 is rounded down
+  CHECK(bad == 0);
+  for (std::size_t const at : {0u, 8191u, 8192u, 19'999u})
+    for (float const x : {INFINITY, -NAN}) {
+      auto const before = std::exchange(from[at], x);
+      std::ranges::fill(to, 1.f);
+      bad = 0;
+      host_memory::run_sums(sums, {.nonfinite = &bad});
+      CHECK(bad == 1);
+      from[at] = before;
+    }
+  std::ranges::fill(to, 1.f);
+  host_memory::run_sums(sums, {.nonfinite = &bad});
+  CHECK(bad == 1);
+  bad = 0;
+  host_memory::run_sums(half_sums, {.factor = 16, .nonfinite = &bad});  // 65520 is beyond f16
+  CHECK(bad == 1);
 }
 
 TEST_CASE("host memory: bytes are copied, none of nowhere too") {

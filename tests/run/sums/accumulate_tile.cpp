@@ -19,9 +19,11 @@ using namespace cleave;
 namespace {
 
 /// As a graphics processor has it: a row of lanes, packs of eight.
-struct many_lanes : plain_memory {
+struct many_lanes : plain_lanes {
   static constexpr std::uint32_t lanes = 256;
+  template <class, class>
   static constexpr std::size_t pack_elements = 8;
+  template <class, class, class>
   static constexpr std::size_t packs_at_once = 2;
   static constexpr bool packs_need_alignment = true;
 };
@@ -93,7 +95,7 @@ void check_pair(std::size_t count, std::size_t from_offset, std::size_t to_offse
     if (many)
       run_shuffled<many_lanes, From, To, Operation>(s, factor, numbers);
     else
-      run_shuffled<plain_memory, From, To, Operation>(s, factor, numbers);
+      run_shuffled<plain_lanes, From, To, Operation>(s, factor, numbers);
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < count; ++i)
       wrong += !same(made.at<To>(i), expected<From, To, Operation>(from.at<From>(i), to.at<To>(i), factor));

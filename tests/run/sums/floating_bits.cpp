@@ -115,3 +115,18 @@ TEST_CASE("floating bits: rounding to odd keeps what is exact, and is odd else, 
   }
   CHECK(wrong == 0);
 }
+
+TEST_CASE("floating bits: what is finite is told as the library of the language tells it") {
+  std::size_t wrong = 0;
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    auto const short_bits = static_cast<std::uint16_t>(bits);
+    wrong += is_finite(bfloat16_bits{short_bits}) != std::isfinite(meaning(short_bits, 8));
+    wrong += is_finite(float16_bits{short_bits}) != std::isfinite(meaning(short_bits, 5));
+  }
+  CHECK(wrong == 0);
+  for (double const x : {0.0, -1.0, 3e38, 1e-45, HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+    CHECK(is_finite(x) == std::isfinite(x));
+    CHECK(is_finite(static_cast<float>(x)) == std::isfinite(static_cast<float>(x)));
+  }
+  CHECK(is_finite(std::numeric_limits<double>::max()));
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -71,10 +72,12 @@ class host_memory {
     for (auto const& run : table.runs)
       with_floating(run.from, [&](auto from) {
         with_floating(run.to, [&](auto to) {
+          using From = decltype(from);
+          using To = decltype(to);
           if (o.target == accumulate_options::target::added_to)
-            run_tiles<decltype(from), decltype(to), adding>(table, run, o.factor);
+            run_tiles<From, To, adding>(table, run, o);
           else
-            run_tiles<decltype(from), decltype(to), overwriting>(table, run, o.factor);
+            run_tiles<From, To, overwriting>(table, run, o);
         });
       });
   }
@@ -85,11 +88,25 @@ class host_memory {
   static constexpr std::size_t most_bytes = static_cast<std::size_t>(-1) / 4;
 
   template <class From, class To, class Operation>
-  static void run_tiles(sum_table const& table, sum_run const& run, double factor) {
-    auto const f = static_cast<common_sum_t<From, To>>(factor);
-    for (auto const& s : std::span(table.segments).subspan(run.first_segment, run.segments))
+  static void run_tiles(sum_table const& table, sum_run const& run, accumulate_options const& o) {
+    using sum = common_sum_t<From, To>;
+    auto factor = static_cast<sum>(o.factor);
+    if (o.device_factor) factor *= sum{*o.device_factor};
+    auto const segments = std::span(table.segments).subspan(run.first_segment, run.segments);
+    if (!o.nonfinite)
+      run_tiles<From, To, Operation>(segments, factor);
+    else if (run_tiles<From, To, watched<Operation>>(segments, factor))
+      std::atomic_ref(*o.nonfinite).store(1, std::memory_order_relaxed);  // by several streams, maybe
+  }
+
+  /// Whether a result is not finite.
+  template <class From, class To, class Operation>
+  static bool run_tiles(std::span<sum_segment const> segments, common_sum_t<From, To> factor) {
+    bool bad = false;
+    for (auto const& s : segments)
       for (std::uint32_t t = 0; t < tiles_of(s.count); ++t)
-        accumulate_lane<From, To, Operation>(s, s.first_tile + t, f);
+        bad = accumulate_lane<From, To, Operation>(s, s.first_tile + t, factor) || bad;
+    return bad;
   }
 };
 

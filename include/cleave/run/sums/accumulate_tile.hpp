@@ -39,12 +39,16 @@ constexpr std::size_t segment_of(sum_segment const* segments, std::size_t count,
   return low;
 }
 
-/// How a processor reads and writes its own memory, element after element, in one lane. A device has a type
-/// of its own for that, with the same members.
-struct plain_memory {
-  static constexpr std::uint32_t lanes = 1;        ///< that share a tile
-  static constexpr std::size_t pack_elements = 1;  ///< what is read or written at once
-  static constexpr std::size_t packs_at_once = 1;  ///< loads of so many are issued before the first is used
+/// How a processor takes part in a tile: one lane, element after element. A device has a type of its own for
+/// that, with the same members.
+struct plain_lanes {
+  static constexpr std::uint32_t lanes = 1;  ///< that share a tile
+  /// What is read or written at once.
+  template <class From, class To>
+  static constexpr std::size_t pack_elements = 1;
+  /// Loads of so many packs are issued before the first is used.
+  template <class From, class To, class Operation>
+  static constexpr std::size_t packs_at_once = 1;
   static constexpr bool packs_need_alignment = false;  ///< to 16 bytes; elements are read singly without
 
   template <class T>
@@ -57,74 +61,104 @@ struct plain_memory {
   static constexpr void store(std::byte* at, T const& x) {
     std::memcpy(at, &x, sizeof x);
   }
+
+  template <class T>
+  static constexpr widened_t<T> widen(T x) {
+    return widened(x);
+  }
+  template <class T, class Sum>
+  static constexpr T narrow(Sum x) {
+    return narrowed<T>(x);
+  }
+  /// Rounded, each.
+  template <class Sum>
+  static constexpr Sum product(Sum a, Sum b) {
+    return a * b;
+  }
+  template <class Sum>
+  static constexpr Sum sum(Sum a, Sum b) {
+    return a + b;
+  }
 };
 
 /// `to + factor * from`.
 struct adding {
-  static constexpr bool reads_target = true;
-  template <class Sum>
+  static constexpr bool reads_target = true, is_watched = false;
+  template <class Lanes, class Sum>
   static constexpr Sum apply(Sum factor, Sum from, Sum to) {
-    return to + factor * from;
+    return Lanes::sum(to, Lanes::product(factor, from));
   }
 };
 
 /// `factor * from`.
 struct overwriting {
-  static constexpr bool reads_target = false;
-  template <class Sum>
+  static constexpr bool reads_target = false, is_watched = false;
+  template <class Lanes, class Sum>
   static constexpr Sum apply(Sum factor, Sum from, Sum /*to*/) {
-    return factor * from;
+    return Lanes::product(factor, from);
   }
 };
 
-/// The share of one lane in one tile of a segment. `s.from` is memory of `From`, `s.to` of `To`, the same or
-/// disjoint from it; sums are f64 where one of them is, f32 otherwise. Neighbouring lanes take neighbouring
-/// packs.
-template <class From, class To, class Operation, class Memory = plain_memory>
-constexpr void accumulate_lane(sum_segment const& s, std::uint32_t tile, common_sum_t<From, To> factor,
+/// The same, and whether each result is finite.
+template <class Operation>
+struct watched : Operation {
+  static constexpr bool is_watched = true;
+};
+
+/// The share of one lane in one tile of a segment; whether it has written what is not finite, where that is
+/// watched. `s.from` is memory of `From`, `s.to` of `To`, the same or disjoint from it; sums are f64 where
+/// one of them is, f32 otherwise. Neighbouring lanes take neighbouring packs.
+template <class From, class To, class Operation, class Lanes = plain_lanes>
+constexpr bool accumulate_lane(sum_segment const& s, std::uint32_t tile, common_sum_t<From, To> factor,
                                std::uint32_t lane = 0) {
   using sum = common_sum_t<From, To>;
-  constexpr std::size_t lanes = Memory::lanes, pack = Memory::pack_elements, at_once = Memory::packs_at_once;
+  constexpr std::size_t lanes = Lanes::lanes, pack = Lanes::template pack_elements<From, To>,
+                        at_once = Lanes::template packs_at_once<From, To, Operation>;
   std::uint64_t const first = std::uint64_t{tile - s.first_tile} * tile_elements;
-  std::uint64_t const left = s.count - first, count = left < tile_elements ? left : tile_elements;
+  std::uint64_t const left = s.count - first;
+  auto const count = static_cast<std::uint32_t>(left < tile_elements ? left : tile_elements);
   auto const* const from = static_cast<std::byte const*>(s.from) + first * sizeof(From);
   auto* const to = static_cast<std::byte*>(s.to) + first * sizeof(To);
 
-  auto const add = [factor](From x, To& y) {
+  std::uint32_t bad = 0;
+  auto const add = [factor, &bad](From x, To& y) {
     sum before = 0;
-    if constexpr (Operation::reads_target) before = sum{widened(y)};
-    y = narrowed<To>(Operation::apply(factor, sum{widened(x)}, before));
+    if constexpr (Operation::reads_target) before = sum{Lanes::widen(y)};
+    y = Lanes::template narrow<To>(Operation::template apply<Lanes>(factor, sum{Lanes::widen(x)}, before));
+    if constexpr (Operation::is_watched) bad |= is_finite(y) ? 0u : 1u;
   };
-  auto const add_packs = [&](std::uint64_t p, auto how_many) {
+  auto const add_packs = [&](std::uint32_t p, auto how_many) {
     std::array<From, pack> x[decltype(how_many)::value];
     std::array<To, pack> y[decltype(how_many)::value];
-    for (std::size_t u = 0; u < decltype(how_many)::value; ++u) {
-      std::uint64_t const i = (p + u * lanes) * pack;
-      x[u] = Memory::template load<std::array<From, pack>>(from + i * sizeof(From));
+    for (std::uint32_t u = 0; u < decltype(how_many)::value; ++u) {
+      std::size_t const i = (p + u * lanes) * pack;
+      x[u] = Lanes::template load<std::array<From, pack>>(from + i * sizeof(From));
       if constexpr (Operation::reads_target)
-        y[u] = Memory::template load<std::array<To, pack>>(to + i * sizeof(To));
+        y[u] = Lanes::template load<std::array<To, pack>>(to + i * sizeof(To));
     }
-    for (std::size_t u = 0; u < decltype(how_many)::value; ++u) {
+    for (std::uint32_t u = 0; u < decltype(how_many)::value; ++u) {
       for (std::size_t k = 0; k < pack; ++k) add(x[u][k], y[u][k]);
-      Memory::store(to + (p + u * lanes) * pack * sizeof(To), y[u]);
+      Lanes::store(to + (p + u * lanes) * pack * sizeof(To), y[u]);
     }
   };
 
-  std::uint64_t packed = 0;
+  std::uint32_t packed = 0;
   if constexpr (pack > 1) {
-    std::uint64_t const packs = !Memory::packs_need_alignment || s.aligned != 0 ? count / pack : 0;
-    std::uint64_t p = lane;
+    std::uint32_t const packs = !Lanes::packs_need_alignment || s.aligned != 0 ? count / pack : 0;
+    std::uint32_t p = lane;
     for (; p + (at_once - 1) * lanes < packs; p += at_once * lanes)
       add_packs(p, std::integral_constant<std::size_t, at_once>{});
     for (; p < packs; p += lanes) add_packs(p, std::integral_constant<std::size_t, 1>{});
     packed = packs * pack;
   }
-  for (std::uint64_t i = packed + lane; i < count; i += lanes) {
+  for (std::uint32_t i = packed + lane; i < count; i += lanes) {
+    std::byte* const at = to + std::size_t{i} * sizeof(To);
     To y = {};
-    if constexpr (Operation::reads_target) y = Memory::template load<To>(to + i * sizeof(To));
-    add(Memory::template load<From>(from + i * sizeof(From)), y);
-    Memory::store(to + i * sizeof(To), y);
+    if constexpr (Operation::reads_target) y = Lanes::template load<To>(at);
+    add(Lanes::template load<From>(from + std::size_t{i} * sizeof(From)), y);
+    Lanes::store(at, y);
   }
+  return bad != 0;
 }
 
 }  // namespace cleave

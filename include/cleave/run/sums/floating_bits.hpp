@@ -89,4 +89,10 @@ constexpr T narrowed(double x) {
     return static_cast<T>(x);
 }
 
+/// Whether `x` is a number, and no infinity.
+constexpr bool is_finite(float x) { return (std::bit_cast<std::uint32_t>(x) & 0x7f800000u) != 0x7f800000u; }
+constexpr bool is_finite(double x) { return (std::bit_cast<std::uint64_t>(x) >> 52 & 0x7ffu) != 0x7ffu; }
+constexpr bool is_finite(bfloat16_bits x) { return (x.bits & 0x7f80u) != 0x7f80u; }
+constexpr bool is_finite(float16_bits x) { return (x.bits & 0x7c00u) != 0x7c00u; }
+
 }  // namespace cleave
