@@ -121,7 +121,7 @@ constexpr bool accumulate_lane(sum_segment const& s, std::uint32_t tile, common_
   auto* const to = static_cast<std::byte*>(s.to) + first * sizeof(To);
 
   std::uint32_t bad = 0;
-  auto const add = [factor, &bad](From x, To& y) {
+  auto const add = [&](From x, To& y) {
     sum before = 0;
     if constexpr (Operation::reads_target) before = sum{Lanes::widen(y)};
     y = Lanes::template narrow<To>(Operation::template apply<Lanes>(factor, sum{Lanes::widen(x)}, before));
