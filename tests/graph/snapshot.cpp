@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "support/error_text.hpp"
 #include "support/rng.hpp"
 #include "support/toy_ir.hpp"
 
 using namespace cleave;
+using cleave::testing::error_text;
 
 namespace {
 
@@ -24,15 +26,6 @@ struct numbers {
 };
 
 std::vector<std::uint32_t> list(std::span<std::uint32_t const> items) { return {items.begin(), items.end()}; }
-
-std::string message(auto act) {
-  try {
-    act();
-  } catch (std::exception const& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 }  // namespace
 
@@ -154,11 +147,11 @@ TEST_CASE("snapshot: a size below 0 or beyond all sizes is an error, not a huge 
   for (double const size : {-1.0, 2e19, std::numeric_limits<double>::quiet_NaN()}) {
     priced const g{{{{}, {100}}}, size};
     CHECK(find_adapter_fault(g) == adapter_fault{broken_promise::not_a_size, 0});
-    CHECK(message([&] { snapshot_of(g); }).find("node #0") != std::string::npos);
+    CHECK(error_text([&] { snapshot_of(g); }).find("node #0") != std::string::npos);
   }
   signed_sizes const g{{{{}, {100, 7}}}};
   CHECK(find_adapter_fault(g) == adapter_fault{broken_promise::not_a_size, 1});
-  CHECK(message([&] { snapshot_of(g); }).find("node #1") != std::string::npos);
+  CHECK(error_text([&] { snapshot_of(g); }).find("node #1") != std::string::npos);
   CHECK(snapshot_of(priced{{{{}, {100}}}, 3}).bytes == std::vector<std::size_t>{3, 8});
 }
 
@@ -168,18 +161,21 @@ TEST_CASE("snapshot: nodes that follow each other are named as a cycle") {
   auto const* g = p.add({"g", {"a"}, {"b"}});
   p.ops.front()->follows.push_back(g);
   CHECK(f == p.ops.front().get());
-  CHECK(message([&] { snapshot_of(toy::graph(p)); }) == "the graph has a cycle: f (#0) -> g (#1) -> f (#0)");
+  CHECK(error_text([&] { snapshot_of(toy::graph(p)); }) ==
+        "the graph has a cycle: f (#0) -> g (#1) -> f (#0)");
 }
 
 TEST_CASE("snapshot: names come into messages fit for a terminal") {
   toy::program p{{"x"}, {}, {}};
   p.add({"a\n\x1b[31m", {"x"}, {"x"}});
-  CHECK(message([&] { snapshot_of(toy::graph(p)); }).find("node a\\x0a\\x1b[31m (#0)") != std::string::npos);
+  CHECK(error_text([&] { snapshot_of(toy::graph(p)); }).find("node a\\x0a\\x1b[31m (#0)") !=
+        std::string::npos);
 }
 
 TEST_CASE("snapshot: nodes out of order are sorted by topological_order, or the cycle is named") {
-  CHECK(message([] { snapshot_of(numbers{{{101}, {7}}}); }).find("topological_order") != std::string::npos);
-  CHECK(message([] { snapshot_of(numbers{{{102}, {100}, {101}}}); }) ==
+  CHECK(error_text([] { snapshot_of(numbers{{{101}, {7}}}); }).find("topological_order") !=
+        std::string::npos);
+  CHECK(error_text([] { snapshot_of(numbers{{{102}, {100}, {101}}}); }) ==
         "the graph has a cycle: #0 -> #1 -> #2 -> #0");
 }
 

@@ -21,11 +21,13 @@
 #include "cleave/io/checkpoint.hpp"
 #include "support/checkpoint_folder.hpp"
 #include "support/child.hpp"
+#include "support/error_text.hpp"
 #include "support/random_tensors.hpp"
 #include "support/rng.hpp"
 #include "support/scratch_folder.hpp"
 
 using namespace cleave;
+using testing::error_text;
 using testing::scratch_folder;
 using testing::texts_in;
 
@@ -76,16 +78,6 @@ std::size_t count_of(std::string const& folder, std::string const& ending) {
   std::size_t count = 0;
   for (auto const& [name, text] : texts_in(folder)) count += name.ends_with(ending) ? 1 : 0;
   return count;
-}
-
-template <class F>
-std::string refusal_of(F f) {
-  try {
-    f();
-  } catch (error const& e) {
-    return e.what();
-  }
-  return "accepted";
 }
 
 /// Writes checkpoints in a loop in a process of its own, from `step` on, and kills it after `microseconds`.
@@ -255,7 +247,7 @@ TEST_CASE("checkpoint_writer: files of ranks that make no checkpoint are refused
   auto const zero = write_rank(folder.path(), 5, 0), one = write_rank(folder.path(), 5, 1);
   auto const complete = [&](std::vector<checkpoint_part> const& parts, std::uint64_t step = 5,
                             std::vector<checkpoint_note> const& notes = {}) {
-    auto const said = refusal_of([&] { complete_checkpoint(folder.path(), {step, notes}, parts); });
+    auto const said = error_text([&] { complete_checkpoint(folder.path(), {step, notes}, parts); });
     CHECK((said == "accepted") == (count_of(folder.path(), ".manifest") == 1));
     return said;
   };
@@ -296,7 +288,7 @@ TEST_CASE("checkpoint_writer: a full disk and a folder that is not there leave t
   auto const mark = "." + process_mark() + ".unfinished";
   for (auto const* stem : {"step-2-rank-1", "checkpoint-00000002-step-2"}) {
     std::filesystem::create_symlink("/dev/full", folder / (stem + mark));
-    CHECK(refusal_of([&] { write_counting(folder.path(), 2); }) ==
+    CHECK(error_text([&] { write_counting(folder.path(), 2); }) ==
           "file '" + (folder / (stem + mark)) + "' cannot be written: No space left on device");
     CHECK(checked_step(folder.path()) == 1);
   }
@@ -307,18 +299,18 @@ TEST_CASE("checkpoint_writer: a full disk and a folder that is not there leave t
     rlimit const size{1'000, 1'000};
     setrlimit(RLIMIT_FSIZE, &size);
     signal(SIGXFSZ, SIG_IGN);
-    return refusal_of([&] { write_counting(folder.path(), 3); });
+    return error_text([&] { write_counting(folder.path(), 3); });
   });
   CHECK(limited.said.ends_with("cannot be written: File too large"));
   CHECK(texts_in(folder.path()).size() == before.size());
   CHECK(checked_step(folder.path()) == 2);
 
-  CHECK(refusal_of([&] { write_counting(folder / "missing", 1); }).ends_with("No such file or directory"));
+  CHECK(error_text([&] { write_counting(folder / "missing", 1); }).ends_with("No such file or directory"));
   testing::write_text(folder / "file", "");
-  CHECK(refusal_of([&] { write_counting(folder / "file", 1); }).ends_with("Not a directory"));
+  CHECK(error_text([&] { write_counting(folder / "file", 1); }).ends_with("Not a directory"));
   if (geteuid() != 0) {
     std::filesystem::permissions(folder.path(), std::filesystem::perms(0500));
-    CHECK(refusal_of([&] { write_counting(folder.path(), 3); }).ends_with("Permission denied"));
+    CHECK(error_text([&] { write_counting(folder.path(), 3); }).ends_with("Permission denied"));
     std::filesystem::permissions(folder.path(), std::filesystem::perms(0700));
   }
   CHECK(checked_step(folder.path()) == 2);

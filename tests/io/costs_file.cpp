@@ -7,17 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "support/error_text.hpp"
+
 using namespace cleave;
 
 namespace {
 
 std::string refused(std::string const& text) {
-  try {
-    read_costs(text);
-    return {};
-  } catch (json_error const& e) {
-    return e.what();
-  }
+  return testing::error_text<json_error>([&] { read_costs(text); });
 }
 void check_refusal(std::string const& text, std::string const& where, std::string const& why) {
   auto const said = refused(text);

@@ -13,10 +13,12 @@
 #include <utility>
 
 #include "support/child.hpp"
+#include "support/error_text.hpp"
 #include "support/project_files.hpp"
 #include "support/scratch_folder.hpp"
 
 using namespace cleave;
+using cleave::testing::error_text;
 
 namespace {
 
@@ -26,16 +28,6 @@ std::size_t files_in(std::string const& folder) {
   std::size_t count = 0;
   for ([[maybe_unused]] auto const& entry : std::filesystem::directory_iterator(folder)) ++count;
   return count;
-}
-
-template <class F>
-std::string refusal_of(F f) {
-  try {
-    f();
-  } catch (file_error const& e) {
-    return e.what();
-  }
-  return "accepted";
 }
 
 }  // namespace
@@ -83,24 +75,24 @@ TEST_CASE("durable_file: bytes are read from anywhere, and it is told how many t
 TEST_CASE("durable_file: what the system refuses is told with the file") {
   testing::scratch_folder const folder;
   auto const missing = folder / "missing";
-  CHECK(refusal_of([&] { stored_file{missing}; }) ==
+  CHECK(error_text<file_error>([&] { stored_file{missing}; }) ==
         "file '" + missing + "' cannot be opened: No such file or directory");
-  CHECK(refusal_of([&] { pending_file(missing, "a"); }) ==
+  CHECK(error_text<file_error>([&] { pending_file(missing, "a"); }) ==
         "file '" + missing + "/a' cannot be made: No such file or directory");
   stored_file const itself(folder.path());
   std::byte one{};
-  CHECK(refusal_of([&] { itself.read(0, std::span(&one, 1)); }) ==
+  CHECK(error_text<file_error>([&] { itself.read(0, std::span(&one, 1)); }) ==
         "file '" + folder.path() + "' cannot be read: Is a directory");
   std::filesystem::create_directory(folder / "taken");
   pending_file file(folder.path(), "b");
-  CHECK(refusal_of([&] { file.keep("taken"); }) ==
+  CHECK(error_text<file_error>([&] { file.keep("taken"); }) ==
         "file '" + (folder / "taken") + "' cannot be given its name: Is a directory");
 }
 
 TEST_CASE("durable_file: a disk that is full is told, and nothing is left") {
   testing::scratch_folder const folder;
   std::filesystem::create_symlink("/dev/full", folder / "a.unfinished");
-  auto const full = refusal_of([&] {
+  auto const full = error_text<file_error>([&] {
     pending_file file(folder.path(), "a.unfinished");
     file.write(0, as_bytes_of("more than nothing"));
     file.keep("a");
@@ -112,7 +104,7 @@ TEST_CASE("durable_file: a disk that is full is told, and nothing is left") {
     rlimit const size{1000, 1000};
     setrlimit(RLIMIT_FSIZE, &size);
     std::signal(SIGXFSZ, SIG_IGN);
-    return refusal_of([&] {
+    return error_text<file_error>([&] {
       pending_file file(folder.path(), "b.unfinished");
       file.write(0, as_bytes_of(std::string(2000, 'x')));
     });
@@ -124,7 +116,7 @@ TEST_CASE("durable_file: a disk that is full is told, and nothing is left") {
 TEST_CASE("durable_file: a folder of a file system that cannot bring names to the disk is no error") {
   sync_folder("/proc");
   testing::scratch_folder const folder;
-  CHECK(refusal_of([&] { sync_folder(folder / "missing"); }) ==
+  CHECK(error_text<file_error>([&] { sync_folder(folder / "missing"); }) ==
         "file '" + (folder / "missing") + "' cannot be opened: No such file or directory");
 }
 

@@ -13,6 +13,7 @@
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/io/graph_json_reader.hpp"
 #include "cleave/split/split_module.hpp"
+#include "support/error_text.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/rng.hpp"
 
@@ -40,12 +41,7 @@ void check_same(module_graph const& a, module_graph const& b) {
 }
 
 std::string refusal(std::string const& text) {
-  try {
-    read_graph_json(text);
-  } catch (json_error const& e) {
-    return e.what();
-  }
-  return "accepted";
+  return testing::error_text<json_error>([&] { read_graph_json(text); });
 }
 
 std::string with_nodes_text(std::string const& nodes) {

@@ -10,6 +10,7 @@
 
 #include "cleave/io/json_value.hpp"
 #include "cleave/io/json_writer.hpp"
+#include "support/error_text.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -17,12 +18,7 @@ using namespace cleave;
 namespace {
 
 std::string refusal(std::string const& text, std::size_t deepest = 1000) {
-  try {
-    json_document const d(text, deepest);
-  } catch (json_error const& e) {
-    return e.what();
-  }
-  return "accepted";
+  return testing::error_text<json_error>([&] { json_document(text, deepest); });
 }
 
 nlohmann::ordered_json as_oracle(json_value const& v) {
@@ -73,14 +69,7 @@ TEST_CASE("json_document: the first mistake is named with its line and column") 
 TEST_CASE("json_value: who asks for what is not there is told where") {
   json_document const d("{\"nodes\": [{\"name\": \"a\"},\n {\"name\": -7}], \"x\": 1.5}");
   json_value const root(d);
-  auto const said = [](auto f) -> std::string {
-    try {
-      f();
-    } catch (json_error const& e) {
-      return e.what();
-    }
-    return "nothing";
-  };
+  auto const said = [](auto f) { return testing::error_text<json_error>(f); };
   root["nodes"].each_element([&](json_value const& n) {
     if (n["name"].what() == json_kind::text) return;
     CHECK(said([&] { n["name"].text(); }) == "line 2, column 11, $.nodes[1].name: expected a text, got -7");

@@ -12,6 +12,7 @@
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/split/module_pipe.hpp"
 #include "support/check_stage_bytes.hpp"
+#include "support/error_text.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/rich_module_graph.hpp"
@@ -63,12 +64,7 @@ template <class F>
 std::string refusal(F alter, stage_bytes_limits const& limits = {}) {
   auto p = chain();
   alter(p);
-  try {
-    write_pipe_bytes(p, limits);
-  } catch (stage_bytes_error const& e) {
-    return e.what();
-  }
-  return "accepted";
+  return testing::error_text<stage_bytes_error>([&] { write_pipe_bytes(p, limits); });
 }
 
 testing::integer_value result_of(module_graph const& g, std::size_t inputs) {

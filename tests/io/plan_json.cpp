@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cleave/split/make_plan.hpp"
+#include "support/error_text.hpp"
 #include "support/random_plan.hpp"
 #include "support/rng.hpp"
 
@@ -15,12 +16,7 @@ using namespace cleave;
 namespace {
 
 std::string refusal(std::string const& text) {
-  try {
-    read_plan_json(text);
-  } catch (json_error const& e) {
-    return e.what();
-  }
-  return "accepted";
+  return testing::error_text<json_error>([&] { read_plan_json(text); });
 }
 
 }  // namespace

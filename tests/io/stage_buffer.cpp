@@ -15,6 +15,7 @@
 #include "cleave/io/graph_json.hpp"
 #include "cleave/split/split_module.hpp"
 #include "support/check_stage_bytes.hpp"
+#include "support/error_text.hpp"
 #include "support/project_files.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/rich_module_graph.hpp"
@@ -23,6 +24,7 @@
 #include "support/small_stack.hpp"
 
 using namespace cleave;
+using testing::error_text;
 using testing::same_graph;
 using fault = stage_bytes_fault::kind;
 using bytes = std::vector<std::byte>;
@@ -60,18 +62,8 @@ module_graph nested_stage(std::size_t deep) {
   return g;
 }
 
-template <class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (stage_bytes_error const& e) {
-    return e.what();
-  }
-  return "accepted";
-}
-
 std::string refusal_of(module_graph const& g, stage_bytes_limits const& limits = {}) {
-  return message_of([&] { write_stage_bytes(g, limits); });
+  return error_text<stage_bytes_error>([&] { write_stage_bytes(g, limits); });
 }
 
 }  // namespace
@@ -184,7 +176,7 @@ TEST_CASE("stage_buffer: bytes cut short anywhere are refused") {
     CHECK(found->what == fault::envelope);
   }
   auto const cut = std::span(written).first(40);
-  CHECK(message_of([&] { read_stage_bytes(cut, testing::any_operators()); }) ==
+  CHECK(error_text<stage_bytes_error>([&] { read_stage_bytes(cut, testing::any_operators()); }) ==
         "bytes of a stage: byte 8 claims " + std::to_string(written.size() - 32) +
             " bytes after the header, there are 8; cut short, ask for the whole");
 }
@@ -255,13 +247,13 @@ TEST_CASE("stage_buffer: an operator that is not registered is refused by name, 
   registry<int> known({"call_function", "call_method", "call_module"});
   known.add("call_function", "elu", 0);
   known.add("call_method", "relu", 0);
-  CHECK(message_of([&] { read_stage_bytes(written, known); }) ==
+  CHECK(error_text<stage_bytes_error>([&] { read_stage_bytes(written, known); }) ==
         "bytes of a stage: node 1 'relu' of graph 0: it calls 'relu', which is not registered for "
         "'call_function'; nearest: 'elu' (byte 200)");
   CHECK(find_stage_bytes_fault(written, known)->what == fault::unknown_operator);
   known.add("call_function", "relu", 0);
   CHECK(!find_stage_bytes_fault(written, known));
-  CHECK(message_of([&] { read_stage_bytes(written, registry<int>({"call_method"})); }) ==
+  CHECK(error_text<stage_bytes_error>([&] { read_stage_bytes(written, registry<int>({"call_method"})); }) ==
         "bytes of a stage: node 1 'relu' of graph 0: it calls 'relu', which is not registered for "
         "'call_function' (byte 200)");
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cleave/schedule/placement.hpp"
+#include "support/error_text.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -16,12 +17,7 @@ using namespace cleave;
 namespace {
 
 std::string refusal(std::string const& text) {
-  try {
-    read_stage_map_json(text);
-  } catch (error const& e) {
-    return e.what();
-  }
-  return "accepted";
+  return testing::error_text([&] { read_stage_map_json(text); });
 }
 
 /// A map of two ranks whose stages are the given text.

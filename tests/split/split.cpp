@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cleave/partition/balance.hpp"
+#include "support/error_text.hpp"
 #include "support/rng.hpp"
 #include "support/toy_ir.hpp"
 #include "support/toy_stages.hpp"
@@ -224,14 +225,7 @@ TEST_CASE("split: a node without a part, a cut group and parts in a cycle are er
   p.add({"g", {"a"}, {"b"}});
   p.add({"h", {"b"}, {"c"}});
   toy::graph const g(p);
-  auto const message = [&](partition const& cut) -> std::string {
-    try {
-      split(g, cut);
-    } catch (error const& e) {
-      return e.what();
-    }
-    return "";
-  };
+  auto const message = [&](partition const& cut) { return testing::error_text([&] { split(g, cut); }); };
   CHECK(message(parts({0, 1, 0})).find("g (#1)") != std::string::npos);
   auto missing = parts({0, 0, 1});
   missing.of[1] = no_part;

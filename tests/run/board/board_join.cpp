@@ -20,10 +20,12 @@
 
 #include "cleave/run/board/board_handshake.hpp"
 #include "cleave/run/tcp_board.hpp"
+#include "support/error_text.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
 using namespace std::chrono_literals;
+using cleave::testing::error_text;
 using cleave::testing::rng;
 
 namespace {
@@ -65,15 +67,6 @@ std::optional<std::string> verdict_on(network_address const& at,
   return verdict.substr(4, verdict.size() - 4 - sizeof(sha256_digest));
 }
 
-template <class F>
-std::string complaint(F f) {
-  try {
-    f();
-  } catch (error const& e) {
-    return e.what();
-  }
-  return "nothing was wrong";
-}
 bool is_like(std::string_view text, std::vector<std::string_view> const& parts) {
   std::size_t at = 0;
   for (auto const part : parts) {
@@ -181,12 +174,12 @@ TEST_CASE("board join: a rank that is named twice is refused the second time, an
   std::vector<std::thread> both;
   for (int i = 0; i < 2; ++i)
     both.emplace_back([&] {
-      auto const said = complaint([&] {
+      auto const said = error_text([&] {
         tcp_board b(rank_id{1}, 3, at, within(20s));
         b.barrier(in(20s));
         ++joined;
       });
-      if (joined + refused == 0 || said != "nothing was wrong") {
+      if (joined + refused == 0 || said != "accepted") {
         CHECK(is_like(said, {"rank 1, join, caused by rank 0: operation mismatch: rank 0 (127.0.0.1:",
                              "refuses rank 1 (127.0.0.1:", "): rank 1 (127.0.0.1:", ") has joined already"}));
         ++refused;
@@ -206,13 +199,13 @@ TEST_CASE("board join: a rank with another key, or another count of ranks, is to
   tcp_listener listener;
   auto const at = listener.address();
   auto rank_0 = std::async(std::launch::async, [&] {
-    return complaint([&] { tcp_board(std::move(listener), 2, within(500ms)); });
+    return error_text([&] { tcp_board(std::move(listener), 2, within(500ms)); });
   });
   CHECK(is_like(
-      complaint([&] { tcp_board(rank_id{1}, 2, at, within(20s, "another key than that one")); }),
+      error_text([&] { tcp_board(rank_id{1}, 2, at, within(20s, "another key than that one")); }),
       {"rank 1, join, caused by rank 0: transport error: rank 0 (" + name_of(at) + ") and rank 1 (127.",
        ") have different keys"}));
-  CHECK(is_like(complaint([&] { tcp_board(rank_id{1}, 8, at, within(20s)); }),
+  CHECK(is_like(error_text([&] { tcp_board(rank_id{1}, 8, at, within(20s)); }),
                 {"rank 0 (", ") refuses rank 1 (", "): it counts 8 ranks, rank 0 counts 2"}));
   CHECK(is_like(
       rank_0.get(),
@@ -226,9 +219,9 @@ TEST_CASE("board join: those who joined before the deadline learn who is missing
   auto const at = listener.address();
   auto const began = std::chrono::steady_clock::now();
   auto rank_0 = std::async(std::launch::async, [&] {
-    return complaint([&] { tcp_board(std::move(listener), 4, within(400ms)); });
+    return error_text([&] { tcp_board(std::move(listener), 4, within(400ms)); });
   });
-  auto const rank_2 = complaint([&] { tcp_board(rank_id{2}, 4, at, within(20s)); });
+  auto const rank_2 = error_text([&] { tcp_board(rank_id{2}, 4, at, within(20s)); });
   auto const expected =
       "rank 0, join: timed out: only 2 of 4 ranks joined before the deadline: rank 1 and rank 3 "
       "are missing";
@@ -241,10 +234,11 @@ TEST_CASE("board join: a rank that is lost while others join fails all, also tho
   tcp_listener listener;
   auto const at = listener.address();
   auto const joining = [&](std::uint32_t r, std::chrono::milliseconds d) {
-    return complaint([&] { tcp_board(rank_id{r}, 4, at, within(d)); });
+    return error_text([&] { tcp_board(rank_id{r}, 4, at, within(d)); });
   };
-  auto rank_0 = std::async(
-      std::launch::async, [&] { return complaint([&] { tcp_board(std::move(listener), 4, within(20s)); }); });
+  auto rank_0 = std::async(std::launch::async, [&] {
+    return error_text([&] { tcp_board(std::move(listener), 4, within(20s)); });
+  });
   auto rank_1 = std::async(std::launch::async, joining, 1u, 20s);
   CHECK(is_like(joining(2, 300ms), {"did not say before the deadline that all had joined"}));
   CHECK(rank_1.wait_for(50ms) == std::future_status::timeout);
@@ -257,7 +251,7 @@ TEST_CASE("board join: a rank that is lost while others join fails all, also tho
 
 TEST_CASE("board join: what is no board, speaks another version, keeps silent or is not there, is named") {
   auto const rank_1_at = [](network_address const& at, std::chrono::milliseconds d) {
-    return complaint([&] { tcp_board(rank_id{1}, 2, at, within(d)); });
+    return error_text([&] { tcp_board(rank_id{1}, 2, at, within(d)); });
   };
   auto const answered_by = [&](std::string const& said, std::chrono::milliseconds d = 20s) {
     tcp_listener listener;

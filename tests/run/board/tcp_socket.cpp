@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "support/error_text.hpp"
+
 using namespace cleave;
 using namespace std::chrono_literals;
 
@@ -25,16 +27,6 @@ struct connected_pair {
     far = listener.accept().value();
   }
 };
-
-template <class F>
-std::string complaint(F f) {
-  try {
-    f();
-  } catch (error const& e) {
-    return e.what();
-  }
-  return "nothing was wrong";
-}
 
 }  // namespace
 
@@ -85,9 +77,9 @@ TEST_CASE("tcp socket: where nobody listens nothing connects, and what cannot be
   auto const at = tcp_listener().address();
   CHECK_FALSE(try_connect(system_addresses(at), in(1s)));
   tcp_listener const taken;
-  CHECK(complaint([&] { tcp_listener again(taken.address()); }) ==
+  CHECK(testing::error_text([&] { tcp_listener again(taken.address()); }) ==
         "listening at " + name_of(taken.address()) + ": Address already in use");
-  CHECK(complaint([] { tcp_listener({"a..b", 0}); }).starts_with("the host a..b is not known: "));
+  CHECK(testing::error_text([] { tcp_listener({"a..b", 0}); }).starts_with("the host a..b is not known: "));
   CHECK_FALSE(taken.accept());
 }
 
