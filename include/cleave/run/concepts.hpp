@@ -12,16 +12,29 @@
 #include "cleave/run/tensor_view.hpp"
 
 /// What carries stages out. The executor is written against these concepts only; host threads, MPI processes
-/// and CUDA devices are models of them.
+/// and CUDA devices are models of them. For all of them:
+/// - One thread at a time uses the device of a rank, its communicators and what they made, but what says that
+///   any may.
+/// - A call that issues work does not wait for it, nor for a peer; it may wait for room in the stream. Where
+///   work runs as it is issued, on the thread that issues it, it has ended when the call returns, all but
+///   transfers: there `wait` waits.
+/// - Work uses memory, sums and events until it has ended: they live until then. A device outlives what it
+///   made, and a communicator the streams that it was given.
+/// - Calls throw `run_error` where the device or the transport fails, and where they wait and the run has
+///   failed. Then nothing is known of what was issued, and nothing more is issued.
 namespace cleave {
 
-/// Where work runs beside the program that issues it, and when. A stream runs its work in issue order;
-/// nothing is ordered across streams but by events.
-/// - `D::stream`, `D::event`   movable.
-/// - `d.make_stream(priority)` a stream; the smaller the number, the sooner its work.
-/// - `d.make_event()`          a point in time, not yet known.
-/// - `d.record(e, s)`          `e` becomes the time at which all that was issued to `s` so far has ended.
-/// - `d.elapsed(from, to)`     the time between two events that have happened.
+/// Where work runs beside the program that issues it, and when. A stream runs its work in issue order: each
+/// piece begins once those before it have ended, all but transfers. Nothing is ordered across streams but by
+/// events.
+/// - `D::stream`, `D::event`   movable, in use or not. A stream that is destroyed waits for its work, not for
+///                             ever; what has not begun by then never does.
+/// - `d.make_stream(priority)` a stream; the smaller the number, the sooner its work, if there is a choice.
+/// - `d.make_event()`          a point in time. It has happened until something is recorded in it.
+/// - `d.record(e, s)`          `e` becomes the time at which all that was issued to `s` so far has ended. It
+///                             may be recorded again; work that waits for it goes on to wait for what was
+///                             recorded when the wait was issued.
+/// - `d.elapsed(from, to)`     the time between two events that were recorded and have happened.
 template <class D>
 concept clocked_device =
     std::movable<typename D::stream> && std::movable<typename D::event> &&
@@ -46,15 +59,17 @@ struct accumulate_options {
   std::uint32_t* nonfinite = nullptr;    ///< becomes 1 where a result is not finite, and otherwise stays
 };
 
-/// Where stages compute and keep what they make.
-/// - `D::buffer`, `D::sums`   movable; `b.data()` is memory of the device.
-/// - `d.wait(s, e)`           what is issued to `s` from now on begins after `e`. Where work runs as it is
-///                            issued, this waits, and throws `run_error` once the run has failed.
-/// - `d.query(e)`             whether `e` has happened; never waits.
-/// - `d.allocate(n)`          n bytes, aligned to 256.
-/// - `d.copy(s, to, from, n)` n bytes.
-/// - `d.make_sums(pairs)`     a list of additions, made ready once and issued often.
-/// - `d.accumulate(s, sums, options)`  carries them out, pair after pair.
+/// Where stages compute and keep what they make. `allocate` and `make_sums` may wait for anything of this
+/// device: they are for the time between steps.
+/// - `D::buffer`, `D::sums`   movable; `b.data()` is memory of the device, which stays where it is.
+/// - `d.wait(s, e)`           what is issued to `s` from now on begins after `e`.
+/// - `d.query(e)`             whether `e` has happened, and its work can be seen; never waits. Transfers may
+///                            go on only in this: whoever waits asks again.
+/// - `d.allocate(n)`          n bytes, or none, aligned to 256 and of any content.
+/// - `d.copy(s, to, from, n)` n bytes, or none, from and to memory of the device or of the program, which do
+///                            not overlap.
+/// - `d.make_sums(pairs)`     a list of additions, made ready once and issued often. \throws sums_error
+/// - `d.accumulate(s, sums, options)`  carries them out: each pair sees what those before it wrote.
 template <class D>
 concept device = clocked_device<D> && std::movable<typename D::buffer> && std::movable<typename D::sums> &&
                  requires(D& d, typename D::stream& s, typename D::event& e, typename D::buffer& b,
@@ -70,36 +85,50 @@ concept device = clocked_device<D> && std::movable<typename D::buffer> && std::m
                  };
 
 /// A device that can tell how large gradients are.
-/// - `d.sum_of_squares(regions)`  of all their elements; waits for nothing but itself.
+/// - `d.sum_of_squares(regions)`  of all their elements, floating-point numbers that nothing issued before
+///                                still writes; waits for nothing but itself.
 template <class D>
 concept measuring_device = device<D> && requires(D& d, std::span<region const> regions) {
   { d.sum_of_squares(regions) } -> std::same_as<double>;
 };
 
 /// Which message of a step. Both ends name it alike, so that a disagreement is an error and not a wrong value
-/// or a wait for ever.
+/// or a wait for ever: one in number or bytes fails the run, whoever of the two is first. A transport that
+/// carries no numbers relies on programs that were compared (`agree_on_program`).
 struct message {
-  rank_id peer;
+  rank_id peer;          ///< as the communicator counts its ranks
   std::uint32_t number;  ///< the same at both ends, different for all messages of a step
   stage_call of;         ///< whose value or gradient it is, for people
 
   bool operator==(message const&) const = default;
 };
 
+/// What becomes of elements of all ranks, one by one. All ranks get the same bits. Floating-point numbers, in
+/// an order that the communicator knows, and u8, which wraps, have it everywhere; other integers where the
+/// transport knows them, truth values no sum. The maximum of a NaN and others is any.
 enum class reduce_op : std::uint8_t { sum, max };
 
-/// What moves memory between ranks, in stream order. What is issued between `begin_group` and `end_group`
-/// begins together, once all that was issued to `s` before has ended, and each of it goes on without the
-/// others. Messages from one rank to one other match in issue order.
-/// - `c.rank()`, `c.size()`
+/// What moves memory between ranks, in groups: what is issued between `begin_group` and `end_group`, all of
+/// it to one stream, begins together, once all that was issued there before has ended, and each of it goes on
+/// without the others. What is issued to the stream afterwards, an event too, may come before the end of the
+/// group, or not: who needs the end waits for `e`, and a program is verified for one of these (`delivery`).
+/// Messages from one rank to one other match in the order in which their groups begin, and so do reductions;
+/// so groups of one communicator go to one stream, or events order them. Whether groups of two communicators
+/// go on at once is not known.
+/// - `c.rank()`, `c.size()`  this rank, of so many, from 0 on; their numbers in the run may be others.
 /// - `c.begin_group()`
-/// - `c.send(r, m, s)`, `c.receive(r, m, s)`
-/// - `c.all_reduce(r, op, number, s)`  in place; every rank of `c` issues it, with the same number.
-/// - `c.end_group(e, s)`  `e` happens when all of the group has ended. Never waits for a peer.
-/// - `c.poll()`           the first failure of the run as far as it is known here; never waits.
-/// - `c.abort(f)`         from any thread: releases everyone who waits, now and later; noexcept.
-/// All but the last two throw `run_error` where the transport fails. A mismatch of the two ends, in number or
-/// bytes, fails the run.
+/// - `c.send(r, m, s)`, `c.receive(r, m, s)`  `r` may be empty: then they only meet.
+/// - `c.all_reduce(r, op, number, s)`  in place. Every rank of `c` issues it, with the same number and
+///                        operation, on as many elements of the same type; else the run fails, as of
+///                        `message`.
+/// - `c.end_group(e, s)`  `e` happens when all of the group has ended. It is recorded again once it has, or
+///                        on a stream that waits for it.
+/// - `c.poll()`           from any thread: the first failure of the run as far as it is known here, then
+///                        always the same; never waits.
+/// - `c.abort(f)`         from any thread: nothing of this rank waits any more, neither calls nor streams,
+/// now
+///                        and later. Other ranks hear of it by the board. Memory of messages stays until no
+///                        rank takes part in the run.
 template <class C, class D>
 concept communicator =
     device<D> && requires(C& c, C const& here, typename D::stream& s, typename D::event& e, region r,

@@ -69,7 +69,7 @@ struct tensor_shape {
   bool operator==(tensor_shape const&) const = default;
 };
 
-/// Elements in a row.
+/// Elements in a row, at an address that is a multiple of the size of one.
 struct region {
   void* data = nullptr;
   std::size_t count = 0;
