@@ -85,12 +85,10 @@ class mpi_pipeline : activity_source {
   tcp_board& board() { return board_; }
 
   /// One more plan, for the same stages on the same ranks; its number. All ranks call it.
-  /// \throws run_error where theirs differ; error, program_need_error
+  /// \throws run_error where theirs differ; placement_change_error, program_need_error
   std::size_t add_plan(planned_step auto const& p) {
-    if (p.order().ranks.size() != grid_.size(rank_axis::pipe))
-      throw error("MPI pipeline: another plan must have the same stages on the same ranks");
     mpi_watch::turn const together(watch_);
-    runtime_->add_plan(p);
+    runtime_->add_plan(p, plans_);
     agree_about(p);
     return plans_++;
   }

@@ -16,6 +16,7 @@
 #include "cleave/run/gradients/gradient_reducer.hpp"
 #include "cleave/run/gradients/parameter_updater.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
+#include "cleave/run/program/placement_change.hpp"
 #include "cleave/run/step_values.hpp"
 #include "cleave/schedule/placement.hpp"
 
@@ -47,7 +48,7 @@ class rank_runtime {
   /// \throws error where there are replicas or ties, and the stages have no gradients
   rank_runtime(D& d, rank_communicators<C> with, B& b, S& stages, placement const& place, rank_id rank,
                std::vector<tie_set> sets = {}, std::size_t bucket_bytes = std::size_t{25} << 20)
-      : device_(d), with_(std::move(with)), board_(b), stages_(stages), rank_(rank) {
+      : device_(d), with_(std::move(with)), board_(b), stages_(stages), place_(place), rank_(rank) {
     with_.ties.resize(sets.size());
     for (std::uint32_t s = 0; s < place.stages(); ++s)
       if (place.rank_of[s] == rank) here_.push_back(stage_id{s});
@@ -58,14 +59,19 @@ class rank_runtime {
   }
   rank_runtime(rank_runtime&&) = delete;
 
-  /// \throws program_need_error
-  void add_plan(planned_step auto const& p) {
-    executors_.emplace_back(1).front().emplace(
-        device_, *with_.pipe, board_, stages_, make_rank_program(p, rank_),
-        executor_options{.reporter = with_.here}, reducer_ ? &*reducer_ : nullptr);
+  /// As plan `number`; any of that number or a greater one, which others could not add, is forgotten.
+  /// \throws placement_change_error where stages would move; program_need_error
+  void add_plan(planned_step auto const& p, std::size_t number) {
+    expects(number <= executors_.size(), "rank_runtime: plans are numbered one after the other");
+    if (auto const c = find_placement_change(place_, p.order().place)) throw placement_change_error(*c);
+    executors_.resize(number);
+    std::vector<std::optional<rank_executor>> made(1);
+    made.front().emplace(device_, *with_.pipe, board_, stages_, make_rank_program(p, rank_),
+                         executor_options{.reporter = with_.here}, reducer_ ? &*reducer_ : nullptr);
+    executors_.push_back(std::move(made));
   }
 
-  /// Precondition throughout: there is such a plan, numbered in the order in which they were added.
+  /// Precondition throughout: there is such a plan.
   void run_step(step_values const& values, std::size_t plan_number) {
     executors_[plan_number].front()->run_step(values);
   }
@@ -124,6 +130,7 @@ class rank_runtime {
   rank_communicators<C> with_;
   B& board_;
   S& stages_;
+  placement place_;
   rank_id rank_;
   std::vector<stage_id> here_;
   std::optional<gradient_reducer<D, C>> reducer_;

@@ -46,8 +46,8 @@ template <stage<host_device> S>
 class thread_pipeline {
  public:
   /// `stages[r]` has the stages of rank r: those of the first replica come first. `p` is plan 0.
-  /// \throws error where there are not as many as ranks; tie_order_error, tie_stage_error, tie_gradient_error,
-  /// program_need_error
+  /// \throws error where there are not as many as ranks; tie_order_error, tie_stage_error,
+  /// tie_gradient_error, program_need_error
   thread_pipeline(planned_step auto const& p, std::vector<S> stages, thread_options options = {})
       : options_(std::move(options)),
         ranks_in_each_(static_cast<std::uint32_t>(p.order().ranks.size())),
@@ -77,12 +77,10 @@ class thread_pipeline {
   std::uint32_t ranks() const { return ranks_.count(); }
   S& stages_of(rank_id r) { return stages_[index(r)]; }
 
-  /// One more plan, for the same stages on the same ranks; its number. \throws error, program_need_error
+  /// One more plan, for the same stages on the same ranks; its number.
+  /// \throws placement_change_error, program_need_error
   std::size_t add_plan(planned_step auto const& p) {
-    if (p.order().ranks.size() != ranks_in_each_ || (plans_ > 0 && p.order().place.rank_of != place_))
-      throw error("thread pipeline: another plan must have the same stages on the same ranks");
-    place_ = p.order().place.rank_of;
-    for (auto& r : runtimes_) r->add_plan(p);
+    for (auto& r : runtimes_) r->add_plan(p, plans_);
     return plans_++;
   }
 
@@ -268,7 +266,6 @@ class thread_pipeline {
   std::vector<host_communicator> communicators_;  // what is pointed to stays: there is room for all
   std::vector<host_device> devices_;
   std::vector<std::optional<runtime>> runtimes_;
-  std::vector<rank_id> place_;
   std::size_t plans_ = 0;
 
   std::mutex mutex_;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cleave/run/make_rank_program.hpp"
+#include "cleave/schedule/families/forward_only.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "cleave/schedule/schedule_names.hpp"
 #include "rank_case.hpp"
@@ -97,6 +98,37 @@ void train(mpi_environment const& mpi, schedule_family family, std::uint32_t rep
   check_step(run, c, p, 2, 1);
 }
 
+/// Another plan with the stages elsewhere is refused at all ranks; one with them where they are is run.
+void evaluate_between(mpi_environment const& mpi) {
+  auto const plan_of = [](schedule const& s) {
+    auto const c = make_chain(s, 7);
+    return step_plan(s, c.t, linear_layouts(c.t, c.rows));
+  };
+  auto const s = make_schedule(schedule_family::interleaved_1f1b, {mpi.size(), 2, 2 * mpi.size()});
+  auto const c = make_chain(s, 7);
+  auto const training = plan_of(s);
+  mpi_pipeline<linear_engine> run(training, linear_engine(c.stages, nothing_to_prepare{}));
+  auto const refused = [&](step_plan const& p) {
+    try {
+      run.add_plan(p);
+    } catch (placement_change_error const& e) {
+      return e.witness;
+    }
+    throw std::runtime_error("it is not refused");
+  };
+  using enum placement_change::kind;
+  stage_id const first_moved{mpi.size()};
+  must(refused(plan_of(make_schedule(schedule_family::zbv, {mpi.size(), 2, 2 * mpi.size()}))) ==
+           placement_change{moved, mpi.size() - 1, 0, first_moved},
+       "stages that would move");
+  auto const more = mpi.size() + 1;
+  must(refused(plan_of(forward_only(more, 2, more))) == placement_change{rank_count, more, mpi.size()},
+       "another number of ranks");
+  run.run_step(c.values(), run.add_plan(plan_of(forward_only(mpi.size(), 2, 2 * mpi.size()))));
+  run.run_step(c.values());
+  check_step(run, c, training, 1, 1);
+}
+
 /// Does what its name says in the n-th pass of this rank; `kill_later` so many microseconds after that.
 struct misfortune {
   std::string what;
@@ -137,6 +169,7 @@ int run_pipelines(mpi_environment& mpi, rank_arguments) {
     train(mpi, one_f_one_b, mpi.size() / 2, in_order);
     train(mpi, one_f_one_b, 2, {});
   }
+  evaluate_between(mpi);
   if (mpi.rank() == rank_id{0}) say("pipelines agree");
   return 0;
 }
