@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <nccl.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/run/failure.hpp"
+
+#if NCCL_VERSION_CODE < NCCL_VERSION(2, 18, 1)
+#error "cleave needs NCCL 2.18.1 or newer, whose communicators can be split"
+#endif
+
+namespace cleave {
+
+/// What NCCL answered to a call.
+struct nccl_answer {
+  std::string_view call;  ///< `ncclSend`
+  ncclResult_t result = ncclSuccess;
+  std::string_view sentence = {};    ///< what NCCL calls the result
+  std::string_view last_error = {};  ///< what it says of the latest error
+};
+
+/// What to do about it, or nothing where NCCL's words say all.
+constexpr std::string_view nccl_remedy(nccl_answer const& a) {
+  auto const says = [&](std::string_view words) { return a.last_error.find(words) != words.npos; };
+  if (says("Duplicate GPU detected"))
+    return NCCL_VERSION_CODE >= NCCL_VERSION(2, 30, 0)
+               ? "give each rank a GPU of its own; to try several ranks on one, set "
+                 "NCCL_MULTI_RANK_GPU_ENABLE=1, or give each process another NCCL_HOSTID"
+               : "give each rank a GPU of its own; to try several ranks on one, give each process another "
+                 "NCCL_HOSTID, with NCCL_NET=Socket";
+  if (says("driver version is insufficient"))
+    return "install a driver, or a newer one; nvidia-smi shows which there is";
+  if (says("out of memory")) return "other programs may hold memory of the GPU, nvidia-smi lists them";
+  switch (a.result) {
+    case ncclSystemError:
+      return "often the network or shared memory: NCCL_SOCKET_IFNAME chooses the interface, a container may "
+             "need a larger /dev/shm";
+    default:
+      return {};
+  }
+}
+
+/// What becomes of the run: a lost peer, or a failure of what computes or of what carries messages.
+constexpr failure_code failure_code_of(ncclResult_t r) {
+  return r == ncclRemoteError          ? failure_code::peer_lost
+         : r == ncclUnhandledCudaError ? failure_code::device
+                                       : failure_code::transport;
+}
+
+/// `rank 1: transport error: ncclCommInitRankConfig: invalid usage: Duplicate GPU detected …; give each …`,
+/// as a failure that `reporter` noticed.
+inline failure nccl_failure(nccl_answer const& a, rank_id reporter) {
+  auto text = std::string(a.call) + ": " + std::string(a.sentence);
+  if (!a.last_error.empty()) text += ": " + printable(a.last_error, 400);
+  if (auto const remedy = nccl_remedy(a); !remedy.empty()) text.append("; ").append(remedy);
+  return {.code = failure_code_of(a.result), .detail = std::move(text), .reporter = reporter};
+}
+
+/// Asks NCCL for its words. `of` may be null: then it is the latest error of any.
+inline failure nccl_failure(std::string_view call, ncclResult_t r, ncclComm_t of, rank_id reporter) {
+  char const *const sentence = ncclGetErrorString(r), *const last = ncclGetLastError(of);
+  return nccl_failure({call, r, sentence ? sentence : "", last ? last : ""}, reporter);
+}
+
+/// A call did not end in time.
+inline failure nccl_timeout(std::string_view call, std::int64_t milliseconds, rank_id reporter) {
+  return {.code = failure_code::timeout,
+          .detail = std::string(call) + " has not ended within " + std::to_string(milliseconds) +
+                    " ms; all ranks must be there and reach each other: NCCL_SOCKET_IFNAME chooses the "
+                    "interface, NCCL_DEBUG=INFO tells more",
+          .reporter = reporter};
+}
+
+}  // namespace cleave
