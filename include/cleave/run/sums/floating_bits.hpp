@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cleave/core/real.hpp"
+
 /// Short floating-point numbers as they are stored, and how they become numbers to compute with. All of it is
 /// constexpr, so that nvcc takes it in device code too (with --expt-relaxed-constexpr).
 namespace cleave {
@@ -89,9 +91,8 @@ constexpr T narrowed(double x) {
     return static_cast<T>(x);
 }
 
-/// Whether `x` is a number, and no infinity.
+/// Neither infinite nor NaN, as `is_finite` of a double.
 constexpr bool is_finite(float x) { return (std::bit_cast<std::uint32_t>(x) & 0x7f800000u) != 0x7f800000u; }
-constexpr bool is_finite(double x) { return (std::bit_cast<std::uint64_t>(x) >> 52 & 0x7ffu) != 0x7ffu; }
 constexpr bool is_finite(bfloat16_bits x) { return (x.bits & 0x7f80u) != 0x7f80u; }
 constexpr bool is_finite(float16_bits x) { return (x.bits & 0x7c00u) != 0x7c00u; }
 
