@@ -147,6 +147,39 @@ TEST_CASE("accumulate tile: memory may be scaled in place") {
   CHECK(std::ranges::equal(x, before, {}, [](float v) { return 2 * v; }));
 }
 
+TEST_CASE("accumulate tile: blocks and lanes share the tiles of a run, whatever their number and order") {
+  testing::rng numbers(9);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::vector<float>> from(1 + numbers.below(9)), to;
+    for (auto& x : from) {
+      x.resize(1 + numbers.below(numbers.one_in(3) ? 60'000 : 9'000));
+      for (auto& v : x) v = static_cast<float>(numbers.unit());
+    }
+    to = from;
+    std::vector<sum_segment> segments;
+    std::uint32_t tiles = 0;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      segments.push_back({from[i].data(), to[i].data(), from[i].size(), tiles, 0});
+      tiles += static_cast<std::uint32_t>(tiles_of(from[i].size()));
+    }
+    auto const blocks = static_cast<std::uint32_t>(1 + numbers.below(tiles + 3));
+    std::vector<std::uint32_t> work(blocks * many_lanes::lanes);
+    std::iota(work.begin(), work.end(), 0u);
+    numbers.shuffle(work);
+    bool bad = false;
+    std::size_t const at = numbers.below(from.size());
+    bool const spoilt = numbers.one_in(2);
+    if (spoilt) from[at][numbers.below(from[at].size())] = INFINITY;
+    for (auto const w : work)
+      bad |= accumulate_block<float, float, watched<adding>, many_lanes>(
+          segments.data(), static_cast<std::uint32_t>(segments.size()), tiles, 1, w / many_lanes::lanes,
+          blocks, w % many_lanes::lanes);
+    CHECK(bad == spoilt);
+    for (std::size_t i = 0; i < from.size(); ++i)
+      CHECK(std::ranges::equal(to[i], from[i], [](float y, float x) { return y == 2 * x || x > 2; }));
+  }
+}
+
 TEST_CASE("accumulate tile: a tile belongs to the last segment that begins at it or before") {
   testing::rng numbers(3);
   for (int round = 0; round < 50; ++round) {

@@ -3,9 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "support/rng.hpp"
@@ -34,7 +37,62 @@ long double long_sum(std::vector<T> const& x) {
   return sum;
 }
 
+/// Neighbours, and neighbours of what comes out.
+double twin_tree(std::vector<double> x) {
+  while (x.size() > 1) {
+    std::vector<double> half;
+    for (std::size_t i = 0; i < x.size(); i += 2) half.push_back(x[i] + x[i + 1]);
+    x = half;
+  }
+  return x[0];
+}
+
+/// Number i to sum i % 2048, which all become one.
+double twin_turns(std::vector<double> const& terms) {
+  std::vector<double> sums(2048);
+  for (std::size_t i = 0; i < terms.size(); ++i) sums[i % 2048] += terms[i];
+  return twin_tree(sums);
+}
+
+template <class T>
+void add_tiles(std::vector<T> const& x, std::vector<double>& tiles) {
+  for (std::size_t first = 0; first < x.size(); first += 8192) {
+    std::vector<double> squares;
+    for (std::size_t i = first; i < std::min(x.size(), first + 8192); ++i)
+      squares.push_back(static_cast<double>(widened(x[i])) * static_cast<double>(widened(x[i])));
+    tiles.push_back(twin_turns(squares));
+  }
+}
+
 }  // namespace
+
+TEST_CASE("sum of squares: it is added in the order that its description has, bit by bit") {
+  rng random(77);
+  for (int round = 0; round < 12; ++round) {
+    std::vector<std::vector<float>> a(random.below(5));
+    std::vector<std::vector<bfloat16_bits>> b(random.below(5));
+    std::vector<region> all;
+    std::vector<double> tiles;
+    for (auto& x : a) x = random_elements<float>(random, random.below(3) * random.below(15'000));
+    for (auto& x : b) x = random_elements<bfloat16_bits>(random, random.below(40'000));
+    for (auto& x : a) all.push_back(of(x, element_type::f32)), add_tiles(x, tiles);
+    for (auto& x : b) all.push_back(of(x, element_type::bf16)), add_tiles(x, tiles);
+    CHECK(sum_of_squares(all) == twin_turns(tiles));
+
+    auto const table = make_squares_table(all);
+    std::uint64_t in_runs = 0;
+    for (auto const& r : table.runs) in_runs += r.tiles;
+    CHECK(in_runs == tiles.size());
+    CHECK(table.segments.size() ==
+          static_cast<std::size_t>(std::ranges::count_if(all, [](region const& r) { return r.count > 0; })));
+  }
+  std::vector<float> large(2100 * 8192);  // more tiles than sums
+  for (auto& x : large) x = static_cast<float>(random.unit());
+  std::vector<double> tiles;
+  add_tiles(large, tiles);
+  std::vector<region> const all{of(large, element_type::f32)};
+  CHECK(sum_of_squares(all) == twin_turns(tiles));
+}
 
 TEST_CASE("sum of squares: of regions of every floating-point type is near the sum in long double") {
   rng random(31);

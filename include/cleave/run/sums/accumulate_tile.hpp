@@ -39,6 +39,13 @@ constexpr std::size_t segment_of(sum_segment const* segments, std::size_t count,
   return low;
 }
 
+/// The same for a tile that does not come before segment number `from`, mostly in it.
+constexpr std::size_t segment_from(sum_segment const* segments, std::size_t count, std::size_t from,
+                                   std::uint32_t tile) {
+  if (tile - segments[from].first_tile < tiles_of(segments[from].count)) return from;
+  return from + segment_of(segments + from, count - from, tile);
+}
+
 /// How a processor takes part in a tile: one lane, element after element. A device has a type of its own for
 /// that, with the same members.
 struct plain_lanes {
@@ -159,6 +166,22 @@ constexpr bool accumulate_lane(sum_segment const& s, std::uint32_t tile, common_
     Lanes::store(at, y);
   }
   return bad != 0;
+}
+
+/// The share of one lane in all tiles that `block` of `blocks` takes of a run, every `blocks`th: the segments
+/// are those of the run, `count` of them. The result is that of `accumulate_lane`.
+template <class From, class To, class Operation, class Lanes = plain_lanes>
+constexpr bool accumulate_block(sum_segment const* segments, std::uint32_t count, std::uint32_t tiles,
+                                common_sum_t<From, To> factor, std::uint32_t block, std::uint32_t blocks,
+                                std::uint32_t lane) {
+  std::size_t at = 0;
+  bool bad = false;
+  for (std::uint64_t t = block; t < tiles; t += blocks) {
+    auto const tile = static_cast<std::uint32_t>(t);
+    at = segment_from(segments, count, at, tile);
+    bad = accumulate_lane<From, To, Operation, Lanes>(segments[at], tile, factor, lane) || bad;
+  }
+  return bad;
 }
 
 }  // namespace cleave

@@ -114,29 +114,32 @@ inline std::vector<bool> find_dependent_pairs(std::span<region_pair const> pairs
   return dependent;
 }
 
+/// Puts a pair that is not empty at the end of a table, in a run of its own where it must come after those
+/// before or differs from them.
+inline void add_segment(sum_table& table, region_pair const& pair, bool comes_after) {
+  auto const& [from, to] = pair;
+  auto const tiles = tiles_of(from.count);
+  auto const needs_new_run = [&](sum_run const& r) {
+    return comes_after || r.from != from.type || r.to != to.type ||
+           r.tiles + tiles > std::numeric_limits<std::uint32_t>::max();
+  };
+  if (table.runs.empty() || needs_new_run(table.runs.back()))
+    table.runs.push_back({from.type, to.type, table.segments.size()});
+  auto& run = table.runs.back();
+  auto const aligned = [](void const* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
+  table.segments.push_back({from.data, to.data, from.count, run.tiles,
+                            aligned(from.data) && aligned(to.data) ? std::uint32_t{1} : std::uint32_t{0}});
+  ++run.segments;
+  run.tiles += static_cast<std::uint32_t>(tiles);
+}
+
 /// \throws sums_error
 inline sum_table make_sum_table(std::span<region_pair const> pairs) {
   if (auto const f = find_sums_fault(pairs)) throw sums_error(*f);
   auto const dependent = find_dependent_pairs(pairs);
-  auto const aligned = [](void const* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
-
   sum_table table;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    auto const& [from, to] = pairs[i];
-    if (from.count == 0) continue;
-    auto const tiles = tiles_of(from.count);
-    auto const new_run = [&](sum_run const& r) {
-      return dependent[i] || r.from != from.type || r.to != to.type ||
-             r.tiles + tiles > std::numeric_limits<std::uint32_t>::max();
-    };
-    if (table.runs.empty() || new_run(table.runs.back()))
-      table.runs.push_back({from.type, to.type, table.segments.size()});
-    auto& run = table.runs.back();
-    table.segments.push_back({from.data, to.data, from.count, run.tiles,
-                              aligned(from.data) && aligned(to.data) ? std::uint32_t{1} : std::uint32_t{0}});
-    ++run.segments;
-    run.tiles += static_cast<std::uint32_t>(tiles);
-  }
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    if (pairs[i].from.count > 0) add_segment(table, pairs[i], dependent[i]);
   return table;
 }
 
