@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +19,8 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/run/blame.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
-#include "cleave/run/host/host_communicator.hpp"
-#include "cleave/run/host/host_device.hpp"
-#include "cleave/run/host/host_group.hpp"
 #include "cleave/run/host/host_ranks.hpp"
+#include "cleave/run/host/host_threads.hpp"
 #include "cleave/run/program/program_activity.hpp"
 #include "cleave/run/rank_runtime.hpp"
 #include "cleave/run/step_values.hpp"
@@ -38,44 +37,43 @@ struct thread_options {
 };
 
 /// Runs schedules on threads of this process, one for each rank, step after step: one schedule, or several on
-/// the same stages, such as training and evaluation.
+/// the same stages, such as training and evaluation. They compute there, or on what `Backend` gives each.
 ///
 /// The first failure of any rank ends the run: it leaves whatever was called at once, while calls of stages
 /// that go on are not interrupted. The destructor waits for these.
-template <stage<host_device> S>
+template <class S, thread_backend Backend = host_threads>
+  requires stage<S, typename Backend::device>
 class thread_pipeline {
  public:
+  using device = typename Backend::device;
+
   /// `stages[r]` has the stages of rank r: those of the first replica come first. `p` is plan 0.
   /// \throws error where there are not as many as ranks; tie_order_error, tie_stage_error,
   /// tie_gradient_error, program_need_error
-  thread_pipeline(planned_step auto const& p, std::vector<S> stages, thread_options options = {})
-      : options_(std::move(options)),
-        ranks_in_each_(static_cast<std::uint32_t>(p.order().ranks.size())),
-        stages_(std::move(stages)),
-        ranks_(demand_ranks()),
-        runtimes_(ranks_.count()),
-        values_(options_.replicas),
-        reports_(ranks_.count()) {
-    auto const sets = tie_sets_of(options_.ties);
-    auto with = make_groups(p.order().place, sets);
-    for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
-      devices_.emplace_back(ranks_, rank_id{r});
-      runtimes_[r].emplace(devices_[r], std::move(with[r]), ranks_, stages_[r], p.order().place,
-                           rank_id{r % ranks_in_each_}, sets, options_.bucket_bytes);
-    }
-    add_plan(p);
-    try {
-      for (std::uint32_t r = 0; r < ranks_.count(); ++r) threads_.emplace_back([this, r] { serve(r); });
-    } catch (...) {
-      stop();
-      throw;
-    }
+  thread_pipeline(planned_step auto const& p, std::vector<S> stages, thread_options options = {},
+                  Backend backend = {})
+      : thread_pipeline(std::move(options), std::move(backend), p) {
+    demand_stages(stages.size());
+    stages_ = std::move(stages);
+    begin(p);
+  }
+  /// `make_stages(r, device)` gives the stages of rank r, which uses that device.
+  /// \throws as above, and what it throws
+  template <std::invocable<rank_id, device&> F>
+  thread_pipeline(planned_step auto const& p, F make_stages, thread_options options = {},
+                  Backend backend = {})
+      : thread_pipeline(std::move(options), std::move(backend), p) {
+    stages_.reserve(ranks_.count());
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r)
+      stages_.push_back(make_stages(rank_id{r}, devices_[r]));
+    begin(p);
   }
   ~thread_pipeline() { stop(); }
   thread_pipeline(thread_pipeline&&) = delete;
 
   std::uint32_t ranks() const { return ranks_.count(); }
   S& stages_of(rank_id r) { return stages_[index(r)]; }
+  device& device_of(rank_id r) { return devices_[index(r)]; }
 
   /// One more plan, for the same stages on the same ranks; its number.
   /// \throws placement_change_error, program_need_error
@@ -101,13 +99,13 @@ class thread_pipeline {
   /// All copies of a tied parameter become that of the lowest stage; of replicas, each has its own.
   /// \throws run_error
   void share_ties()
-    requires updated_stage<S, host_device>
+    requires updated_stage<S, device>
   {
     have_all_do(job::share);
   }
   /// A step of the optimiser on all ranks, or, where gradients are not finite, on none. \throws run_error
   update_report update(update_options const& options = {})
-    requires updated_stage<S, host_device>
+    requires updated_stage<S, device>
   {
     update_ = options;
     have_all_do(job::update);
@@ -132,32 +130,58 @@ class thread_pipeline {
   }
 
  private:
-  using runtime = rank_runtime<host_device, host_communicator, host_ranks, S>;
-  using communicators = rank_communicators<host_communicator>;
+  using communicator = typename Backend::communicator;
+  using group = typename Backend::group;
+  using runtime = rank_runtime<device, communicator, host_ranks, S>;
+  using communicators = rank_communicators<communicator>;
   enum class job : std::uint8_t { step, share, update };
 
+  thread_pipeline(thread_options options, Backend backend, planned_step auto const& p)
+      : options_(std::move(options)),
+        backend_(std::move(backend)),
+        ranks_in_each_(static_cast<std::uint32_t>(p.order().ranks.size())),
+        ranks_(demand_ranks()),
+        runtimes_(ranks_.count()),
+        values_(options_.replicas),
+        reports_(ranks_.count()) {
+    devices_.reserve(ranks_.count());
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r)
+      devices_.push_back(backend_.make_device(ranks_, rank_id{r}));
+  }
+
+  void begin(planned_step auto const& p) {
+    auto const sets = tie_sets_of(options_.ties);
+    auto with = make_groups(p.order().place, sets);
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r)
+      runtimes_[r].emplace(devices_[r], std::move(with[r]), ranks_, stages_[r], p.order().place,
+                           rank_id{r % ranks_in_each_}, sets, options_.bucket_bytes);
+    add_plan(p);
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r) threads_.emplace_back([this, r] { serve(r); });
+  }
+
   std::uint32_t demand_ranks() const {
-    auto const wanted = std::size_t{ranks_in_each_} * options_.replicas;
     if (options_.replicas == 0) throw error("thread pipeline: there are no replicas; give at least one");
-    if (stages_.size() != wanted)
-      throw error("thread pipeline: stages of " + std::to_string(stages_.size()) + " ranks are given, but " +
-                  std::to_string(wanted) + " ranks run them");
-    return static_cast<std::uint32_t>(wanted);
+    return ranks_in_each_ * options_.replicas;
+  }
+  void demand_stages(std::size_t of_ranks) const {
+    if (of_ranks != ranks_.count())
+      throw error("thread pipeline: stages of " + std::to_string(of_ranks) + " ranks are given, but " +
+                  std::to_string(ranks_.count()) + " ranks run them");
   }
 
   /// Makes a group of `members`, and one communicator for each.
-  std::vector<host_communicator*> make_group(std::vector<rank_id> members) {
-    std::vector<host_communicator*> made;
-    auto& group = groups_[group_count_++].emplace(ranks_, members);
-    for (std::uint32_t m = 0; m < members.size(); ++m) made.push_back(&communicators_.emplace_back(group, m));
+  std::vector<communicator*> make_group(std::vector<rank_id> const& members) {
+    std::vector<communicator*> made;
+    auto& to = groups_[group_count_++];
+    backend_.make_group(to, ranks_, members, devices_);
+    for (std::uint32_t m = 0; m < members.size(); ++m) made.push_back(&communicators_.emplace_back(*to, m));
     return made;
   }
 
   std::vector<communicators> make_groups(placement const& place, std::vector<tie_set> const& sets) {
     auto const n = ranks_in_each_;
-    groups_ = std::vector<std::optional<host_group>>(options_.replicas * (1 + sets.size()) + n);
+    groups_ = std::vector<std::optional<group>>(options_.replicas * (1 + sets.size()) + n);
     communicators_.reserve(ranks_.count() * (2 + sets.size()));
-    devices_.reserve(ranks_.count());
     std::vector<communicators> with(ranks_.count());
     for (auto& w : with) w.ties.resize(sets.size());
     for (std::uint32_t d = 0; d < options_.replicas; ++d) {
@@ -199,6 +223,7 @@ class thread_pipeline {
   }
 
   void serve(std::uint32_t r) {
+    bool begun = false;
     for (std::uint64_t done = 0;;) {
       {
         std::unique_lock lock(mutex_);
@@ -207,6 +232,7 @@ class thread_pipeline {
         done = jobs_;
       }
       try {
+        if (!std::exchange(begun, true)) backend_.begin(devices_[r]);
         do_job(r);
       } catch (run_error const& e) {
         ranks_.publish(e.info);
@@ -223,7 +249,7 @@ class thread_pipeline {
 
   void do_job(std::uint32_t r) {
     if (job_ == job::step) return runtimes_[r]->run_step(values_[r / ranks_in_each_], plan_);
-    if constexpr (updated_stage<S, host_device>) {
+    if constexpr (updated_stage<S, device>) {
       if (job_ == job::share) runtimes_[r]->share_ties();
       if (job_ == job::update) reports_[r] = runtimes_[r]->update(update_);
     }
@@ -255,16 +281,18 @@ class thread_pipeline {
     }
     begin_.notify_all();
     for (auto& t : threads_) t.join();
+    backend_.end(devices_);
   }
 
   thread_options options_;
+  Backend backend_;
   std::uint32_t ranks_in_each_;
-  std::vector<S> stages_;
   host_ranks ranks_;
-  std::vector<std::optional<host_group>> groups_;  // with more places than are used
+  std::vector<device> devices_;  // what is pointed to stays: there is room for all
+  std::vector<S> stages_;
+  std::vector<std::optional<group>> groups_;  // with more places than are used
   std::size_t group_count_ = 0;
-  std::vector<host_communicator> communicators_;  // what is pointed to stays: there is room for all
-  std::vector<host_device> devices_;
+  std::vector<communicator> communicators_;  // as of devices
   std::vector<std::optional<runtime>> runtimes_;
   std::size_t plans_ = 0;
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/host/host_communicator.hpp"
+#include "cleave/run/host/host_device.hpp"
+#include "cleave/run/host/host_group.hpp"
+#include "cleave/run/host/host_ranks.hpp"
+
+namespace cleave {
+
+/// What ranks that are threads of one process compute with.
+/// - `B::device`, `B::communicator`, `B::group`  movable, movable, and what stays where it is made. A
+///                               communicator is made of a group and the number of a member.
+/// - `b.make_device(ranks, r)`   what rank `r` uses.
+/// - `b.make_group(to, ranks, members, devices)`  makes a group of these ranks behind `to`; `devices` are
+///                               those of all ranks. Each member gets a communicator.
+/// - `b.begin(d)`                on the thread that uses `d` from now on.
+/// - `b.end(devices)`            when nobody issues anything any more, before memory goes; noexcept.
+template <class B>
+concept thread_backend =
+    communicator<typename B::communicator, typename B::device> &&
+    std::constructible_from<typename B::communicator, typename B::group&, std::uint32_t> &&
+    requires(B& b, std::optional<typename B::group>& to, host_ranks& ranks, rank_id r,
+             std::vector<rank_id> members, std::span<typename B::device> devices) {
+      { b.make_device(ranks, r) } -> std::same_as<typename B::device>;
+      { b.make_group(to, ranks, members, devices) };
+      { b.begin(devices.front()) };
+      { b.end(devices) } noexcept;
+    };
+
+/// Threads that compute themselves.
+struct host_threads {
+  using device = host_device;
+  using communicator = host_communicator;
+  using group = host_group;
+
+  device make_device(host_ranks& ranks, rank_id r) { return {ranks, r}; }
+  void make_group(std::optional<group>& to, host_ranks& ranks, std::vector<rank_id> members,
+                  std::span<device> /*devices*/) {
+    to.emplace(ranks, std::move(members));
+  }
+  void begin(device&) {}
+  void end(std::span<device>) noexcept {}
+};
+
+static_assert(thread_backend<host_threads>);
+
+}  // namespace cleave
