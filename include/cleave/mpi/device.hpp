@@ -45,6 +45,6 @@ class mpi_device : public host_memory {
   mpi_progress run_;
 };
 
-static_assert(device<mpi_device>);
+static_assert(measuring_device<mpi_device>);
 
 }  // namespace cleave

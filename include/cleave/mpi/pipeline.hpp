@@ -2,13 +2,13 @@
 #pragma once
 #include <mpi.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,11 +95,11 @@ class mpi_pipeline : activity_source {
 
   /// This rank's part in a step; `values` of its replica.
   /// \throws stage_error, run_error, step_value_error
-  void run_step(step_values const& values, std::size_t plan = 0) {
-    expects(plan < plans_, "mpi_pipeline: a plan that was added");
-    demand_step_values(runtime_->program(plan), values);
-    plan_.store(plan, std::memory_order_relaxed);
-    do_together([&] { runtime_->run_step(values, plan); });
+  void run_step(step_values const& values, std::size_t plan_number = 0) {
+    expects(plan_number < plans_, "mpi_pipeline: a plan that was added");
+    demand_step_values(runtime_->program(plan_number), values);
+    plan_.store(plan_number, std::memory_order_relaxed);
+    do_together([&] { runtime_->run_step(values, plan_number); });
   }
   /// As of `thread_pipeline`.
   void share_ties()
@@ -117,12 +117,13 @@ class mpi_pipeline : activity_source {
 
   /// What the caller gets of microbatch `m`, result `number`, if this rank makes it: until the next step by
   /// that plan.
-  std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::size_t plan = 0) const {
-    return runtime_->result(m, number, plan);
+  std::optional<tensor_view> result(microbatch_id m, std::uint32_t number,
+                                    std::size_t plan_number = 0) const {
+    return runtime_->result(m, number, plan_number);
   }
-  rank_program const& program(std::size_t plan = 0) const { return runtime_->program(plan); }
+  rank_program const& program(std::size_t plan_number = 0) const { return runtime_->program(plan_number); }
   /// When this rank began and ended each instruction of the last step, in nanoseconds since it began it.
-  std::vector<instruction_time> times(std::size_t plan = 0) { return runtime_->times(plan); }
+  std::vector<instruction_time> times(std::size_t plan_number = 0) { return runtime_->times(plan_number); }
 
  private:
   /// The board as the executor sees it: what it publishes says who and where, and is decided on when it
@@ -216,9 +217,9 @@ class mpi_pipeline : activity_source {
 
   rank_activity activity() const override {
     if (plans_ == 0) return {.kind = activity_kind::computing, .operation = "being set up"};
-    auto const plan = plan_.load(std::memory_order_relaxed);
-    auto const at = runtime_->at(plan);
-    auto a = activity_of(runtime_->program(plan), at);
+    auto const running = plan_.load(std::memory_order_relaxed);
+    auto const at = runtime_->at(running);
+    auto a = activity_of(runtime_->program(running), at);
     auto const here = place();
     for (auto& p : a.peers) p = grid_[rank_coordinates{.pipe = index(p), .data = here.data, .model = 0}];
     for (std::uint32_t d = 0; at == program_reducing && d < grid_.size(rank_axis::data); ++d)
