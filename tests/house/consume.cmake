@@ -1,5 +1,6 @@
 # A stranger's project uses cleave: installed and found, or as a subdirectory.
-#   cmake -DMODE=package|subdirectory|unknown -DTREE=… -DBUILD=… -DSCRATCH=… -DCOMPILER=… -DCOMPONENTS=a;b -P consume.cmake
+#   cmake -DMODE=package|subdirectory|unknown|mpi -DTREE=… -DBUILD=… -DSCRATCH=… -DCOMPILER=… -DMPI_COMPILER=… -DCOMPONENTS=a;b
+#     -P consume.cmake
 cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE ${SCRATCH})
 set(configure ${CMAKE_COMMAND} -S ${TREE}/tests/house/consume -B ${SCRATCH}/build -G Ninja -DCMAKE_CXX_COMPILER=${COMPILER})
@@ -8,6 +9,10 @@ if(MODE STREQUAL "subdirectory")
 else()
   execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${SCRATCH}/prefix OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
   list(APPEND configure -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix)
+endif()
+
+if(MODE STREQUAL "mpi")
+  list(APPEND configure -DMPI_CXX_COMPILER=${MPI_COMPILER})
 endif()
 
 if(MODE STREQUAL "unknown")
