@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <string>
+#include <utility>
+
+#include "cleave/run/failure.hpp"
+
+namespace cleave {
+
+/// A call of the CUDA runtime failed.
+class cuda_error : public run_error {
+ public:
+  cuda_error(std::string detail, cudaError_t cuda_status)
+      : run_error({.code = failure_code::device, .detail = std::move(detail)}), status(cuda_status) {}
+  cudaError_t status;  ///< CUDA's
+};
+
+/// What to do about it, or nothing where CUDA's sentence says all.
+inline char const* cuda_remedy(cudaError_t e) {
+  switch (e) {
+    case cudaErrorInsufficientDriver:
+      return "no driver is installed, or one that is older than the runtime of this program; nvidia-smi "
+             "shows "
+             "which, a newer one may be installed, or the program be built with an older toolkit";
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+      return "nvidia-smi -L lists those there are, of which CUDA_VISIBLE_DEVICES may hide some";
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorUnsupportedPtxVersion:
+      return "the kernels of this program are for other GPUs; build it with CMAKE_CUDA_ARCHITECTURES set to "
+             "that of this one, or to native";
+    case cudaErrorMemoryAllocation:
+      return "other programs may hold some of the memory, nvidia-smi lists them";
+    case cudaErrorDevicesUnavailable:
+      return "another program has the GPU to itself, or its compute mode forbids this one";
+    case cudaErrorSystemNotReady:
+      return "where GPUs are connected by switches, their fabric manager must run";
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorAssert:
+      return "a kernel that was launched before is to blame; compute-sanitizer names it";
+    default:
+      return nullptr;
+  }
+}
+
+/// `cudaMalloc: cudaErrorNoDevice: no CUDA-capable device is detected`, and what to do about it.
+inline std::string cuda_text(char const* call, cudaError_t e) {
+  auto text = std::string(call) + ": " + cudaGetErrorName(e) + ": " + cudaGetErrorString(e);
+  if (auto const* const remedy = cuda_remedy(e)) text.append("; ").append(remedy);
+  return text;
+}
+
+/// `call` names what gave `e`, which may be an earlier kernel's: `cudaMemcpyAsync`.
+/// \throws cuda_error where that is not success; CUDA's note of it is wiped
+inline void check_cuda(cudaError_t e, char const* call) {
+  if (e == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());
+  throw cuda_error(cuda_text(call, e), e);
+}
+
+}  // namespace cleave

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cleave/cuda/resources.hpp"
+#include "cleave/cuda/stream.hpp"
+
+namespace cleave {
+
+/// `the memory of GPU 0, of which 1048576 of 84986691584 bytes are free`.
+inline std::string cuda_room_text(int device) {
+  std::size_t free = 0, all = 0;
+  auto text = "the memory of GPU " + std::to_string(device);
+  if (cudaMemGetInfo(&free, &all) == cudaSuccess)
+    text += ", of which " + std::to_string(free) + " of " + std::to_string(all) + " bytes are free";
+  return text;
+}
+
+/// \throws cuda_error where `e`, which `call` gave, is not success: with the bytes that were wanted, and what
+/// there is
+inline void check_room(cudaError_t e, char const* call, std::size_t bytes, std::string const& where) {
+  if (e != cudaErrorMemoryAllocation) return check_cuda(e, call);
+  static_cast<void>(cudaGetLastError());
+  throw cuda_error(
+      "there is no room for " + std::to_string(bytes) + " bytes in " + where + "; " + cuda_text(call, e), e);
+}
+
+/// Memory of a GPU, or of the host where a GPU copies from and to by itself. It is left where its device
+/// leaves everything.
+template <class Kind>
+class basic_cuda_buffer {
+ public:
+  basic_cuda_buffer() = default;
+  /// \throws cuda_error that says how much is free
+  basic_cuda_buffer(std::shared_ptr<cuda_resources> of, std::size_t bytes)
+      : of_(std::move(of)), size_(bytes) {
+    cuda_scope const here(of_->device());
+    Kind::allocate(&bytes_, std::max<std::size_t>(bytes, 1), of_->device());
+  }
+  basic_cuda_buffer(basic_cuda_buffer&& other) noexcept
+      : of_(std::move(other.of_)),
+        bytes_(std::exchange(other.bytes_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
+  basic_cuda_buffer& operator=(basic_cuda_buffer&& other) noexcept {
+    std::swap(of_, other.of_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~basic_cuda_buffer() {
+    if (bytes_ && !of_->is_kept()) Kind::free(bytes_);
+  }
+
+  void* data() const { return bytes_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::shared_ptr<cuda_resources> of_;
+  void* bytes_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+struct cuda_memory_kind {
+  static void allocate(void** to, std::size_t bytes, int device) {
+    auto const e = cudaMalloc(to, bytes);
+    check_room(e, "cudaMalloc", bytes, e == cudaErrorMemoryAllocation ? cuda_room_text(device) : "");
+  }
+  static void free(void* p) noexcept { static_cast<void>(cudaFree(p)); }
+};
+struct cuda_pinned_kind {
+  static void allocate(void** to, std::size_t bytes, int /*device*/) {
+    check_room(cudaHostAlloc(to, bytes, cudaHostAllocPortable), "cudaHostAlloc", bytes,
+               "memory of the host that stays where it is");
+  }
+  static void free(void* p) noexcept { static_cast<void>(cudaFreeHost(p)); }
+};
+using cuda_buffer = basic_cuda_buffer<cuda_memory_kind>;
+using pinned_buffer = basic_cuda_buffer<cuda_pinned_kind>;
+
+/// Memory of a GPU that stages take and give back as they go, in the order of a stream: neither waits for the
+/// GPU, and what was given back is taken again without asking the driver.
+class cuda_step_memory {
+ public:
+  /// \throws cuda_error
+  explicit cuda_step_memory(std::shared_ptr<cuda_resources> of) : of_(std::move(of)) {
+    cudaMemPoolProps wanted = {};
+    wanted.allocType = cudaMemAllocationTypePinned;
+    wanted.location.type = cudaMemLocationTypeDevice;
+    wanted.location.id = of_->device();
+    check_cuda(cudaMemPoolCreate(&pool_, &wanted), "cudaMemPoolCreate");
+    auto all = std::numeric_limits<std::uint64_t>::max();
+    auto const e = cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all);
+    if (e != cudaSuccess) end();
+    check_cuda(e, "cudaMemPoolSetAttribute");
+  }
+  cuda_step_memory(cuda_step_memory&& other) noexcept
+      : of_(std::move(other.of_)), pool_(std::exchange(other.pool_, nullptr)) {}
+  cuda_step_memory& operator=(cuda_step_memory&& other) noexcept {
+    std::swap(of_, other.of_);
+    std::swap(pool_, other.pool_);
+    return *this;
+  }
+  ~cuda_step_memory() { end(); }
+
+  /// Whatever is issued to `s` from now on may use it. \throws cuda_error that says how much is free
+  void* take(cuda_stream const& s, std::size_t bytes) {
+    void* p = nullptr;
+    auto const n = std::max<std::size_t>(bytes, 1);
+    auto const e = cudaMallocFromPoolAsync(&p, n, pool_, s.handle());
+    check_room(e, "cudaMallocFromPoolAsync", n,
+               e == cudaErrorMemoryAllocation ? cuda_room_text(of_->device()) : "");
+    return p;
+  }
+  /// What was issued to `s` so far may still use it. \throws cuda_error
+  void give_back(cuda_stream const& s, void* p) { check_cuda(cudaFreeAsync(p, s.handle()), "cudaFreeAsync"); }
+
+ private:
+  void end() noexcept {
+    if (pool_ && !of_->is_kept()) static_cast<void>(cudaMemPoolDestroy(pool_));
+  }
+
+  std::shared_ptr<cuda_resources> of_;
+  cudaMemPool_t pool_ = nullptr;
+};
+
+}  // namespace cleave

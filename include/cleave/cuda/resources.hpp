@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "cleave/cuda/check.hpp"
+
+namespace cleave {
+
+/// Makes a GPU the current one of this thread while it lives.
+class cuda_scope {
+ public:
+  /// \throws cuda_error where there is no such GPU
+  explicit cuda_scope(int device) {
+    check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
+    if (device == before_) return;
+    check_cuda(cudaSetDevice(device), "cudaSetDevice");
+    changed_ = true;
+  }
+  cuda_scope(cuda_scope&&) = delete;
+  ~cuda_scope() {
+    if (changed_) static_cast<void>(cudaSetDevice(before_));
+  }
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
+/// What streams, events and memory of one GPU share: its events to be used again, its streams, and whether
+/// all is to be left as it is. That is so once a stream did not come to its end: what it still does may use
+/// any of it, and CUDA would wait for it where memory is freed. May be used from any thread.
+class cuda_resources {
+ public:
+  using milliseconds = std::chrono::milliseconds;
+
+  /// Streams may take `drain_within` to end what was issued, before what it uses is destroyed.
+  cuda_resources(int device, unsigned event_flags, milliseconds drain_within)
+      : device_(device), event_flags_(event_flags), drain_within_(drain_within) {}
+  cuda_resources(cuda_resources&&) = delete;
+  ~cuda_resources() {
+    if (is_kept()) return;
+    for (auto const e : events_) static_cast<void>(cudaEventDestroy(e));
+  }
+
+  int device() const { return device_; }
+  bool has_timing() const { return event_flags_ == cudaEventDefault; }
+
+  /// From now on nothing of this GPU is freed.
+  void keep() noexcept { kept_.store(true); }
+  bool is_kept() const noexcept { return kept_.load(); }
+
+  /// An event, recorded some time or never. \throws cuda_error
+  cudaEvent_t take_event() {
+    std::lock_guard lock(mutex_);
+    if (!events_.empty()) {
+      auto const e = events_.back();
+      events_.pop_back();
+      return e;
+    }
+    cuda_scope const here(device_);
+    events_.reserve(++made_);  // so that it can be given back without room being made
+    cudaEvent_t e = nullptr;
+    check_cuda(cudaEventCreateWithFlags(&e, event_flags_), "cudaEventCreateWithFlags");
+    return e;
+  }
+  void give_event(cudaEvent_t e) noexcept {
+    std::lock_guard lock(mutex_);
+    events_.push_back(e);
+  }
+
+  /// A stream that does not wait for the default one; the smaller the number, the sooner its work.
+  /// \throws cuda_error
+  cudaStream_t make_stream(int priority) {
+    cuda_scope const here(device_);
+    int least = 0, greatest = 0;
+    check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    std::lock_guard lock(mutex_);
+    streams_.reserve(streams_.size() + 1);
+    cudaStream_t s = nullptr;
+    check_cuda(cudaStreamCreateWithPriority(&s, cudaStreamNonBlocking, std::clamp(priority, greatest, least)),
+               "cudaStreamCreateWithPriority");
+    streams_.push_back(s);
+    return s;
+  }
+  /// Waits until it has ended what was issued, as long as may be; then destroys it, or leaves everything.
+  void end_stream(cudaStream_t s) noexcept {
+    {
+      std::lock_guard lock(mutex_);
+      std::erase(streams_, s);
+    }
+    if (!is_kept() && ends_by(s, clock::now() + drain_within_)) return void(cudaStreamDestroy(s));
+    keep();
+  }
+
+  /// Waits until all streams have ended what was issued, as long as may be; whether they have. If not,
+  /// everything is left from now on.
+  bool drain() noexcept {
+    auto const until = clock::now() + drain_within_;
+    std::lock_guard lock(mutex_);
+    for (auto const s : streams_)
+      if (!ends_by(s, until)) keep();
+    return !is_kept();
+  }
+
+  /// Those that are there. Must not be called while others come or go.
+  std::vector<cudaStream_t> const& streams() const { return streams_; }
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  /// A stream that failed does nothing more.
+  static bool ends_by(cudaStream_t s, clock::time_point until) noexcept {
+    for (int turn = 0; cudaStreamQuery(s) == cudaErrorNotReady; ++turn) {
+      if (clock::now() >= until) return false;
+      if (turn > 100) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    static_cast<void>(cudaGetLastError());
+    return true;
+  }
+
+  int device_;
+  unsigned event_flags_;
+  milliseconds drain_within_;
+  std::atomic<bool> kept_ = false;
+  std::mutex mutex_;
+  std::vector<cudaEvent_t> events_;  // that nobody uses
+  std::size_t made_ = 0;             // events of all time
+  std::vector<cudaStream_t> streams_;
+};
+
+}  // namespace cleave
