@@ -14,6 +14,7 @@
 #include "cleave/schedule/memory/limit_stashes.hpp"
 #include "cleave/schedule/schedule_names.hpp"
 #include "cleave/schedule/search/list_schedule.hpp"
+#include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
 #include "support/random_schedule.hpp"
 #include "support/random_transport.hpp"
@@ -24,43 +25,13 @@ using namespace cleave::testing;
 
 namespace {
 
-/// A linear model, where it runs and on what.
-struct linear_case {
-  transport t;
-  std::vector<linear_stage> stages;
-  std::vector<std::int64_t> rows;
-  std::vector<std::vector<double>> numbers;  // of the caller, by microbatch and input
-  std::vector<tensor_view> inputs;
-  std::vector<double> weights;
-
-  step_values values() const { return {inputs, 3, weights}; }
-};
-
-void fill(linear_case& c, rng& random) {
-  for (std::uint32_t s = 0; s < c.t.stages; ++s)
-    c.stages.push_back({1 + static_cast<double>(random.below(2)), static_cast<double>(random.below(3)) - 1});
-  for (auto const n : c.rows) {
-    c.weights.push_back(static_cast<double>(1 + random.below(3)));
-    for (int k = 0; k < 3; ++k) {
-      auto& x = c.numbers.emplace_back();
-      for (std::int64_t i = 0; i < n; ++i) x.push_back(static_cast<double>(random.below(5)) - 2);
-    }
-  }
-  for (std::size_t i = 0; i < c.numbers.size(); ++i)
-    c.inputs.push_back({c.numbers[i].data(), element_type::f64, {c.rows[i / 3]}});
-}
-
-linear_case random_case(rng& random) {
-  linear_case c;
-  c.t = random_transport(random, static_cast<std::uint32_t>(1 + random.below(6)));
-  for (std::size_t m = 1 + random.below(4); m > 0; --m)
-    c.rows.push_back(static_cast<std::int64_t>(1 + random.below(4)));
-  fill(c, random);
-  return c;
+linear_model random_linear_model(rng& random) {
+  auto t = random_transport(random, static_cast<std::uint32_t>(1 + random.below(6)));
+  return {std::move(t), random_rows(1 + random.below(4), random), 3, random};
 }
 
 template <class S>
-void check_step(linear_case const& c, step_plan const& p, thread_pipeline<S>& run, double steps = 1) {
+void check_step(linear_model const& c, step_plan const& p, thread_pipeline<S>& run, double steps = 1) {
   auto const values = c.values();
   linear_twin const twin(c.t, c.stages, values, c.rows);
   for (std::uint32_t m = 0; m < c.rows.size(); ++m)
@@ -80,30 +51,10 @@ void check_step(linear_case const& c, step_plan const& p, thread_pipeline<S>& ru
   }
 }
 
-std::vector<linear_engine> engines_of(linear_case const& c, std::size_t ranks) {
+std::vector<linear_engine> engines_of(linear_model const& c, std::size_t ranks) {
   std::vector<linear_engine> made;
   while (made.size() < ranks) made.emplace_back(c.stages, nothing_to_prepare{});
   return made;
-}
-
-/// A chain on the ranks of a schedule, with whole numbers for each microbatch.
-linear_case chain_case(schedule const& s, rng& random) {
-  linear_case c;
-  c.t.stages = s.place.stages();
-  std::vector<char> fed(c.t.stages), read(c.t.stages);
-  for (auto const& e : s.place.edges) {
-    c.t.edges.push_back({e.from, 0, e.to, 0});
-    read[index(e.from)] = fed[index(e.to)] = 1;
-  }
-  for (std::uint32_t i = 0, n = 0; i < c.t.stages; ++i) {
-    if (!fed[i]) c.t.edges.push_back({the_caller, 0, stage_id{i}, 0});
-    if (!read[i]) c.t.edges.push_back({stage_id{i}, 0, the_caller, n++});
-  }
-  for (std::uint32_t m = 0; m < s.microbatches; ++m)
-    c.rows.push_back(static_cast<std::int64_t>(1 + random.below(3)));
-  fill(c, random);
-  for (auto& stage : c.stages) stage.w = 1;
-  return c;
 }
 
 lower_options random_lowering(rng& random) {
@@ -121,7 +72,7 @@ TEST_CASE("thread pipeline: every family of schedules trains, however it is lowe
     auto const family = static_cast<schedule_family>(f);
     auto const s = family_schedule(family, 4, 8);
     for (int i = 0; i < 3; ++i) {
-      auto const c = chain_case(s, random);
+      linear_chain const c(s, random);
       auto const lowering = random_lowering(random);
       CAPTURE(name_of(family));
       program_options const options{.lowering = lowering};
@@ -140,13 +91,8 @@ TEST_CASE("thread pipeline: gradients are summed over replicas and ties, and the
     auto const s =
         family_schedule(random.one_in(2) ? schedule_family::interleaved_1f1b : schedule_family::zbv, 2, 4);
     auto const replicas = static_cast<std::uint32_t>(1 + random.below(3));
-    auto const first = chain_case(s, random);
-    std::vector<linear_case> cases(replicas, first);
-    std::vector<step_values> values;
-    for (auto& c : cases) {
-      c.stages = first.stages;
-      values.push_back(c.values());
-    }
+    linear_chain const first(s, random);
+    std::vector<step_values> const values(replicas, first.values());
     // The w of stages 0, 1 and 3, and the b of stages 1 and 2.
     std::vector<tied_gradients> const ties{{{stage_id{0}, 0}, {stage_id{1}, 0}, {stage_id{3}, 0}},
                                            {{stage_id{1}, 1}, {stage_id{2}, 1}}};
@@ -176,7 +122,7 @@ TEST_CASE("thread pipeline: gradients are summed over replicas and ties, and the
 TEST_CASE("thread pipeline: ties of stages and of gradients that are not there are refused") {
   rng random(6);
   auto const s = family_schedule(schedule_family::one_f_one_b, 2, 4);
-  auto const c = chain_case(s, random);
+  linear_chain const c(s, random);
   step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
   auto const train = [&](tied_gradients tie) {
     thread_pipeline<linear_engine>(p, engines_of(c, 2), {.ties = {std::move(tie)}});
@@ -189,7 +135,7 @@ TEST_CASE("thread pipeline: ties of stages and of gradients that are not there a
 TEST_CASE("thread pipeline: each replica has values and results of its own, and the gradients of all") {
   rng random(5);
   auto const s = family_schedule(schedule_family::one_f_one_b, 2, 4);
-  auto const first = chain_case(s, random);
+  linear_chain const first(s, random);
   auto second = first;
   for (std::size_t i = 0; i < second.numbers.size(); ++i) {
     for (auto& x : second.numbers[i]) x += 1 + static_cast<double>(i);
@@ -200,7 +146,7 @@ TEST_CASE("thread pipeline: each replica has values and results of its own, and 
   std::vector<step_values> const values{first.values(), second.values()};
   auto lacking = second.inputs;
   for (auto& v : lacking) v.data = nullptr;
-  std::vector<step_values> const wrong{first.values(), {lacking, 3, {}}};
+  std::vector<step_values> const wrong{first.values(), {lacking, 1, {}}};
   CHECK_THROWS_AS(run.run_step(wrong), step_value_error);
   run.run_step(values);
 
@@ -221,7 +167,7 @@ TEST_CASE("thread pipeline: forward passes that are offloaded or done again chan
   rng random(4);
   for (auto const relief : {stash_relief::offload, stash_relief::recompute}) {
     auto const s = family_schedule(schedule_family::gpipe, 3, 6);
-    auto const c = chain_case(s, random);
+    linear_chain const c(s, random);
     auto const limited = limit_stashes(lower(s), {.most_bytes = {2}, .relief = {relief}});
     step_plan const p(limited, c.t, linear_layouts(c.t, c.rows));
     CHECK(count_actions(limited) > count_actions(lower(s)));
@@ -235,7 +181,7 @@ TEST_CASE("thread pipeline: any schedule of any stages gives what they give one 
   rng random(1);
   for (int i = 0; i < 300; ++i) {
     CAPTURE(i);
-    auto const c = random_case(random);
+    auto const c = random_linear_model(random);
     auto const ranks = static_cast<std::uint32_t>(1 + random.below(4));
     std::vector<rank_id> rank_of;
     for (std::uint32_t s = 0; s < c.t.stages; ++s)

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cleave/core/transport.hpp"
@@ -14,36 +15,63 @@
 
 namespace cleave::testing {
 
-/// Linear stages, connected and on ranks as a schedule has them, and random whole numbers for them.
-struct linear_chain {
+/// A model of linear stages and what its caller gives it, in random whole numbers. Views in a copy are of
+/// what it was copied from.
+struct linear_model {
   transport t;
   std::vector<linear_stage> stages;
-  std::vector<std::int64_t> rows;
-  std::vector<std::vector<double>> numbers;
+  std::vector<std::int64_t> rows;            // by microbatch, and so are weights
+  std::vector<std::vector<double>> numbers;  // of inputs
   std::vector<tensor_view> inputs;
+  std::uint32_t inputs_of_each;
+  std::vector<double> weights;
+
+  linear_model(transport connected, std::vector<std::int64_t> counts, std::uint32_t inputs_each, rng& random)
+      : t(std::move(connected)), rows(std::move(counts)), inputs_of_each(inputs_each) {
+    while (stages.size() < t.stages)
+      stages.push_back({1 + static_cast<double>(random.below(2)), static_cast<double>(random.below(3)) - 1});
+    for (auto const n : rows) {
+      weights.push_back(static_cast<double>(1 + random.below(3)));
+      for (std::uint32_t i = 0; i < inputs_of_each; ++i) {
+        auto& x = numbers.emplace_back(static_cast<std::size_t>(n));
+        for (auto& v : x) v = static_cast<double>(random.below(5)) - 2;
+        inputs.push_back({x.data(), element_type::f64, {n}});
+      }
+    }
+  }
+  step_values values() const { return {inputs, inputs_of_each, weights}; }
+};
+
+/// Stages as a schedule connects them; the caller feeds those that read no other, and reads those that no
+/// other does. The edges are in this order: what the caller gives, what stages do, what it gets.
+inline transport transport_of_chain(schedule const& s) {
+  transport t;
+  t.stages = s.place.stages();
+  std::vector<char> fed(t.stages), read(t.stages);
+  for (auto const& e : s.place.edges) read[index(e.from)] = fed[index(e.to)] = 1;
+  for (std::uint32_t i = 0; i < t.stages; ++i)
+    if (!fed[i]) t.edges.push_back({the_caller, 0, stage_id{i}, 0});
+  for (auto const& e : s.place.edges) t.edges.push_back({e.from, 0, e.to, 0});
+  for (std::uint32_t i = 0, results = 0; i < t.stages; ++i)
+    if (!read[i]) t.edges.push_back({stage_id{i}, 0, the_caller, results++});
+  return t;
+}
+
+inline std::vector<std::int64_t> random_rows(std::size_t microbatches, rng& random) {
+  std::vector<std::int64_t> rows(microbatches);
+  for (auto& n : rows) n = static_cast<std::int64_t>(1 + random.below(3));
+  return rows;
+}
+
+/// A model on the stages of a schedule. All w are 1, so that numbers stay exact however long it is.
+struct linear_chain : linear_model {
   std::uint32_t results = 0;
 
-  linear_chain(schedule const& s, rng& random) {
-    t.stages = s.place.stages();
-    std::vector<char> fed(t.stages), read(t.stages);
-    for (auto const& e : s.place.edges) {
-      t.edges.push_back({e.from, 0, e.to, 0});
-      read[index(e.from)] = fed[index(e.to)] = 1;
-    }
-    for (std::uint32_t i = 0; i < t.stages; ++i) {
-      if (!fed[i]) t.edges.push_back({the_caller, 0, stage_id{i}, 0});
-      if (!read[i]) t.edges.push_back({stage_id{i}, 0, the_caller, results++});
-    }
-    while (stages.size() < t.stages) stages.push_back({1, static_cast<double>(random.below(3)) - 1});
-    for (std::uint32_t m = 0; m < s.microbatches; ++m) {
-      rows.push_back(static_cast<std::int64_t>(1 + random.below(3)));
-      auto& x = numbers.emplace_back(static_cast<std::size_t>(rows.back()));
-      for (auto& v : x) v = static_cast<double>(random.below(5)) - 2;
-    }
-    for (std::size_t m = 0; m < numbers.size(); ++m)
-      inputs.push_back({numbers[m].data(), element_type::f64, {rows[m]}});
+  linear_chain(schedule const& s, rng& random)
+      : linear_model(transport_of_chain(s), random_rows(s.microbatches, random), 1, random) {
+    for (auto& stage : stages) stage.w = 1;
+    for (auto const& e : t.edges) results += e.to == the_caller;
   }
-  step_values values() const { return {inputs, 1, {}}; }
 };
 
 }  // namespace cleave::testing

@@ -18,6 +18,7 @@
 #include "cleave/schedule/generate.hpp"
 #include "cleave/schedule/schedule_names.hpp"
 #include "rank_case.hpp"
+#include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
 #include "support/rng.hpp"
 
@@ -25,41 +26,16 @@ namespace cleave::testing {
 
 namespace {
 
-/// A chain on the stages of a schedule, with whole numbers, the same at all ranks.
-struct chain {
-  transport t;
-  std::vector<linear_stage> stages;
-  std::vector<std::int64_t> rows;
-  std::vector<std::vector<double>> numbers;
-  std::vector<tensor_view> inputs;
-  std::vector<double> weights;
-
-  step_values values() const { return {inputs, 1, weights}; }
-};
-
-chain make_chain(schedule const& s, std::uint64_t seed) {
+/// The same at all ranks.
+linear_chain make_chain(schedule const& s, std::uint64_t seed) {
   rng random(seed);
-  chain c;
-  c.t.stages = s.place.stages();
-  c.t.edges.push_back({the_caller, 0, stage_id{0}, 0});
-  for (auto const& e : s.place.edges) c.t.edges.push_back({e.from, 0, e.to, 0});
-  c.t.edges.push_back({stage_id{c.t.stages - 1}, 0, the_caller, 0});
-  for (std::uint32_t i = 0; i < c.t.stages; ++i)
-    c.stages.push_back({1, static_cast<double>(random.below(3)) - 1});
-  for (std::uint32_t m = 0; m < s.microbatches; ++m) {
-    c.rows.push_back(static_cast<std::int64_t>(1 + random.below(3)));
-    c.weights.push_back(static_cast<double>(1 + random.below(3)));
-    auto& x = c.numbers.emplace_back();
-    for (std::int64_t i = 0; i < c.rows.back(); ++i) x.push_back(static_cast<double>(random.below(5)) - 2);
-  }
-  for (std::size_t m = 0; m < c.numbers.size(); ++m)
-    c.inputs.push_back({c.numbers[m].data(), element_type::f64, {c.rows[m]}});
-  return c;
+  return {s, random};
 }
 
 /// Results and gradients of this rank are to the bit those of the model in one piece.
 template <class S>
-void check_step(mpi_pipeline<S>& run, chain const& c, step_plan const& p, double steps, double replicas) {
+void check_step(mpi_pipeline<S>& run, linear_chain const& c, step_plan const& p, double steps,
+                double replicas) {
   auto const values = c.values();
   linear_twin const twin(c.t, c.stages, values, c.rows);
   std::size_t results = 0;
