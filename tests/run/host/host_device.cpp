@@ -5,8 +5,11 @@
 
 #include <array>
 #include <chrono>
+#include <string>
 #include <thread>
 #include <vector>
+
+#include "support/device_promises.hpp"
 
 using namespace cleave;
 
@@ -61,4 +64,10 @@ TEST_CASE("host device: waiting is for what other ranks end, or until the run fa
   CHECK_THROWS_AS(d.wait(s, e), run_error);
   auto passed = d.make_event();
   CHECK_NOTHROW(d.wait(s, passed));
+}
+
+TEST_CASE("host device: keeps what every device promises") {
+  host_ranks ranks(1);
+  host_device d(ranks, r0);
+  CHECK(testing::device_promises(d).broken() == std::vector<std::string>{});
 }

@@ -9,9 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "support/comes_true.hpp"
+#include "support/device_promises.hpp"
 #include "support/queued_rank.hpp"
 #include "support/rng.hpp"
 
@@ -92,4 +94,27 @@ TEST_CASE("queued device: random work on random streams gives what its waits ord
     for (auto const& e : last) REQUIRE(comes_true([&] { return r.d.query(e); }));
     CHECK(std::vector<float>(numbers, numbers + cells * count) == twin);
   }
+}
+
+TEST_CASE("queued device: keeps what every device promises, at once and late") {
+  for (auto const late : {0us, 200us}) {
+    queued_rank r({.ahead = 20, .longest_delay = late, .seed = 3});
+    CHECK(device_promises(r.d).broken() == std::vector<std::string>{});
+  }
+}
+
+namespace {
+
+/// Forgets to add.
+struct forgetful_device : queued_device {
+  using queued_device::queued_device;
+  static void accumulate(stream&, sums const&, accumulate_options const&) {}
+};
+
+}  // namespace
+
+TEST_CASE("queued device: device promises are seen to be broken") {
+  host_ranks ranks(1);
+  forgetful_device d(ranks, rank_id{0}, {});
+  CHECK(device_promises(d).broken().size() == 2);
 }
