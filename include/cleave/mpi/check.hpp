@@ -4,7 +4,6 @@
 
 #include <source_location>
 #include <string>
-#include <utility>
 
 #include "cleave/core/error.hpp"
 

@@ -6,14 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "cleave/core/ids.hpp"
 #include "cleave/mpi/check.hpp"
-#include "cleave/run/concepts.hpp"
 #include "cleave/run/forward/host_board.hpp"
 
 namespace cleave {
