@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,8 @@
 
 #include "cleave/run/executor.hpp"
 #include "cleave/run/host/host_communicator.hpp"
+#include "cleave/run/host/queued_communicator.hpp"
+#include "cleave/run/host/queued_device.hpp"
 
 /// What the executor of one rank calls, by programs written down by hand.
 using namespace cleave;
@@ -108,6 +111,18 @@ std::string words_of(std::vector<heard_call> const& heard) {
   for (auto const& h : heard) words += h.what + std::to_string(index(h.pass.microbatch)) + " ";
   return words;
 }
+
+/// Their work runs beside the thread that issues it; that of microbatch 1 ends when it is released.
+struct held_stages {
+  std::atomic<bool>* released;
+
+  void forward(queued_stream& s, stage_pass const& p, values, std::span<tensor_view>) {
+    if (p.microbatch == microbatch_id{1})
+      s.call([this] {
+        while (!*released) std::this_thread::sleep_for(std::chrono::microseconds(100));
+      });
+  }
+};
 
 }  // namespace
 
@@ -276,4 +291,23 @@ TEST_CASE("executor: an exchange has all of its parts, which begin and end toget
   CHECK(times[3].begin == times[4].begin);
   CHECK(times[3].end >= times[3].begin);
   CHECK(times[3].end == times[4].end);
+}
+
+TEST_CASE("executor: what takes longer than the limit is named, where work runs beside what issues it") {
+  for (std::size_t const run_ahead : {64u, 1u}) {
+    one_rank x;
+    for (std::uint32_t m = 0; m < 2; ++m) x.add_forward_passes();
+    queued_device d(x.ranks, rank_id{0});
+    queued_communicator with(x.group, 0);
+    std::atomic<bool> released = false;
+    held_stages stages{&released};
+    executor<queued_device, queued_communicator, host_ranks, held_stages> run(
+        d, with, x.ranks, stages, x.p, {.run_ahead = run_ahead, .limit = std::chrono::milliseconds(300)});
+    CHECK_THROWS_WITH_AS(run.run_step(x.given()),
+                         "rank 0, forward 3 1, stage 3, microbatch 1: timed out: the step may take 300 ms",
+                         run_error);
+    REQUIRE(x.ranks.poll());
+    CHECK(x.ranks.poll()->code == failure_code::timeout);
+    released = true;
+  }
 }

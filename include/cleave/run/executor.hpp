@@ -8,8 +8,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,11 +15,13 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/gradients/gradient_reducer.hpp"
-#include "cleave/run/program/call_stage.hpp"
+#include "cleave/run/program/instruction_events.hpp"
 #include "cleave/run/program/pass_memory.hpp"
 #include "cleave/run/program/program_needs.hpp"
 #include "cleave/run/program/rank_program.hpp"
+#include "cleave/run/program/stage_caller.hpp"
 #include "cleave/run/step_values.hpp"
+#include "cleave/run/wait_on_host.hpp"
 
 namespace cleave {
 
@@ -31,13 +31,9 @@ struct executor_options {
   std::size_t run_ahead = 64;
   /// Who it is on the board: with replicas, another than in its program.
   rank_id reporter = no_rank;
-};
-
-/// When a rank did something, in nanoseconds since its step began.
-struct instruction_time {
-  std::int64_t begin = 0, end = 0;
-
-  bool operator==(instruction_time const&) const = default;
+  /// How long a step may take until it no longer waits for what it has issued; none: whoever runs it sees
+  /// to that.
+  std::optional<std::chrono::milliseconds> limit = {};
 };
 
 /// Carries out the program of one rank, step after step, on any device: issues passes to one stream and
@@ -56,24 +52,18 @@ class executor {
       : device_(d),
         communicator_(c),
         board_(b),
-        stages_(s),
         program_(std::move(p)),
         options_(options),
         reporter_(options.reporter == no_rank ? program_.rank : options.reporter),
         reducer_(reducer),
-        trains_(has_backward(program_)),
         memory_(d, program_),
-        origin_(d.make_event()),
+        calls_(s, program_, memory_, reporter_),
+        events_(d, program_),
         ended_(d.make_event()),
         computing_(d.make_stream(0)),
         moving_(d.make_stream(-1)) {
     expects(options.run_ahead > 0, "executor: room for one pass");
     demand_abilities<S, D>(program_);
-    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
-      begins_.push_back(d.make_event());
-      ends_.push_back(d.make_event());
-    }
-    heads_ = heads_of(program_);
   }
 
   rank_program const& program() const { return program_; }
@@ -83,10 +73,11 @@ class executor {
   void run_step(step_values const& values) {
     demand_step_values(program_, values);
     memory_.take_inputs(values);
-    weights_ = values.weights;
-    reducing_ = values.gradients == gradient_end::reduced && trains_ ? reducer_ : nullptr;
+    calls_.begin_step(values);
+    reducing_ = values.gradients == gradient_end::reduced && calls_.trains() ? reducer_ : nullptr;
+    until_ = deadline_after(options_.limit);
     try {
-      device_.record(origin_, computing_);
+      events_.begin_step(computing_);
       passes_.clear();
       issue_all();
       wait_for_all();
@@ -111,23 +102,10 @@ class executor {
 
   /// When each instruction of the last step began and ended. Of a message: from when it could go until it
   /// had.
-  std::vector<instruction_time> times() {
-    std::vector<instruction_time> all(program_.instructions.size());
-    auto const since = [&](typename D::event const& e) {
-      return std::int64_t{std::chrono::nanoseconds(device_.elapsed(origin_, e)).count()};
-    };
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (is_timed(program_.instructions[i].call.kind))
-        all[i] = {since(begins_[group_of(i)]), since(ends_[group_of(i)])};
-    return all;
-  }
+  std::vector<instruction_time> times() { return events_.times(); }
 
  private:
   using stream = typename D::stream;
-
-  static bool is_timed(call_kind k) {
-    return k == call_kind::send || k == call_kind::receive || is_pass(k) || k == call_kind::other;
-  }
 
   void issue_all() {
     auto const& all = program_.instructions;
@@ -148,13 +126,13 @@ class executor {
       case call_kind::exchange:
         return issue_messages(i, i + 1, i + 1 + call.parts);
       case call_kind::wait_send:  // a later message may be received where this one was
-        device_.wait(moving_, ends_[group_of(call.begun)]);
+        device_.wait(moving_, events_.end_of(call.begun));
         [[fallthrough]];
       case call_kind::wait_receive:
-        return device_.wait(computing_, ends_[group_of(call.begun)]);
+        return device_.wait(computing_, events_.end_of(call.begun));
       case call_kind::unshard:
       case call_kind::reshard:
-        return call_stages(i, {}, {});
+        return calls_.call(program_.instructions[i], computing_);
       case call_kind::reduce:
       case call_kind::start_reduce:
         if (reducing_) reducing_->begin_replicas(call.of.stage, computing_);
@@ -171,22 +149,21 @@ class executor {
 
   void issue_pass(std::uint32_t i) {
     auto const& instruction = program_.instructions[i];
-    auto const& call = instruction.call;
-    bool const forward = call.kind == call_kind::forward;
+    bool const forward = instruction.call.kind == call_kind::forward;
     limit_run_ahead(i);
     if (!forward) memory_.add_gradients(computing_, instruction.pass);
-    device_.record(begins_[i], computing_);
-    if (forward && memory_.read_shapes(computing_, instruction.pass)) wait_on_host(computing_);
-    call_stages(i, memory_.in(instruction.pass), memory_.out(instruction.pass));
-    device_.record(ends_[i], computing_);
+    events_.begin(i, computing_);
+    if (forward && memory_.read_shapes(computing_, instruction.pass)) wait_for(computing_);
+    calls_.call(instruction, computing_);
+    events_.end(i, computing_);
   }
 
   void issue_messages(std::uint32_t head, std::uint32_t first, std::uint32_t last) {
     for (auto i = first; i < last; ++i) {
       auto const after = program_.instructions[i].after;
-      if (after != rank_instruction::none) device_.wait(moving_, ends_[after]);
+      if (after != rank_instruction::none) device_.wait(moving_, events_.end_of(after));
     }
-    device_.record(begins_[head], moving_);
+    events_.begin(head, moving_);
     communicator_.begin_group();
     for (auto i = first; i < last; ++i) {
       auto const& m = program_.instructions[i];
@@ -196,61 +173,28 @@ class executor {
       else
         communicator_.receive(memory_.block(m), what, moving_);
     }
-    communicator_.end_group(ends_[head], moving_);
+    communicator_.end_group(events_.end_of(head), moving_);
   }
 
   void issue_other(std::uint32_t i) {
     auto const& instruction = program_.instructions[i];
     auto const& a = instruction.call.of;
-    device_.record(begins_[i], computing_);
+    events_.begin(i, computing_);
     if (!is_about_tie(a.kind)) {
-      call_stages(i, memory_.in(program_.passes[instruction.pass].forward), {});
+      calls_.call(instruction, computing_);
     } else if (reducing_) {
       if (a.kind == action_kind::reduce_tie)
         reducing_->begin_tie(a.stage, a.peer, computing_);
       else
         reducing_->end_tie(a.stage, a.peer, computing_);
     }
-    device_.record(ends_[i], computing_);
-  }
-
-  /// What a stage throws is a failure of it, and of nothing else. A stream whose work throws later is told
-  /// what the work is about.
-  void call_stages(std::uint32_t i, std::span<tensor_view const> in, std::span<tensor_view> out) {
-    auto const& instruction = program_.instructions[i];
-    auto const& call = instruction.call;
-    if constexpr (requires { computing_.about(stage_call{}); }) computing_.about(call_at());
-    try {
-      call_stage<D>(stages_, computing_, call, pass_of(instruction), in, out);
-      if (call.kind == call_kind::forward)
-        memory_.write_results(computing_, instruction.pass, call.of.microbatch);
-    } catch (run_error const&) {
-      throw;
-    } catch (...) {
-      auto failed = current_failure(call_at());
-      failed.reporter = failed.culprit = reporter_;
-      failed.operation = name_of(call.kind);
-      throw run_error(std::move(failed));
-    }
-  }
-
-  stage_pass pass_of(rank_instruction const& i) const {
-    auto const& a = i.call.of;
-    if (i.pass == rank_instruction::none) return {.stage = a.stage, .microbatch = a.microbatch};
-    return {.stage = a.stage,
-            .microbatch = a.microbatch,
-            .weight = weights_.empty() ? 1 : weights_[index(a.microbatch)],
-            .from_loss = i.call.from_loss,
-            .last = i.call.last,
-            .trains = trains_,
-            .stash = memory_.stash(i.pass),
-            .weight_stash = memory_.weight_stash(i.pass)};
+    events_.end(i, computing_);
   }
 
   void limit_run_ahead(std::uint32_t i) {
     passes_.push_back(i);
     if (passes_.size() > options_.run_ahead)
-      wait_on_host(ends_[passes_[passes_.size() - 1 - options_.run_ahead]]);
+      wait_for(events_.end_of(passes_[passes_.size() - 1 - options_.run_ahead]));
   }
 
   void wait_for_all() {
@@ -259,29 +203,31 @@ class executor {
       auto const kind = program_.instructions[i].call.kind;
       if (kind != call_kind::send && kind != call_kind::receive && kind != call_kind::exchange) continue;
       at_.store(i, std::memory_order_relaxed);
-      device_.wait(computing_, ends_[i]);
+      device_.wait(computing_, events_.end_of(i));
     }
     at_.store(program_reducing, std::memory_order_relaxed);
     if (reducing_) reducing_->end_all(computing_);
-    wait_on_host(computing_);
+    wait_for(computing_);
   }
 
-  void wait_on_host(stream& s) {
+  void wait_for(stream& s) {
     device_.record(ended_, s);
-    wait_on_host(ended_);
+    wait_for(ended_);
   }
-  void wait_on_host(typename D::event const& e) {
-    for (int turn = 0; !device_.query(e); ++turn) {
-      check();
-      if (turn < 1000)
-        std::this_thread::yield();
-      else
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
+  void wait_for(typename D::event const& e) {
+    if (!wait_on_host(device_, e, until_, [&] { check(); })) throw run_error(overdue());
   }
 
-  /// Messages of an exchange begin and end together.
-  std::uint32_t group_of(std::size_t i) const { return heads_[i]; }
+  failure overdue() {
+    failure f{.code = failure_code::timeout, .reporter = reporter_, .operation = "sums of gradients"};
+    if (auto const open = events_.find_open()) {
+      auto const& call = program_.instructions[*open].call;
+      f.at = stage_call{call.of.stage, call.of.microbatch};
+      f.operation = call_text(call);
+    }
+    f.detail = "the step may take " + std::to_string(options_.limit->count()) + " ms";
+    return f;
+  }
 
   stage_call call_at() const {
     auto const i = at();
@@ -305,18 +251,16 @@ class executor {
   D& device_;
   C& communicator_;
   B& board_;
-  S& stages_;
   rank_program program_;
   executor_options options_;
   rank_id reporter_;
   gradient_reducer<D, C>*reducer_, *reducing_ = nullptr;  // the second in steps that sum gradients
-  bool trains_;
   pass_memory<D> memory_;
-  typename D::event origin_, ended_;
-  std::vector<typename D::event> begins_, ends_;  // of instructions
-  std::vector<std::uint32_t> heads_;              // likewise: the exchange that it is part of, or itself
-  std::vector<std::uint32_t> passes_;             // issued in this step
-  std::span<double const> weights_;
+  stage_caller<D, S> calls_;
+  instruction_events<D> events_;
+  typename D::event ended_;
+  std::vector<std::uint32_t> passes_;  // issued in this step
+  std::chrono::steady_clock::time_point until_ = {};
   std::atomic<std::uint32_t> at_ = program_done;
   stream computing_, moving_;  // last: what they still do uses all else
 };

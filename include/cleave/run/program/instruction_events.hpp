@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/program/rank_program.hpp"
+
+namespace cleave {
+
+/// When a rank did something, in nanoseconds since its step began.
+struct instruction_time {
+  std::int64_t begin = 0, end = 0;
+
+  bool operator==(instruction_time const&) const = default;
+};
+
+/// The events of a program on a device: that its passes, its messages and what stages do besides begin and
+/// end. The parts of an exchange begin and end together, with those of their head. Refers to both.
+template <device D>
+class instruction_events {
+ public:
+  instruction_events(D& d, rank_program const& p)
+      : device_(d), program_(p), heads_(heads_of(p)), origin_(d.make_event()) {
+    for (std::size_t i = 0; i < p.instructions.size(); ++i) {
+      begins_.push_back(d.make_event());
+      ends_.push_back(d.make_event());
+    }
+  }
+
+  /// Times count from here.
+  void begin_step(typename D::stream& s) { device_.record(origin_, s); }
+
+  /// Precondition throughout: there is such an instruction, and something happens in it.
+  void begin(std::uint32_t i, typename D::stream& s) { device_.record(begin_of(i), s); }
+  void end(std::uint32_t i, typename D::stream& s) { device_.record(end_of(i), s); }
+  typename D::event& end_of(std::uint32_t i) { return ends_[heads_[i]]; }
+
+  /// The first instruction that was begun and has not ended, or nothing. O(instructions).
+  std::optional<std::uint32_t> find_open() {
+    for (std::uint32_t i = 0; i < heads_.size(); ++i)
+      if (happens(i) && !device_.query(end_of(i))) return i;
+    return std::nullopt;
+  }
+
+  /// Of each instruction; of a message from when it could go until it had. Precondition: a step has ended.
+  std::vector<instruction_time> times() {
+    std::vector<instruction_time> all(heads_.size());
+    for (std::uint32_t i = 0; i < all.size(); ++i)
+      if (happens(i)) all[i] = {since_origin(begin_of(i)), since_origin(end_of(i))};
+    return all;
+  }
+
+ private:
+  typename D::event& begin_of(std::uint32_t i) { return begins_[heads_[i]]; }
+
+  bool happens(std::uint32_t i) const {
+    auto const k = program_.instructions[i].call.kind;
+    return is_pass(k) || k == call_kind::send || k == call_kind::receive || k == call_kind::other;
+  }
+
+  std::int64_t since_origin(typename D::event const& e) const {
+    return std::int64_t{std::chrono::nanoseconds(device_.elapsed(origin_, e)).count()};
+  }
+
+  D& device_;
+  rank_program const& program_;
+  std::vector<std::uint32_t> heads_;  // of instructions: the exchange that it is part of, or itself
+  typename D::event origin_;
+  std::vector<typename D::event> begins_, ends_;  // of instructions; used are those of heads
+};
+
+}  // namespace cleave

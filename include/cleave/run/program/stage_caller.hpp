@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/program/call_stage.hpp"
+#include "cleave/run/program/pass_memory.hpp"
+#include "cleave/run/program/rank_program.hpp"
+#include "cleave/run/step_values.hpp"
+
+namespace cleave {
+
+/// Calls the stages of one rank as its program says, on the memory of the program. Refers to all three.
+template <device D, stage<D> S>
+class stage_caller {
+ public:
+  /// `reporter`: who the rank is on the board.
+  stage_caller(S& stages, rank_program const& p, pass_memory<D>& m, rank_id reporter)
+      : stages_(stages), program_(p), memory_(m), reporter_(reporter), trains_(has_backward(p)) {}
+
+  /// What follows is done with these values, which must stay until then.
+  void begin_step(step_values const& v) { weights_ = v.weights; }
+
+  bool trains() const { return trains_; }
+
+  /// What a stage throws is a failure of it, and of nothing else. A stream whose work throws later is told
+  /// what the work is about. \throws run_error
+  void call(rank_instruction const& i, typename D::stream& s) {
+    auto const& a = i.call.of;
+    stage_call const at{a.stage, a.microbatch};
+    if constexpr (requires { s.about(at); }) s.about(at);
+    try {
+      call_stage<D>(stages_, s, i.call, pass_of(i), in_of(i), out_of(i));
+      if (i.call.kind == call_kind::forward) memory_.write_results(s, i.pass, a.microbatch);
+    } catch (run_error const&) {
+      throw;
+    } catch (...) {
+      auto failed = current_failure(at);
+      failed.reporter = failed.culprit = reporter_;
+      failed.operation = name_of(i.call.kind);
+      throw run_error(std::move(failed));
+    }
+  }
+
+ private:
+  stage_pass pass_of(rank_instruction const& i) const {
+    auto const& a = i.call.of;
+    if (i.pass == rank_instruction::none) return {.stage = a.stage, .microbatch = a.microbatch};
+    return {.stage = a.stage,
+            .microbatch = a.microbatch,
+            .weight = weights_.empty() ? 1 : weights_[index(a.microbatch)],
+            .from_loss = i.call.from_loss,
+            .last = i.call.last,
+            .trains = trains_,
+            .stash = memory_.stash(i.pass),
+            .weight_stash = memory_.weight_stash(i.pass)};
+  }
+
+  /// What is no pass of its own, such as RECOMPUTE, reads what its forward pass has read.
+  std::span<tensor_view const> in_of(rank_instruction const& i) {
+    if (i.pass == rank_instruction::none) return {};
+    return memory_.in(is_pass(i.call.kind) ? i.pass : program_.passes[i.pass].forward);
+  }
+  std::span<tensor_view> out_of(rank_instruction const& i) {
+    return is_pass(i.call.kind) ? memory_.out(i.pass) : std::span<tensor_view>();
+  }
+
+  S& stages_;
+  rank_program const& program_;
+  pass_memory<D>& memory_;
+  rank_id reporter_;
+  bool trains_;
+  std::span<double const> weights_;
+};
+
+}  // namespace cleave

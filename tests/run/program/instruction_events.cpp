@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/program/instruction_events.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "cleave/run/host/host_memory.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// A device that does nothing: its streams mark times that are told, and its events happen when they are
+/// told.
+struct told_device : host_memory {
+  struct stream {
+    std::int64_t now = 0;
+  };
+  struct event {
+    std::int64_t at = -1;
+    bool open = false;
+  };
+  stream make_stream(int) { return {}; }
+  event make_event() { return {}; }
+  void record(event& e, stream& s) { e = {++s.now}; }
+  void wait(stream&, event const&) {}
+  bool query(event const& e) const { return !e.open; }
+  std::chrono::nanoseconds elapsed(event const& from, event const& to) const {
+    return std::chrono::nanoseconds(to.at - from.at);
+  }
+  void copy(stream&, void*, void const*, std::size_t) {}
+  void accumulate(stream&, sums const&, accumulate_options const&) {}
+};
+static_assert(device<told_device>);
+
+/// A pass, an exchange of two messages, what waits for one of them, and RECOMPUTE.
+rank_program small_program() {
+  rank_program p;
+  p.instructions.resize(6);
+  p.instructions[0].call.kind = call_kind::forward;
+  p.instructions[1].call = {.kind = call_kind::exchange, .parts = 2};
+  p.instructions[2].call.kind = call_kind::send;
+  p.instructions[3].call.kind = call_kind::receive;
+  p.instructions[4].call.kind = call_kind::wait_receive;
+  p.instructions[5].call.kind = call_kind::other;
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("instruction events: times count from the begin of the step; what only waits has none") {
+  auto const p = small_program();
+  told_device d;
+  instruction_events events(d, p);
+  told_device::stream s;
+  for (int step = 0; step < 2; ++step) {
+    events.begin_step(s);
+    for (std::uint32_t const i : {0u, 1u, 5u}) {
+      events.begin(i, s);
+      s.now += 10;
+      events.end(i, s);
+    }
+    auto const times = events.times();
+    REQUIRE(times.size() == 6);
+    CHECK(times[0] == instruction_time{1, 12});
+    CHECK(times[1] == instruction_time{});
+    CHECK(times[2] == instruction_time{13, 24});
+    CHECK(times[3] == times[2]);
+    CHECK(times[4] == instruction_time{});
+    CHECK(times[5] == instruction_time{25, 36});
+  }
+}
+
+TEST_CASE("instruction events: parts of an exchange end when it does") {
+  auto const p = small_program();
+  told_device d;
+  instruction_events events(d, p);
+  for (std::uint32_t i = 0; i < 6; ++i) CHECK(&events.end_of(i) == &events.end_of(i == 2 || i == 3 ? 1 : i));
+  CHECK(&events.end_of(0) != &events.end_of(1));
+  CHECK(&events.end_of(4) != &events.end_of(1));
+}
+
+TEST_CASE("instruction events: the first that has not ended is found; of an exchange, its first message") {
+  auto const p = small_program();
+  told_device d;
+  instruction_events events(d, p);
+  CHECK(events.find_open() == std::nullopt);
+  std::map<std::uint32_t, std::uint32_t> const named{{0, 0}, {1, 2}, {5, 5}};
+  for (auto open = named.rbegin(); open != named.rend(); ++open) {
+    events.end_of(open->first).open = true;
+    CHECK(events.find_open() == open->second);
+  }
+}
