@@ -137,15 +137,16 @@ constexpr bool accumulate_lane(sum_segment const& s, std::uint32_t tile, common_
   auto const add_packs = [&](std::uint32_t p, auto how_many) {
     std::array<From, pack> x[decltype(how_many)::value];
     std::array<To, pack> y[decltype(how_many)::value];
-    for (std::uint32_t u = 0; u < decltype(how_many)::value; ++u) {
-      std::size_t const i = (p + u * lanes) * pack;
-      x[u] = Lanes::template load<std::array<From, pack>>(from + i * sizeof(From));
+    auto const* const from_pack = from + std::size_t{p} * sizeof x[0];
+    auto* const to_pack = to + std::size_t{p} * sizeof y[0];
+    for (std::size_t u = 0; u < decltype(how_many)::value; ++u) {
+      x[u] = Lanes::template load<std::array<From, pack>>(from_pack + u * lanes * sizeof x[0]);
       if constexpr (Operation::reads_target)
-        y[u] = Lanes::template load<std::array<To, pack>>(to + i * sizeof(To));
+        y[u] = Lanes::template load<std::array<To, pack>>(to_pack + u * lanes * sizeof y[0]);
     }
-    for (std::uint32_t u = 0; u < decltype(how_many)::value; ++u) {
+    for (std::size_t u = 0; u < decltype(how_many)::value; ++u) {
       for (std::size_t k = 0; k < pack; ++k) add(x[u][k], y[u][k]);
-      Lanes::store(to + (p + u * lanes) * pack * sizeof(To), y[u]);
+      Lanes::store(to_pack + u * lanes * sizeof y[0], y[u]);
     }
   };
 

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "cleave/run/sums/accumulate_tile.hpp"
+
+namespace cleave {
+
+/// How a block of a kernel shares a tile: 256 lanes, each of which reads and writes packs of 16 bytes, of the
+/// shorter of both types. The kernels add how device memory is accessed; with plain memory, as here, the same
+/// lanes run on the processor.
+struct device_lanes : plain_lanes {
+  static constexpr std::uint32_t lanes = 256;
+  static constexpr bool packs_need_alignment = true;
+
+  template <class From, class To>
+  static constexpr std::size_t pack_elements = 16 / std::min(sizeof(From), sizeof(To));
+
+  /// 64 to 128 bytes are on their way to each lane, so that 1024 lanes keep the memory busy: an H200 needs
+  /// about 48 KiB in flight for each multiprocessor.
+  template <class From, class To, class Operation>
+  static constexpr std::size_t packs_at_once = std::clamp<std::size_t>(
+      128 / (pack_elements<From, To> * (sizeof(From) + (Operation::reads_target ? sizeof(To) : 0))), 1, 4);
+
+  /// Of the rows in which squares are added.
+  static constexpr std::uint32_t rows_at_once = 2;
+};
+
+}  // namespace cleave

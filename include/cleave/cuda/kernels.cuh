@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/cuda/device_access.cuh"
+#include "cleave/cuda/kernels.hpp"
+#include "cleave/cuda/reduce_lane.hpp"
+#include "cleave/cuda/square_lane.hpp"
+#include "cleave/run/sums/with_element.hpp"
+
+/// Defines what kernels.hpp declares. Include it in exactly one source of a program, one that nvcc compiles,
+/// without -use_fast_math: that flushes small numbers to 0.
+namespace cleave {
+
+/// As many blocks run at once on a multiprocessor, of 64 registers a lane.
+inline constexpr std::uint32_t blocks_at_once = 4;
+
+template <class From, class To, class Operation>
+__global__ void __launch_bounds__(gpu_lanes::lanes, blocks_at_once)
+    accumulate_kernel(sum_segment const* segments, std::uint32_t count, std::uint32_t tiles,
+                      common_sum_t<From, To> factor, float const* device_factor, std::uint32_t* nonfinite) {
+  if (device_factor) factor = gpu_lanes::product(factor, common_sum_t<From, To>{*device_factor});
+  bool const bad = accumulate_block<From, To, watched<Operation>, gpu_lanes>(
+      segments, count, tiles, factor, blockIdx.x, gridDim.x, threadIdx.x);
+  if (nonfinite && __syncthreads_or(bad) && threadIdx.x == 0) atomicOr(nonfinite, 1u);
+}
+
+template <class T, reduce_op Op, std::size_t Room>
+__global__ void __launch_bounds__(gpu_lanes::lanes, blocks_at_once)
+    reduce_kernel(region_addresses<Room> const __grid_constant__ regions) {
+  reduce_lane<T, Op, gpu_lanes>(regions, blockIdx.x, gridDim.x, threadIdx.x);
+}
+
+/// The tree over the sums `mine[u]`, number `u * 256 + lane`, of all lanes of a block: on the first lane what
+/// `sum_of_neighbours` makes of them. `scratch` may be used again once all lanes have met again.
+template <std::size_t N>
+__device__ double block_sum_of_neighbours(double const (&mine)[N], double* scratch) {
+  constexpr std::uint32_t warps = gpu_lanes::lanes / 32, all = N * warps;
+  for (std::uint32_t u = 0; u < N; ++u) {
+    double sum = mine[u];
+    for (int apart = 1; apart < 32; apart *= 2)
+      sum = gpu_lanes::sum(sum, __shfl_xor_sync(0xffffffffu, sum, apart));
+    if (threadIdx.x % 32 == 0) scratch[u * warps + threadIdx.x / 32] = sum;
+  }
+  __syncthreads();
+  if (threadIdx.x >= 32) return 0;
+  double sum = 0;
+  if constexpr (all > 32)
+    sum = gpu_lanes::sum(scratch[2 * threadIdx.x], scratch[2 * threadIdx.x + 1]);
+  else if (threadIdx.x < all)
+    sum = scratch[threadIdx.x];
+  for (int apart = 1; apart < static_cast<int>(all > 32 ? 32 : all); apart *= 2)
+    sum = gpu_lanes::sum(sum, __shfl_xor_sync(0xffffffffu, sum, apart));
+  return sum;
+}
+
+template <class T>
+__global__ void __launch_bounds__(gpu_lanes::lanes, blocks_at_once)
+    squares_kernel(sum_segment const* segments, std::uint32_t count, std::uint32_t tiles, double* partials) {
+  constexpr std::size_t packs = square_packs<T, gpu_lanes>;
+  __shared__ double scratch[2][packs * gpu_lanes::lanes / 32];  // by turns: all lanes meet once a tile
+  std::size_t at = 0;
+  std::uint32_t turn = 0;
+  for (std::uint64_t t = blockIdx.x; t < tiles; t += gridDim.x, turn ^= 1) {
+    auto const tile = static_cast<std::uint32_t>(t);
+    at = segment_from(segments, count, at, tile);
+    auto const sums = square_lane<T, gpu_lanes>(segments[at], tile, threadIdx.x);
+    double mine[packs];
+    for (std::size_t u = 0; u < packs; ++u) mine[u] = sums[u];
+    double const whole = block_sum_of_neighbours(mine, scratch[turn]);
+    if (threadIdx.x == 0) partials[tile] = whole;
+  }
+}
+
+/// By one block, which reads little.
+__global__ void __launch_bounds__(gpu_lanes::lanes)
+    partials_kernel(double const* partials, std::uint64_t count, double* result) {
+  constexpr std::uint32_t each = sums_by_turns / gpu_lanes::lanes;
+  __shared__ double scratch[sums_by_turns / 32];
+  double mine[each] = {};
+#pragma unroll 4
+  for (std::uint64_t first = threadIdx.x; first < count; first += sums_by_turns)
+    for (std::uint32_t u = 0; u < each; ++u)
+      if (first + u * gpu_lanes::lanes < count)
+        mine[u] = gpu_lanes::sum(mine[u], partials[first + u * gpu_lanes::lanes]);
+  double const whole = block_sum_of_neighbours(mine, scratch);
+  if (threadIdx.x == 0) *result = whole;
+}
+
+void launch_sums(cudaStream_t stream, sum_segment const* segments, sum_run const& run,
+                 accumulate_options const& options, std::uint32_t processors) {
+  if (run.tiles == 0) return;
+  auto const count = static_cast<std::uint32_t>(run.segments);
+  std::uint32_t const blocks = std::min(run.tiles, blocks_at_once * processors);
+  auto const launch = [&]<class From, class To, class Operation>(From, To, Operation) {
+    accumulate_kernel<From, To, Operation><<<blocks, gpu_lanes::lanes, 0, stream>>>(
+        segments + run.first_segment, count, run.tiles, static_cast<common_sum_t<From, To>>(options.factor),
+        options.device_factor, options.nonfinite);
+  };
+  with_floating(run.from, [&](auto from) {
+    with_floating(run.to, [&](auto to) {
+      if (options.target == accumulate_options::target::added_to)
+        launch(from, to, adding{});
+      else
+        launch(from, to, overwriting{});
+    });
+  });
+}
+
+/// With as many addresses as there is room for.
+template <std::size_t Room>
+void launch_reduction(cudaStream_t stream, std::span<region const> regions, reduce_op op,
+                      std::uint32_t processors) {
+  region_addresses<Room> all{.count = regions[0].count,
+                             .regions = static_cast<std::uint32_t>(regions.size()),
+                             .aligned = 1,
+                             .at = {}};
+  for (std::size_t r = 0; r < regions.size(); ++r) {
+    all.at[r] = static_cast<std::byte*>(regions[r].data);
+    if (reinterpret_cast<std::uintptr_t>(all.at[r]) % 16 != 0) all.aligned = 0;
+  }
+  auto const blocks = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(tiles_of(all.count), std::uint64_t{blocks_at_once} * processors));
+  with_element(regions[0].type, [&](auto zero) {
+    using T = decltype(zero);
+    if (op == reduce_op::sum)
+      reduce_kernel<T, reduce_op::sum, Room><<<blocks, gpu_lanes::lanes, 0, stream>>>(all);
+    else
+      reduce_kernel<T, reduce_op::max, Room><<<blocks, gpu_lanes::lanes, 0, stream>>>(all);
+  });
+}
+
+void launch_sum_in_order(cudaStream_t stream, std::span<region const> regions, reduce_op op,
+                         std::uint32_t processors) {
+  expects(regions.size() <= most_reduced_regions,
+          "launch_sum_in_order: as many regions as a launch can have");
+  if (regions.empty() || regions[0].count == 0) return;
+  if (regions.size() <= 2)
+    launch_reduction<2>(stream, regions, op, processors);
+  else
+    launch_reduction<most_reduced_regions>(stream, regions, op, processors);
+}
+
+void launch_squares(cudaStream_t stream, sum_segment const* segments, sum_run const& run, double* partials,
+                    std::uint32_t processors) {
+  if (run.tiles == 0) return;
+  std::uint32_t const blocks = std::min(run.tiles, blocks_at_once * processors);
+  with_floating(run.from, [&](auto zero) {
+    squares_kernel<decltype(zero)><<<blocks, gpu_lanes::lanes, 0, stream>>>(
+        segments + run.first_segment, static_cast<std::uint32_t>(run.segments), run.tiles, partials);
+  });
+}
+
+void launch_sum_of_partials(cudaStream_t stream, double const* partials, std::uint64_t count,
+                            double* result) {
+  partials_kernel<<<1, gpu_lanes::lanes, 0, stream>>>(partials, count, result);
+}
+
+}  // namespace cleave

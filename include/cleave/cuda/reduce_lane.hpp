@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/sums/sum_in_order.hpp"
+
+namespace cleave {
+
+/// How many regions can be reduced to one at once: their addresses go with the launch, 4 KiB at most.
+inline constexpr std::size_t most_reduced_regions = 440;
+
+/// Regions of as many elements, by their addresses.
+template <std::size_t Room>
+struct region_addresses {
+  std::uint64_t count;    ///< of elements
+  std::uint32_t regions;  ///< how many there are
+  std::uint32_t aligned;  ///< 1 where all begin at a multiple of 16 bytes
+  std::byte* at[Room];
+};
+
+/// How elements of type `T` are reduced in kernels: as on the host, with what lanes have for floating-point
+/// numbers.
+template <class T, reduce_op Op, class Lanes>
+struct lane_reduction {
+  using wide = typename element_reduction<T>::wide;
+  /// 16 bytes; of short whole numbers, which take a register each, fewer.
+  static constexpr std::size_t pack_elements = std::is_integral_v<T> && sizeof(T) < 4 ? 4 : 16 / sizeof(T);
+
+  static constexpr wide widen(T x) {
+    if constexpr (std::is_integral_v<T>)
+      return x;
+    else
+      return Lanes::widen(x);
+  }
+  static constexpr wide reduced(wide a, wide b) {
+    if constexpr (Op == reduce_op::max)
+      return element_reduction<T>::max(a, b);
+    else if constexpr (std::is_integral_v<T>)
+      return element_reduction<T>::sum(a, b);
+    else
+      return Lanes::sum(a, b);
+  }
+  static constexpr T narrow(wide x) {
+    if constexpr (std::is_integral_v<T>)
+      return x;
+    else
+      return Lanes::template narrow<T>(x);
+  }
+};
+
+/// Packs of elements that belong together, `N` for each lane, 16 bytes each or one element: of all regions
+/// one pack after the other, from `offset` bytes on and `apart` bytes from one to the next of a lane. Of four
+/// regions loads are issued before the first is used.
+template <class T, reduce_op Op, class Lanes, std::size_t Elements, std::size_t N, std::size_t Room>
+constexpr void reduce_packs(region_addresses<Room> const& r, std::uint64_t offset, std::size_t apart) {
+  using pack = std::array<T, Elements>;
+  using reduction = lane_reduction<T, Op, Lanes>;
+  constexpr std::uint32_t at_once = Room < 4 ? Room : 4;
+  typename reduction::wide made[N][Elements] = {};
+  for (std::uint32_t first = 0; first < r.regions; first += at_once) {
+    pack x[at_once][N];
+    for (std::uint32_t k = 0; k < at_once; ++k)
+      if (first + k < r.regions)
+        for (std::size_t u = 0; u < N; ++u)
+          x[k][u] = Lanes::template load<pack>(r.at[first + k] + offset + u * apart);
+    for (std::size_t u = 0; u < N; ++u)
+      for (std::uint32_t k = 0; k < at_once; ++k)
+        if (first + k < r.regions)
+          for (std::size_t e = 0; e < Elements; ++e)
+            made[u][e] = first + k == 0 ? reduction::widen(x[k][u][e])
+                                        : reduction::reduced(made[u][e], reduction::widen(x[k][u][e]));
+    if constexpr (Room <= at_once) break;
+  }
+  for (std::size_t u = 0; u < N; ++u) {
+    pack result = {};
+    for (std::size_t e = 0; e < Elements; ++e) result[e] = reduction::narrow(made[u][e]);
+    for (std::uint32_t first = 0; first < r.regions; first += at_once) {
+      for (std::uint32_t k = 0; k < at_once; ++k)
+        if (first + k < r.regions) Lanes::store(r.at[first + k] + offset + u * apart, result);
+      if constexpr (Room <= at_once) break;
+    }
+  }
+}
+
+/// The share of one lane of `block`, of `blocks`, in `sum_in_order`, of elements of type `T`.
+template <class T, reduce_op Op, class Lanes, std::size_t Room>
+constexpr void reduce_lane(region_addresses<Room> const& r, std::uint32_t block, std::uint32_t blocks,
+                           std::uint32_t lane) {
+  constexpr std::uint64_t elements = lane_reduction<T, Op, Lanes>::pack_elements, each = Room < 4 ? 4 : 1,
+                          together = Lanes::lanes * each;
+  constexpr std::size_t bytes = elements * sizeof(T);
+  std::uint64_t const packs = r.aligned != 0 ? r.count / elements : 0;
+  for (std::uint64_t p = block * together; p < packs; p += blocks * together) {
+    if (p + together <= packs) {
+      reduce_packs<T, Op, Lanes, elements, each>(r, (p + lane) * bytes, Lanes::lanes * bytes);
+      continue;
+    }
+    for (std::uint64_t q = p + lane; q < packs; q += Lanes::lanes)
+      reduce_packs<T, Op, Lanes, elements, 1>(r, q * bytes, 0);
+  }
+  std::uint64_t const single = std::uint64_t{block} * Lanes::lanes + lane;
+  for (std::uint64_t i = packs * elements + single; i < r.count; i += std::uint64_t{blocks} * Lanes::lanes)
+    reduce_packs<T, Op, Lanes, 1, 1>(r, i * sizeof(T), 0);
+}
+
+}  // namespace cleave
