@@ -91,7 +91,8 @@ void run_rounds(mpi_communicator& c, mpi_device& d, std::uint64_t seed, std::uin
 int exchange_messages(mpi_environment& mpi, rank_arguments arguments) {
   auto const rounds = static_cast<std::uint32_t>(std::stoul(arguments[0]));
   mpi_device alone;
-  for (auto const& promise : device_promises(alone).broken()) must(false, "every device promises: " + promise);
+  for (auto const& promise : device_promises(alone).broken())
+    must(false, "every device promises: " + promise);
   for (auto const sends : {mpi_sends::synchronous, mpi_sends::standard})
     for (std::size_t const piece : {std::size_t{1} << 30, std::size_t{999}}) {
       mpi_device d;
