@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -68,6 +69,34 @@ class race_log {
       enter(i->second, clock, {line, clock.at(line), name}, how);
       at = i->second.end;
     }
+  }
+
+  /// What is done to that memory from now on has nothing to do with what was.
+  void forget(region const& r) {
+    if (r.bytes() == 0) return;
+    std::lock_guard lock(mutex_);
+    auto const begin = reinterpret_cast<std::uintptr_t>(r.data), end = begin + r.bytes();
+    split(begin);
+    split(end);
+    cells_.erase(cells_.lower_bound(begin), cells_.lower_bound(end));
+  }
+
+  /// Who touched that memory last without `clock` knowing of it; each name once.
+  std::vector<std::string> unknown_to(vector_clock const& clock, region const& r) const {
+    std::lock_guard lock(mutex_);
+    auto const begin = reinterpret_cast<std::uintptr_t>(r.data), end = begin + r.bytes();
+    std::vector<std::string> found;
+    auto const look = [&](mark const& m) {
+      if (clock.at(m.line) < m.time && std::ranges::find(found, m.name) == found.end())
+        found.push_back(m.name);
+    };
+    auto i = cells_.upper_bound(begin);
+    if (i != cells_.begin() && std::prev(i)->second.end > begin) --i;
+    for (; i != cells_.end() && i->first < end; ++i) {
+      for (auto const& m : i->second.write) look(m);
+      for (auto const& m : i->second.reads) look(m);
+    }
+    return found;
   }
 
   /// Sentences; each pair of names once.

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/cuda/fake_streams.hpp"
+
+namespace cleave::testing::fake {
+
+struct graph_node {
+  work what;
+  std::vector<std::size_t> after;  // earlier nodes
+  std::size_t branch = 0;          // the captured stream that it was issued to
+};
+
+struct graph {
+  std::vector<graph_node> nodes;
+  std::vector<int> devices;  // of the branches
+  bool is_destroyed = false;
+};
+
+/// What is issued to the streams that belong to it, as if it were issued now.
+struct capture {
+  std::shared_ptr<graph> into;
+  stream* origin = nullptr;
+  std::vector<stream*> members;  // by branch
+  host_thread* by = nullptr;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  bool is_invalid = false;
+};
+
+struct graph_exec {
+  std::shared_ptr<graph> what;
+  std::vector<std::shared_ptr<stream>> branches;  // streams of its own
+  bool is_destroyed = false;
+};
+
+/// Adds a node behind the front of `s`, which is captured.
+cudaError_t record(stream& s, work w);
+/// What a call that no graph can hold gets, where a capture forbids it.
+cudaError_t forbid_capture(runtime& r, host_thread& t);
+
+}  // namespace cleave::testing::fake

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/run/tensor_view.hpp"
+
+namespace cleave::testing::fake {
+
+inline constexpr int host_device = -1;
+
+std::string plural_bytes(std::size_t n);
+
+/// Memory that work reads or writes.
+struct footprint {
+  void const* data;
+  std::size_t bytes;
+  bool is_write;
+
+  region as_region() const { return {const_cast<void*>(data), bytes, element_type::u8}; }
+};
+
+struct allocation {
+  enum class kind { device, pinned, registered };
+
+  std::uintptr_t begin = 0;
+  std::size_t bytes = 0;
+  std::size_t number = 0;
+  int device = host_device;
+  kind is = kind::device;
+  std::string freed_by;         // empty: it lives
+  bool is_to_be_freed = false;  // once a stream has come so far
+  std::size_t committed = 0;
+
+  std::string text() const;
+  region all() const { return {reinterpret_cast<void*>(begin), bytes, element_type::u8}; }
+};
+
+struct memory_pool {
+  int device = 0;
+  std::size_t number = 0;
+  bool is_destroyed = false, is_default = false;
+  std::uint64_t threshold = 0;
+};
+
+/// All memory that was ever allocated in a test: no address is used twice, so that whoever uses freed memory
+/// is told what it was. Filled with 0xff, which is NaN to all types of numbers.
+class memory_map {
+ public:
+  memory_map() = default;
+  memory_map(memory_map const&) = delete;
+  memory_map& operator=(memory_map const&) = delete;
+  ~memory_map() { clear(); }
+
+  void clear();
+  /// `device` or `host_device`; nothing where the address space is used up.
+  allocation* allocate(int device, allocation::kind kind, std::size_t bytes);
+  allocation* add_registered(void* begin, std::size_t bytes);
+  /// The one that holds or held that address.
+  allocation* find(void const* address);
+  allocation const* find(void const* address) const;
+  /// What is wrong with touching these bytes, if anything; memory that CUDA does not know is wrong too.
+  std::optional<std::string> fault(void const* data, std::size_t bytes) const;
+  /// The same for work that is only issued, behind all that was issued before.
+  std::optional<std::string> fault_later(void const* data, std::size_t bytes) const;
+  /// Whether CUDA does not know it: ordinary memory of the host.
+  bool is_pageable(void const* data) const { return find(data) == nullptr; }
+  /// Makes its pages unreadable.
+  void withdraw(allocation& a);
+  /// Allocations behind which something wrote; each is told once.
+  std::vector<std::string> overruns();
+
+  std::map<std::uintptr_t, allocation> const& all() const { return allocations_; }
+
+ private:
+  struct arena {
+    std::uintptr_t begin, next, end;
+  };
+
+  bool overrun(allocation const& a) const;
+
+  std::map<int, arena> arenas_;
+  std::map<std::uintptr_t, allocation> allocations_;
+  std::vector<std::size_t> told_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace cleave::testing::fake

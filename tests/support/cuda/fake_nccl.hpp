@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <nccl.h>
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/random.hpp"
+#include "support/cuda/fake_cuda.hpp"
+#include "support/cuda/fake_streams.hpp"
+#include "support/race_log.hpp"
+
+namespace cleave::testing::fake {
+
+enum class message_kind { send, receive, all_reduce, all_gather, reduce_scatter, broadcast, reduce };
+
+constexpr bool is_collective(message_kind k) { return k > message_kind::receive; }
+char const* name_of(message_kind k);
+
+/// One member of a group, as it was asked for.
+struct message_call {
+  message_kind is;
+  void const* from;  // of a receive: null
+  void* to;          // of a send: null
+  std::size_t count;
+  ncclDataType_t type;
+  int peer;        // or root
+  ncclRedOp_t op;  // of reductions
+
+  std::size_t bytes() const;
+  /// What it reads and writes where it is rank `rank` of `size`.
+  std::vector<footprint> memory(int rank, int size) const;
+  std::string text() const;
+};
+
+/// A member whose stream has come to its group.
+struct post {
+  message_call what;
+  communicator* by;
+  vector_clock start, end;
+  bool is_done = false;
+};
+
+struct split_call {
+  int color, key;
+};
+
+/// The ranks that one unique id, or one split, brings together.
+struct world {
+  std::size_t number = 0;
+  int size = 0;
+  std::vector<communicator*> members;  // by rank; null: not yet
+  using pair = std::pair<int, int>;    // from, to
+  std::map<pair, std::deque<std::shared_ptr<post>>> sends, receives;
+  std::map<std::size_t, std::vector<std::shared_ptr<post>>> collectives;  // by number; by rank
+  std::set<pair> announced_sends, announced_receives;                     // what connections are made from
+  std::set<int> announced_collectives;
+  std::vector<std::map<int, split_call>> splits;                           // by number; by rank
+  std::map<std::pair<std::size_t, int>, std::shared_ptr<world>> children;  // by split and color
+};
+
+struct communicator {
+  std::shared_ptr<world> in;
+  int rank = 0, device = 0;
+  bool is_blocking = true, is_split = false;
+  host_thread const* made_by = nullptr;
+  std::string host_name;
+
+  /// What its last call still waits for, and what happens then; empty: nothing.
+  std::function<bool()> ready;
+  std::function<void()> then;
+  fake_nccl_hang in_progress = fake_nccl_hang::init;
+  std::chrono::steady_clock::time_point settles_at;
+
+  ncclResult_t error = ncclSuccess;
+  std::optional<std::chrono::steady_clock::time_point> error_at;  // that a peer has died
+  std::string last_error;
+  bool is_dead = false, is_revoked = false, is_finalized = false, is_destroyed = false;
+  bool is_aborted = false;
+  std::size_t running = 0, outstanding = 0, collectives = 0, splits = 0;
+  splitmix random{0};
+
+  std::string text() const;
+  bool is_stopped() const { return is_aborted || is_revoked; }
+};
+
+/// The state that a poll of it sees; what is in progress ends there.
+ncclResult_t poll(runtime& r, communicator& c);
+/// Begins what a poll ends: once `ready()` and some time has passed, `then()` happens.
+ncclResult_t begin_progress(runtime& r, communicator& c, fake_nccl_hang what, std::function<bool()> ready,
+                            std::function<void()> then, runtime_lock& lock);
+/// On a stream's thread: all members at once; ends when all have ended, or the communicator is stopped.
+void run_group(runtime& r, stream& s, communicator& c, std::vector<message_call> const& members,
+               runtime_lock& lock);
+/// Of the `inputs` of the ranks, element by element, in an order that depends on the element as in a ring.
+void reduce(std::vector<std::vector<std::byte>> const& inputs, ncclDataType_t type, ncclRedOp_t op, void* to);
+std::size_t size_of(ncclDataType_t type);
+
+ncclResult_t fail(communicator& c, ncclResult_t error, std::string const& why);
+void fail_rank(runtime& r, int rank, ncclResult_t error);
+void abort_all(runtime& r);
+
+}  // namespace cleave::testing::fake

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+/// The passes of linear stages (support/linear_engine.hpp) as kernels, which tests/cuda/linear_kernels.cu
+/// has, and element by element for those who run them on the host.
+namespace cleave::testing {
+
+/// Tensors of a pass; null where there is none.
+struct number_lists {
+  static constexpr std::uint32_t most = 12;
+  double* data[most] = {};
+  std::uint32_t count = 0;
+};
+
+/// Forward: `in` to `out`, and to `kept` the weighted sum. Backward: `in` are gradients of results, `out`
+/// those of inputs, and `kept` gets the sum of the first.
+struct linear_pass {
+  number_lists in, out;
+  double const* parameters = nullptr;  ///< w and b
+  double* kept = nullptr;
+  std::uint64_t count = 0;  ///< of the elements of each
+  double from_loss = 0;     ///< of each result
+};
+
+constexpr void linear_forward_element(linear_pass const& p, std::uint64_t i) {
+  double x = p.in.count == 0 ? 1 : 0;
+  for (std::uint32_t k = 0; k < p.in.count; ++k) x += (k + 1.0) * p.in.data[k][i];
+  p.kept[i] = x;
+  for (std::uint32_t j = 0; j < p.out.count; ++j)
+    p.out.data[j][i] = (j + 1.0) * (p.parameters[0] * x + p.parameters[1]);
+}
+constexpr void linear_recompute_element(linear_pass const& p, std::uint64_t i) {
+  double x = p.in.count == 0 ? 1 : 0;
+  for (std::uint32_t k = 0; k < p.in.count; ++k) x += (k + 1.0) * p.in.data[k][i];
+  p.kept[i] = x;
+}
+constexpr void linear_backward_element(linear_pass const& p, std::uint64_t i) {
+  double g = 0;
+  for (std::uint32_t j = 0; j < p.in.count; ++j) {
+    g += (j + 1.0) * p.from_loss;
+    if (p.in.data[j]) g += (j + 1.0) * p.in.data[j][i];
+  }
+  p.kept[i] = g;
+  for (std::uint32_t k = 0; k < p.out.count; ++k)
+    if (p.out.data[k]) p.out.data[k][i] = (k + 1.0) * p.parameters[0] * g;
+}
+/// Adds to the gradients of w and b.
+constexpr void linear_weights(double const* x, double const* g, std::uint64_t count, double* gradients) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    gradients[0] += g[i] * x[i];
+    gradients[1] += g[i];
+  }
+}
+constexpr void linear_update(double* parameters, double* gradients, double factor) {
+  for (int k = 0; k < 2; ++k) {
+    parameters[k] -= factor * gradients[k];
+    gradients[k] = 0;
+  }
+}
+
+void launch_linear_forward(cudaStream_t s, linear_pass const& p);
+void launch_linear_recompute(cudaStream_t s, linear_pass const& p);
+void launch_linear_backward(cudaStream_t s, linear_pass const& p);
+void launch_linear_weights(cudaStream_t s, double const* x, double const* g, std::uint64_t count,
+                           double* gradients);
+void launch_linear_update(cudaStream_t s, double* parameters, double* gradients, double factor);
+
+/// Binds them, where the fake libraries run them.
+void bind_linear_kernels();
+
+}  // namespace cleave::testing
