@@ -111,16 +111,16 @@ class cuda_step_memory {
   ~cuda_step_memory() { end(); }
 
   /// Whatever is issued to `s` from now on may use it. \throws cuda_error that says how much is free
-  void* take(cuda_stream const& s, std::size_t bytes) {
+  void* take(cudaStream_t s, std::size_t bytes) {
     void* p = nullptr;
     auto const n = std::max<std::size_t>(bytes, 1);
-    auto const e = cudaMallocFromPoolAsync(&p, n, pool_, s.handle());
+    auto const e = cudaMallocFromPoolAsync(&p, n, pool_, s);
     check_room(e, "cudaMallocFromPoolAsync", n,
                e == cudaErrorMemoryAllocation ? cuda_room_text(of_->device()) : "");
     return p;
   }
   /// What was issued to `s` so far may still use it. \throws cuda_error
-  void give_back(cuda_stream const& s, void* p) { check_cuda(cudaFreeAsync(p, s.handle()), "cudaFreeAsync"); }
+  void give_back(cudaStream_t s, void* p) { check_cuda(cudaFreeAsync(p, s), "cudaFreeAsync"); }
 
  private:
   void end() noexcept {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <span>
+#include <utility>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/cuda/device.hpp"
+#include "cleave/cuda/stream.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/tensor_view.hpp"
+
+namespace cleave {
+
+/// What stages without a backward pass give for one.
+struct no_body {};
+
+/// The two passes as callables, lambdas for one: `(cudaStream_t, stage_pass const&, std::span<tensor_view
+/// const>, std::span<tensor_view>)` and `(…, …, gradients, in)`, both spans of `tensor_view const`.
+template <class Forward, class Backward = no_body>
+struct pass_bodies {
+  Forward forward;
+  Backward backward = {};
+};
+template <class Forward>
+pass_bodies(Forward) -> pass_bodies<Forward>;
+template <class Forward, class Backward>
+pass_bodies(Forward, Backward) -> pass_bodies<Forward, Backward>;
+
+/// Stages whose bodies take a `cudaStream_t` where those of cleave take a stream of a device: `Bodies` has
+/// the same members with the same arguments otherwise (run/concepts.hpp), functions or callables, and those
+/// alone that it can do. What launches kernels, or calls a library that takes a stream, can so be run without
+/// knowing of devices.
+///
+/// A body issues its work to that stream, and does not wait for it. It may use other streams of its own where
+/// they wait for this one first and it for them afterwards. It leaves the current GPU as it is.
+template <class Bodies>
+class callable_stage {
+ public:
+  explicit callable_stage(Bodies b) : bodies_(std::move(b)) {}
+
+  Bodies& bodies() { return bodies_; }
+
+  void forward(cuda_stream& s, stage_pass const& p, std::span<tensor_view const> in,
+               std::span<tensor_view> out)
+    requires requires(Bodies& b, cudaStream_t on) { b.forward(on, p, in, out); }
+  {
+    bodies_.forward(s.handle(), p, in, out);
+  }
+  void backward(cuda_stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
+                std::span<tensor_view const> in)
+    requires requires(Bodies& b, cudaStream_t on) { b.backward(on, p, gradients, in); }
+  {
+    bodies_.backward(s.handle(), p, gradients, in);
+  }
+  void backward_input(cuda_stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
+                      std::span<tensor_view const> in)
+    requires requires(Bodies& b, cudaStream_t on) { b.backward_input(on, p, gradients, in); }
+  {
+    bodies_.backward_input(s.handle(), p, gradients, in);
+  }
+  void backward_weight(cuda_stream& s, stage_pass const& p)
+    requires requires(Bodies& b, cudaStream_t on) { b.backward_weight(on, p); }
+  {
+    bodies_.backward_weight(s.handle(), p);
+  }
+  void recompute(cuda_stream& s, stage_pass const& p, std::span<tensor_view const> in)
+    requires requires(Bodies& b, cudaStream_t on) { b.recompute(on, p, in); }
+  {
+    bodies_.recompute(s.handle(), p, in);
+  }
+  void offload(cuda_stream& s, stage_pass const& p)
+    requires requires(Bodies& b, cudaStream_t on) { b.offload(on, p); }
+  {
+    bodies_.offload(s.handle(), p);
+  }
+  void reload(cuda_stream& s, stage_pass const& p)
+    requires requires(Bodies& b, cudaStream_t on) { b.reload(on, p); }
+  {
+    bodies_.reload(s.handle(), p);
+  }
+  void unshard(cuda_stream& s, stage_id i)
+    requires requires(Bodies& b, cudaStream_t on) { b.unshard(on, i); }
+  {
+    bodies_.unshard(s.handle(), i);
+  }
+  void reshard(cuda_stream& s, stage_id i)
+    requires requires(Bodies& b, cudaStream_t on) { b.reshard(on, i); }
+  {
+    bodies_.reshard(s.handle(), i);
+  }
+  void update(cuda_stream& s, stage_id i, double factor)
+    requires requires(Bodies& b, cudaStream_t on) { b.update(on, i, factor); }
+  {
+    bodies_.update(s.handle(), i, factor);
+  }
+  std::span<region const> gradients(stage_id i)
+    requires parameter_stage<Bodies>
+  {
+    return bodies_.gradients(i);
+  }
+  std::span<region const> parameters(stage_id i)
+    requires requires(Bodies& b) { std::span<region const>(b.parameters(i)); }
+  {
+    return bodies_.parameters(i);
+  }
+
+ private:
+  Bodies bodies_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/cuda/check.hpp"
+#include "cleave/cuda/device.hpp"
+#include "cleave/cuda/memory.hpp"
+#include "cleave/cuda/stream.hpp"
+#include "cleave/run/concepts.hpp"
+
+namespace cleave {
+
+/// Pinned memory of the host where stages put what forward passes keep, and from where they get it back: what
+/// `offload` and `reload` of a stage call. Both copy in the order of the stream, without a wait of the host:
+/// what is issued next may use the memory on the GPU for something else, as the plan of the memory has it.
+/// All calls are with one stream.
+class pinned_stashes {
+ public:
+  /// For stashes of `bytes` at most. Memory for `at_once` of them is made now, for more when they come.
+  /// \throws cuda_error
+  pinned_stashes(cuda_device& d, std::size_t bytes, std::size_t at_once) : device_(&d), bytes_(bytes) {
+    for (std::size_t n = 0; n < at_once; ++n) free_.push_back(d.allocate_pinned(bytes));
+  }
+
+  /// How many are there now.
+  std::size_t count() const { return kept_.size(); }
+
+  /// Moves a stash of this pass out of the GPU: `r`, which `number` tells from others of the pass.
+  /// Preconditions: it fits, and is not there yet. \throws cuda_error
+  void offload(cudaStream_t s, stage_pass const& p, region const& r, std::uint32_t number = 0) {
+    expects(r.bytes() <= bytes_, "pinned_stashes: a stash that fits");
+    expects(find(p, number) == kept_.end(), "pinned_stashes: one stash of a pass and number");
+    if (free_.empty()) free_.push_back(device_->allocate_pinned(bytes_));
+    kept_.push_back({p.stage, p.microbatch, number, std::move(free_.back())});
+    free_.pop_back();
+    copy(s, kept_.back().memory.data(), r.data, r.bytes());
+  }
+
+  /// Moves it back, to `r`, which may be elsewhere than it was. Precondition: it is there, and as large.
+  /// \throws cuda_error
+  void reload(cudaStream_t s, stage_pass const& p, region const& r, std::uint32_t number = 0) {
+    auto const at = find(p, number);
+    expects(at != kept_.end(), "pinned_stashes: a stash that was offloaded");
+    copy(s, r.data, at->memory.data(), r.bytes());
+    free_.push_back(std::move(at->memory));  // whoever gets it next comes later in the stream
+    std::swap(*at, kept_.back());
+    kept_.pop_back();
+  }
+
+ private:
+  struct kept {
+    stage_id stage;
+    microbatch_id microbatch;
+    std::uint32_t number;
+    pinned_buffer memory;
+  };
+
+  std::vector<kept>::iterator find(stage_pass const& p, std::uint32_t number) {
+    return std::ranges::find_if(kept_, [&](kept const& k) {
+      return k.stage == p.stage && k.microbatch == p.microbatch && k.number == number;
+    });
+  }
+  static void copy(cudaStream_t s, void* to, void const* from, std::size_t bytes) {
+    if (bytes == 0) return;
+    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
+  }
+
+  cuda_device* device_;
+  std::size_t bytes_;
+  std::vector<pinned_buffer> free_;
+  std::vector<kept> kept_;  // few at a time
+};
+
+}  // namespace cleave

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/cuda/kernels.hpp"
+#include "cleave/cuda/memory.hpp"
+#include "cleave/cuda/resources.hpp"
+#include "cleave/cuda/stream.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/sums/sum_of_squares.hpp"
+#include "cleave/run/sums/sum_table.hpp"
+
+namespace cleave {
+
+/// A list of additions whose table is in the memory of a GPU.
+class cuda_sums {
+ public:
+  /// Waits until the table is there. \throws cuda_error
+  cuda_sums(std::shared_ptr<cuda_resources> const& of, sum_table const& table, cuda_stream const& uploading)
+      : runs_(table.runs) {
+    auto const all = std::as_bytes(std::span(table.segments));
+    segments_ = cuda_buffer(of, all.size());
+    if (all.empty()) return;
+    check_cuda(
+        cudaMemcpyAsync(segments_.data(), all.data(), all.size(), cudaMemcpyHostToDevice, uploading.handle()),
+        "cudaMemcpyAsync");
+    check_cuda(cudaStreamSynchronize(uploading.handle()), "cudaStreamSynchronize");
+  }
+
+  sum_segment const* segments() const { return static_cast<sum_segment const*>(segments_.data()); }
+  std::span<sum_run const> runs() const { return runs_; }
+  std::uint64_t tiles() const {
+    std::uint64_t all = 0;
+    for (auto const& r : runs_) all += r.tiles;
+    return all;
+  }
+
+  /// One kernel for each run. \throws cuda_error
+  void issue(cuda_stream const& s, accumulate_options const& o, std::uint32_t processors) const {
+    for (auto const& r : runs_) launch_sums(s.handle(), segments(), r, o, processors);
+    check_cuda(cudaGetLastError(), "launch of sums");
+  }
+
+ private:
+  cuda_buffer segments_;
+  std::vector<sum_run> runs_;
+};
+
+/// How large gradients are: the sum of their squares, in the order in which the host adds them.
+class cuda_squares {
+ public:
+  /// As of `cuda_sums`.
+  cuda_squares(std::shared_ptr<cuda_resources> const& of, std::span<region const> regions,
+               cuda_stream const& uploading)
+      : terms_(of, make_squares_table(regions), uploading),
+        partials_(of, (terms_.tiles() + 1) * sizeof(double)) {}
+
+  /// Where the sum will be, in the memory of the GPU.
+  double const* result() const { return partials() + terms_.tiles(); }
+
+  /// \throws cuda_error
+  void issue(cuda_stream const& s, std::uint32_t processors) const {
+    auto* at = partials();
+    for (auto const& r : terms_.runs()) {
+      launch_squares(s.handle(), terms_.segments(), r, at, processors);
+      at += r.tiles;
+    }
+    launch_sum_of_partials(s.handle(), partials(), terms_.tiles(), partials() + terms_.tiles());
+    check_cuda(cudaGetLastError(), "launch of a sum of squares");
+  }
+
+ private:
+  double* partials() const { return static_cast<double*>(partials_.data()); }
+
+  cuda_sums terms_;
+  cuda_buffer partials_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/cuda/device.hpp"
+#include "cleave/cuda/loopback_communicator.hpp"
+#include "cleave/cuda/loopback_group.hpp"
+#include "cleave/run/host/host_ranks.hpp"
+#include "cleave/run/host/host_threads.hpp"
+#include "cleave/run/thread_pipeline.hpp"
+
+namespace cleave {
+
+/// Ranks that are threads of one process, each with a GPU or several with the same.
+struct cuda_threads {
+  using device = cuda_device;
+  using communicator = loopback_communicator;
+  using group = loopback_group;
+
+  /// Rank r uses GPU `gpus[r % gpus.size()]`, of those that CUDA lists.
+  std::vector<int> gpus = {0};
+  cuda_options of_each = {};  ///< but for its `device`
+
+  /// \throws cuda_error, error where no GPU is named
+  device make_device(host_ranks& /*ranks*/, rank_id r) {
+    if (gpus.empty()) throw error("cuda threads: no GPU is named; name one at least, {0} for the first");
+    auto options = of_each;
+    options.device = gpus[index(r) % gpus.size()];
+    return cuda_device(options);
+  }
+  /// \throws cuda_error
+  void make_group(std::optional<group>& to, host_ranks& ranks, std::vector<rank_id> members,
+                  std::span<device> devices) {
+    std::vector<cuda_device*> of_members;
+    for (auto const m : members) of_members.push_back(&devices[index(m)]);
+    to.emplace(ranks, std::move(members), of_members);
+  }
+  void begin(device& d) { d.use(); }
+  /// Where the work of one does not end, all leave what they have: it may use memory of any.
+  void end(std::span<device> devices) noexcept {
+    bool ended = true;
+    for (auto& d : devices) ended = d.drain() && ended;
+    for (auto& d : devices)
+      if (!ended) d.keep();
+  }
+};
+
+/// Runs schedules on GPUs of one process, by a thread for each rank. As of `thread_pipeline`, where what the
+/// caller gives and gets is memory of the GPU of the rank that reads or makes it.
+template <class S>
+using cuda_thread_pipeline = thread_pipeline<S, cuda_threads>;
+
+}  // namespace cleave

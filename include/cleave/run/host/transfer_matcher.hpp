@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/group_transfer.hpp"
+#include "cleave/run/host/host_ranks.hpp"
+
+namespace cleave {
+
+/// Ranks of one process that send each other messages: where sends wait for their receives, and receives for
+/// their sends, and parts of reductions for the others. It carries nothing out itself. Whoever comes last has
+/// it done; the others go on meanwhile. It may be used from all ranks at once. With each transfer comes an
+/// `End`, what is told when it has ended.
+template <class End>
+class transfer_matcher {
+ public:
+  struct issued : group_transfer {
+    End end;
+  };
+
+  /// `members[i]` is the rank, among `ranks`, of member i; all differ. `ranks` must outlive it.
+  transfer_matcher(host_ranks& ranks, std::vector<rank_id> members)
+      : ranks_(&ranks), members_(std::move(members)), channels_(members_.size() * members_.size()) {}
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
+  host_ranks& ranks() const { return *ranks_; }
+  rank_id rank_of(std::uint32_t member) const { return members_[member]; }
+
+  /// Member `member` begins all of these. Its reductions are numbered in the order in which it issues them,
+  /// and the first of these is number `reductions`. For a message of which it is the second end
+  /// `carrier.copy(from, to, sent, received)` is called, with the numbers of the members, for one pair of
+  /// members at a time; for a reduction of which it is the last part `carrier.reduce(parts)`, one at a time.
+  /// Preconditions: members there are; memory that stays until the run has ended or failed, and nobody takes
+  /// part in it any more.
+  template <class Carrier>
+  void issue(std::uint32_t member, std::span<group_transfer const> all, std::uint64_t reductions, End end,
+             Carrier& carrier) {
+    for (auto const& t : all) {
+      issued const here{t, end};
+      if (t.how == group_transfer::kind::send)
+        meet(member, index(t.what.peer), here, carrier);
+      else if (t.how == group_transfer::kind::receive)
+        meet(index(t.what.peer), member, here, carrier);
+      else
+        join(member, reductions++, here, carrier);
+    }
+  }
+
+ private:
+  /// What one member has issued for one other and the other has not met yet: sends only, or receives only.
+  struct alignas(64) channel {
+    std::mutex mutex;
+    std::vector<issued> waiting;  // from `first` on
+    std::size_t first = 0;
+    group_transfer::kind are = group_transfer::kind::send;
+  };
+  /// For so many messages that wait at once nothing is allocated but at the first.
+  static constexpr std::size_t room = 256, at_once = 16;
+  struct reduction {
+    std::vector<issued> parts;
+    std::uint32_t arrived = 0;
+  };
+
+  template <class Carrier>
+  void meet(std::uint32_t from, std::uint32_t to, issued const& here, Carrier& carrier) {
+    auto& c = channels_[std::size_t{from} * members_.size() + to];
+    std::lock_guard lock(c.mutex);
+    if (c.first == c.waiting.size() || c.are == here.how) {
+      if (c.first == c.waiting.size()) c.waiting.clear(), c.first = 0;
+      c.are = here.how;
+      if (c.waiting.capacity() == 0) c.waiting.reserve(room);
+      c.waiting.push_back(here);
+      return;
+    }
+    issued const there = c.waiting[c.first++];
+    bool const sends = here.how == group_transfer::kind::send;
+    auto const &sent = sends ? here : there, &received = sends ? there : here;
+    if (sent.what.number != received.what.number || sent.memory.bytes() != received.memory.bytes())
+      return refuse(from, to, sent, received);
+    carrier.copy(from, to, sent, received);
+  }
+
+  template <class Carrier>
+  void join(std::uint32_t at, std::uint64_t number, issued const& part, Carrier& carrier) {
+    std::lock_guard lock(reductions_mutex_);
+    while (reductions_.size() <= number - first_reduction_) begin_reduction();
+    auto& r = reductions_[static_cast<std::size_t>(number - first_reduction_)];
+    r.parts[at] = part;
+    if (++r.arrived < size()) return;
+    if (fits(r.parts)) carrier.reduce(std::span<issued const>(r.parts));
+    for (; !reductions_.empty() && reductions_.front().arrived == size(); ++first_reduction_) {
+      ended_.push_back(std::move(reductions_.front()));
+      reductions_.erase(reductions_.begin());
+    }
+  }
+
+  /// With the memory of one that has ended, if any has. Some are made at once, as far as ranks get apart.
+  void begin_reduction() {
+    if (ended_.empty()) {
+      reductions_.reserve(reductions_.size() + at_once);
+      ended_.resize(at_once);
+      for (auto& r : ended_) r.parts.resize(size());
+    }
+    ended_.back().arrived = 0;
+    reductions_.push_back(std::move(ended_.back()));
+    ended_.pop_back();
+  }
+
+  static std::string text_of(issued const& i) {
+    auto const text = "message " + std::to_string(i.what.number);
+    auto const bytes = " of " + std::to_string(i.memory.bytes()) + " bytes";
+    if (i.how != group_transfer::kind::reduction) return text + bytes;
+    return text + (i.op == reduce_op::sum ? ", the sum" : ", the maximum") + bytes + " of " +
+           std::string(name_of(i.memory.type));
+  }
+
+  void refuse(std::uint32_t from, std::uint32_t to, issued const& sent, issued const& received) {
+    auto const rank = [&](std::uint32_t m) { return "rank " + std::to_string(index(members_[m])); };
+    ranks_->publish({.code = failure_code::mismatch,
+                     .at = received.what.of,
+                     .detail = rank(from) + " sends " + text_of(sent) + ", but " + rank(to) + " receives " +
+                               text_of(received) + "; both must run the same program",
+                     .reporter = members_[to],
+                     .culprit = members_[from]});
+  }
+
+  bool fits(std::vector<issued> const& parts) {
+    auto const& a = parts.front();
+    for (std::uint32_t m = 1; m < parts.size(); ++m) {
+      auto const& b = parts[m];
+      if (b.what.number == a.what.number && b.memory.count == a.memory.count &&
+          b.memory.type == a.memory.type && b.op == a.op)
+        continue;
+      auto const text = [&](std::uint32_t n) {
+        return "rank " + std::to_string(index(members_[n])) + " brings " + text_of(parts[n]);
+      };
+      ranks_->publish({.code = failure_code::mismatch,
+                       .detail = text(0) + ", but " + text(m) + "; both must run the same program",
+                       .reporter = members_[m],
+                       .culprit = members_[0]});
+      return false;
+    }
+    return true;
+  }
+
+  host_ranks* ranks_;
+  std::vector<rank_id> members_;
+  std::vector<channel> channels_;  // from one member to another
+  std::mutex reductions_mutex_;
+  std::vector<reduction> reductions_, ended_;
+  std::uint64_t first_reduction_ = 0;
+};
+
+}  // namespace cleave
