@@ -11,36 +11,45 @@
 #include <thread>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/mpi/progress.hpp"
-#include "cleave/run/blame.hpp"
+#include "cleave/run/board/activity_source.hpp"
 #include "cleave/run/failure.hpp"
 #include "cleave/run/tcp_board.hpp"
 
 namespace cleave {
 
-struct mpi_watch_options {
-  std::chrono::milliseconds limit =
-      std::chrono::minutes(10);  ///< of what all ranks do together, such as a step
-  /// How long a rank may go on in a stage after the run has failed; then its process ends, with status 1.
+struct watch_options {
+  /// How long what all ranks do together may take, such as a step.
+  std::chrono::milliseconds limit = std::chrono::minutes(10);
+  /// How long a rank may go on in a stage, or in a call of a library, after the run has failed; then its
+  /// process ends, with status 1.
   std::chrono::milliseconds leave_within{5'000};
 };
 
-/// A thread beside that of a rank, which makes no call of MPI. It releases the rank from its waits once the
-/// run has failed anywhere, has the others asked when a step is overdue, and ends the process of a rank that
-/// does not come back from a stage.
-class mpi_watch {
+/// A thread beside that of a rank that is a process. It releases the rank from its waits once the run has
+/// failed anywhere, has the others asked when a step is overdue, and ends the process of a rank that does not
+/// come back from a stage, or from what it does to end the run.
+class rank_watch {
  public:
   using clock = std::chrono::steady_clock;
 
+  /// What is released; its call may come from any thread.
+  class waiter {
+   public:
+    virtual void release(failure const& f) noexcept = 0;
+
+   protected:
+    ~waiter() = default;
+  };
+
   /// All three must outlive it; `source` is asked by other threads what the rank does.
-  mpi_watch(tcp_board& b, mpi_progress& run, activity_source const& source, mpi_watch_options const& o)
-      : board_(b), run_(run), source_(source), options_(o) {
+  rank_watch(tcp_board& b, waiter& w, activity_source const& source, watch_options const& o)
+      : board_(b), waiter_(w), source_(source), options_(o) {
     board_.answer_with(&source_);
     thread_ = std::thread([this] { watch(); });
   }
-  mpi_watch(mpi_watch const&) = delete;
-  mpi_watch& operator=(mpi_watch const&) = delete;
-  ~mpi_watch() {
+  rank_watch(rank_watch const&) = delete;
+  rank_watch& operator=(rank_watch const&) = delete;
+  ~rank_watch() {
     {
       std::lock_guard lock(mutex_);
       stopped_ = true;
@@ -50,16 +59,18 @@ class mpi_watch {
     board_.answer_with(nullptr);
   }
 
+  std::chrono::milliseconds limit() const { return options_.limit; }
+
   /// While it lives, the rank does something with the others, and must end in time.
   class turn {
    public:
-    explicit turn(mpi_watch& w) : watch_(w) { watch_.set_deadline(clock::now() + watch_.options_.limit); }
+    explicit turn(rank_watch& w) : watch_(w) { watch_.set_deadline(clock::now() + watch_.options_.limit); }
     turn(turn const&) = delete;
     turn& operator=(turn const&) = delete;
     ~turn() { watch_.set_deadline(std::nullopt); }
 
    private:
-    mpi_watch& watch_;
+    rank_watch& watch_;
   };
 
  private:
@@ -83,7 +94,7 @@ class mpi_watch {
       bool const over = board_.wait_until(deadline ? std::min(*deadline, until) : until);
       auto const failed = board_.poll();
       lock.lock();
-      if (failed) return wait_for_rank(lock, *failed);
+      if (failed) return watch_end(lock, *failed);
       if (deadline_ && clock::now() >= *deadline_ && !reported_) report(lock);
       if (over || reported_) changed_.wait_until(lock, until, [&] { return stopped_; });
     }
@@ -96,10 +107,18 @@ class mpi_watch {
     lock.lock();
   }
 
-  void wait_for_rank(std::unique_lock<std::mutex>& lock, failure const& f) {
-    run_.publish(f);
-    auto const until = clock::now() + options_.leave_within;
-    if (changed_.wait_until(lock, until, [&] { return stopped_ || !deadline_; })) return;
+  void watch_end(std::unique_lock<std::mutex>& lock, failure const& f) {
+    lock.unlock();
+    waiter_.release(f);
+    lock.lock();
+    while (!stopped_) {
+      auto const until = clock::now() + options_.leave_within;
+      if (!changed_.wait_until(lock, until, [&] { return stopped_ || !deadline_; })) leave(f);
+      changed_.wait(lock, [&] { return stopped_ || deadline_; });
+    }
+  }
+
+  [[noreturn]] void leave(failure const& f) const {
     auto const line = "rank " + std::to_string(index(board_.rank())) +
                       " does not come back: " + source_.activity().operation +
                       "; the run has failed: " + describe(f) + "\n";
@@ -108,9 +127,9 @@ class mpi_watch {
   }
 
   tcp_board& board_;
-  mpi_progress& run_;
+  waiter& waiter_;
   activity_source const& source_;
-  mpi_watch_options options_;
+  watch_options options_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<clock::time_point> deadline_;  // of what the rank does now
