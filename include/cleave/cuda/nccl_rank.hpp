@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <nccl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/cuda/device.hpp"
+#include "cleave/cuda/nccl_check.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/forward/host_board.hpp"
+
+namespace cleave {
+
+enum class nccl_reductions : std::uint8_t {
+  ordered,  ///< in the order of the ranks: to the bit what threads make of it, at each rank
+  library,  ///< in the order that suits NCCL
+};
+
+/// How a rank uses NCCL; the same at all ranks.
+struct nccl_options {
+  nccl_reductions reductions = nccl_reductions::ordered;
+  std::size_t shortest_slice = 64 * 1024;  ///< in bytes: below that, each rank makes all of an ordered sum
+  /// Of messages that begin together. NCCL cuts large groups into several kernels, not necessarily alike at
+  /// both ends, and these may then wait for each other for ever.
+  std::uint32_t largest_group = 128;
+  int most_blocks = 4;                                ///< of a GPU, that messages may take from the stages
+  std::chrono::milliseconds connect_within{120'000};  ///< all ranks, before the first step
+  std::chrono::milliseconds settle_within{30'000};    ///< a call in a step, which waits for no other rank
+  std::chrono::milliseconds abort_within{2'000};      ///< what goes on, once the run has failed
+  std::chrono::milliseconds finish_within{2'000};     ///< all ranks, once the run is over
+};
+
+/// What the communicators of one rank have in common: its GPU, the first failure that it knows of, and that
+/// no call of NCCL waits longer than it may. All calls of NCCL are made by one thread, the one that makes
+/// this; `publish` and `poll` may be called from any.
+class nccl_rank {
+ public:
+  using milliseconds = std::chrono::milliseconds;
+
+  /// `d` must outlive it. `here` is the rank in the run, for messages.
+  nccl_rank(cuda_device& d, rank_id here, nccl_options const& o = {})
+      : device_(&d), here_(here), options_(o) {
+    d.use();
+  }
+  nccl_rank(nccl_rank&&) = delete;
+  ~nccl_rank() { abort_all(); }
+
+  cuda_device& device() const { return *device_; }
+  rank_id here() const { return here_; }
+  nccl_options const& options() const { return options_; }
+
+  /// The run has failed. The first failure counts; the rank's thread sees it wherever it waits.
+  void publish(failure const& f) noexcept { first_.publish(f); }
+  /// The first failure, also one that NCCL has noticed since. Never waits.
+  std::optional<failure> poll() const {
+    if (auto f = first_.poll()) return f;
+    if (is_own_thread()) look_for_errors();
+    return first_.poll();
+  }
+  /// Publishes and throws. \throws run_error with the first failure
+  [[noreturn]] void fail(failure const& f) const {
+    first_.publish(f);
+    throw run_error(*first_.poll());
+  }
+
+  /// A place for a communicator, which NCCL may fill later; it stays as long as this.
+  ncclComm_t* make_place() { return places_.emplace_back(std::make_unique<ncclComm_t>(nullptr)).get(); }
+
+  /// What `call` about `of` answered at once. \throws run_error where it failed
+  void check(std::string_view call, ncclResult_t r, ncclComm_t of) const {
+    if (r != ncclSuccess && r != ncclInProgress) fail(nccl_failure(call, r, of, here_));
+  }
+  /// Waits until what was called about `of` has ended, and then as long as `ended()` is false.
+  /// \throws run_error where it failed, the run has, or it takes longer than `within`
+  template <class Ended>
+  void settle(std::string_view call, ncclComm_t const& of, milliseconds within, Ended ended) const {
+    auto const until = clock::now() + within;
+    for (std::uint32_t turn = 0;; ++turn) {
+      ncclResult_t state = ncclSuccess;
+      if (of) check(call, ncclCommGetAsyncError(of, &state), of);
+      check(call, state, of);
+      if (state == ncclSuccess && ended()) return;
+      if (auto const f = first_.poll()) throw run_error(*f);
+      if (clock::now() >= until) fail(nccl_timeout(call, within.count(), here_));
+      pause(turn);
+    }
+  }
+  void settle(std::string_view call, ncclComm_t const& of, milliseconds within) const {
+    settle(call, of, within, [] { return true; });
+  }
+
+  /// Begins what `issue()` calls about `of` together, and returns when it is in its stream.
+  /// \throws run_error as `settle`
+  template <class Issue>
+  void group(ncclComm_t const& of, milliseconds within, Issue issue) const {
+    check("ncclGroupStart", ncclGroupStart(), of);
+    try {
+      issue();
+    } catch (...) {
+      static_cast<void>(ncclGroupEnd());  // which gives the group up
+      throw;
+    }
+    check("ncclGroupEnd", ncclGroupEnd(), of);
+    settle("ncclGroupEnd", of, within);
+  }
+
+  /// Stops what is on its way, as far as this NCCL can, and waits for nothing. On the rank's thread alone.
+  void revoke() noexcept {
+    if (!is_own_thread() || std::exchange(revoked_, true)) return;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 7)
+    for (auto const& place : places_)
+      if (*place && state_of(*place) != ncclInProgress)
+        static_cast<void>(ncclCommRevoke(*place, NCCL_REVOKE_DEFAULT));
+#endif
+  }
+  /// Ends all communicators without their peers, and waits for the GPU as `cuda_device::drain`; afterwards
+  /// nothing uses the memory of this rank any more, or it is never freed.
+  void abort_all() noexcept {
+    if (std::ranges::none_of(places_, [](auto const& place) { return *place != nullptr; })) return;
+    revoke();
+    auto const until = clock::now() + options_.abort_within;
+    for (auto const& place : places_)
+      if (*place && revoked_) static_cast<void>(is_quiet_by(*place, until));
+    for (auto const& place : places_)
+      if (*place) static_cast<void>(ncclCommAbort(std::exchange(*place, nullptr)));
+    device_->drain();
+  }
+  /// Ends one: together with its peers, unless the run has failed or they do not come.
+  void end(ncclComm_t* place, bool together) noexcept {
+    if (!*place) return;
+    if (!together || first_.poll()) return abort_all();
+    auto const c = std::exchange(*place, nullptr);
+    auto const r = ncclCommFinalize(c);
+    bool const asked = r == ncclSuccess || r == ncclInProgress;
+    if (asked && is_quiet_by(c, clock::now() + options_.finish_within) && state_of(c) == ncclSuccess)
+      static_cast<void>(ncclCommDestroy(c));
+    else
+      static_cast<void>(ncclCommAbort(c));
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  bool is_own_thread() const { return std::this_thread::get_id() == owner_; }
+
+  static ncclResult_t state_of(ncclComm_t c) noexcept {
+    ncclResult_t state = ncclSuccess;
+    auto const r = ncclCommGetAsyncError(c, &state);
+    return r == ncclSuccess ? state : r;
+  }
+  static bool is_quiet_by(ncclComm_t c, clock::time_point until) noexcept {
+    for (std::uint32_t turn = 0; state_of(c) == ncclInProgress; ++turn) {
+      if (clock::now() >= until) return false;
+      pause(turn);
+    }
+    return true;
+  }
+  void look_for_errors() const {
+    for (auto const& place : places_) {
+      if (!*place) continue;
+      auto const state = state_of(*place);
+      if (state == ncclSuccess || state == ncclInProgress) continue;
+      first_.publish(nccl_failure("NCCL", state, *place, here_));
+    }
+  }
+
+  static void pause(std::uint32_t turn) noexcept {
+    if (turn < 100) return std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(turn < 1000 ? 20 : 200));
+  }
+
+  cuda_device* device_;
+  rank_id here_;
+  nccl_options options_;
+  std::thread::id owner_ = std::this_thread::get_id();
+  mutable host_board first_{1};
+  bool revoked_ = false;
+  std::vector<std::unique_ptr<ncclComm_t>> places_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/rank_grid.hpp"
+#include "cleave/cuda/device.hpp"
+#include "cleave/cuda/nccl_communicator.hpp"
+#include "cleave/cuda/nccl_rank.hpp"
+#include "cleave/run/gradients/tied_gradients.hpp"
+#include "cleave/run/process_pipeline.hpp"
+#include "cleave/run/process_start.hpp"
+
+namespace cleave {
+
+struct cuda_pipeline_options {
+  /// Of those that CUDA lists; none: the only one, or that of the number of the process on its machine.
+  std::optional<int> gpu = {};
+  cuda_options device = {};  ///< but for its number
+  nccl_options messages = {};
+  watch_options watch = {};
+  tcp_board_options board = {};  ///< but for its key
+  /// How many times all stages are there, for samples of their own; their gradients are summed.
+  std::uint32_t replicas = 1;
+  /// How processes are ranks of replicas: neighbours are on the last axis.
+  rank_grid::axes order = {rank_axis::data, rank_axis::model, rank_axis::pipe};
+  std::vector<tied_gradients> ties = {};
+  std::size_t bucket_bytes = std::size_t{25} << 20;  ///< of gradients that are summed at once
+};
+
+/// The GPU, of so many, of a process that is number `local_rank` on its machine; nothing where there are too
+/// few. One that sees a single GPU was given it.
+constexpr std::optional<int> find_gpu(std::uint32_t local_rank, int count) {
+  if (count == 1) return 0;
+  if (count < 0 || local_rank >= static_cast<std::uint32_t>(count)) return std::nullopt;
+  return static_cast<int>(local_rank);
+}
+
+/// A machine with more processes than GPUs. The witness: the number of the process.
+class gpu_error : public witness_error<std::uint32_t> {
+ public:
+  gpu_error(std::uint32_t local_rank, int count)
+      : witness_error("process " + std::to_string(local_rank) + " of its machine sees " +
+                          std::to_string(count) +
+                          " GPUs, counted from 0; start no more processes there than it has, or say which "
+                          "each takes (cuda_pipeline_options::gpu)",
+                      local_rank) {}
+};
+
+/// A GPU, and NCCL between them: what a process of a `cuda_pipeline` computes and sends with.
+class cuda_backend final : public rank_watch::waiter {
+ public:
+  using device = cuda_device;
+  using communicator = nccl_communicator;
+
+  /// Every rank makes its own; returns when all have joined. \throws error, gpu_error, run_error
+  cuda_backend(process_start const& start, cuda_pipeline_options const& o)
+      : board_(join_board(start, o.board)),
+        device_(make_device(start, o)),
+        nccl_(device_, board_.rank(), o.messages),
+        connecting_(device_.make_stream(0)) {}
+
+  tcp_board& board() { return board_; }
+  cuda_device& own_device() { return device_; }
+
+  nccl_communicator& connect_all() {
+    all_ = &make(nccl_, board_, board_.rank(), board_.size());
+    return *all_;
+  }
+  nccl_communicator* connect(std::optional<std::uint32_t> colour, std::uint32_t key) {
+    auto& made = make(*all_, colour, key, nccl_communicator::use::messages);
+    return colour ? &made : nullptr;
+  }
+  nccl_communicator* connect_sums(std::optional<std::uint32_t> colour, std::uint32_t key) {
+    auto& made = make(*all_, colour, key, nccl_communicator::use::sums);
+    if (!colour) return nullptr;
+    std::vector<rank_id> others;
+    bool const sliced = made.size() > 2 && nccl_.options().reductions == nccl_reductions::ordered;
+    for (std::uint32_t r = 0; sliced && r < made.size(); ++r)
+      if (rank_id{r} != made.rank()) others.push_back(rank_id{r});
+    made.warm_up(std::move(others), connecting_);
+    return &made;
+  }
+
+  /// \throws run_error too where more messages begin together than may
+  void prepare(nccl_communicator& c, rank_program const& p) {
+    std::vector<rank_id> peers;
+    for (auto const& i : p.instructions) {
+      if (i.call.parts > nccl_.options().largest_group) refuse(i.call.parts);
+      bool const moves = i.call.kind == call_kind::send || i.call.kind == call_kind::receive;
+      if (moves && std::ranges::find(peers, i.peer) == peers.end()) peers.push_back(i.peer);
+    }
+    c.warm_up(std::move(peers), connecting_);
+  }
+
+  void release(failure const& f) noexcept override { nccl_.publish(f); }
+  void end() noexcept { nccl_.abort_all(); }
+
+ private:
+  /// The others need not wait for a rank without a GPU.
+  cuda_device make_device(process_start const& start, cuda_pipeline_options const& o) {
+    try {
+      auto chosen = o.device;
+      chosen.device = o.gpu ? *o.gpu : demand_gpu(start.local_rank);
+      return cuda_device(chosen);
+    } catch (error const& e) {
+      board_.publish({.code = failure_code::device, .detail = e.what(), .reporter = start.rank});
+      throw;
+    }
+  }
+  /// Where CUDA cannot say how many there are, the device says why.
+  static int demand_gpu(std::uint32_t local_rank) {
+    int count = 0;
+    bool const known = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+    auto const found = known ? find_gpu(local_rank, count) : 0;
+    if (!found) throw gpu_error(local_rank, count);
+    return *found;
+  }
+
+  template <class... With>
+  nccl_communicator& make(With&&... with) {
+    return communicators_.emplace_back(1).front().emplace(std::forward<With>(with)...);
+  }
+
+  [[noreturn]] void refuse(std::uint32_t together) {
+    auto const f = too_many_messages(together, nccl_.options().largest_group, board_.rank());
+    board_.publish(f);
+    nccl_.fail(f);
+  }
+
+  tcp_board board_;
+  cuda_device device_;
+  nccl_rank nccl_;
+  cuda_stream connecting_;
+  std::vector<std::vector<std::optional<nccl_communicator>>> communicators_;  // each stays where it is
+  nccl_communicator* all_ = nullptr;
+};
+
+/// What one process does of schedules that run on GPUs of processes, one GPU each, step after step:
+/// `process_pipeline` with CUDA and NCCL. torchrun, mpirun or srun starts the processes, all with one
+/// CLEAVE_KEY.
+template <stage<cuda_device> S>
+class cuda_pipeline : public process_pipeline<S, cuda_backend> {
+ public:
+  /// `make_stages(device)` gives the stages of this rank, which use that device. Every process calls it.
+  /// \throws error where there are not as many ranks as the plan and the replicas need; gpu_error,
+  /// cuda_error, nccl_version_error, run_error, tie_order_error, program_need_error, and what it throws
+  template <std::invocable<cuda_device&> F>
+  cuda_pipeline(planned_step auto const& p, F make_stages, cuda_pipeline_options const& o = {},
+                process_start const& start = read_process_start())
+      : process_pipeline<S, cuda_backend>(
+            p, std::move(make_stages),
+            {.watch = o.watch,
+             .replicas = o.replicas,
+             .order = o.order,
+             .ties = o.ties,
+             .bucket_bytes = o.bucket_bytes},
+            {start.size, "there are", "torchrun --nproc-per-node, mpirun -n or srun -n"}, start, o) {}
+};
+
+template <class P, std::invocable<cuda_device&> F>
+cuda_pipeline(P const&, F, auto const&...)
+    -> cuda_pipeline<std::remove_cvref_t<std::invoke_result_t<F, cuda_device&>>>;
+
+}  // namespace cleave
