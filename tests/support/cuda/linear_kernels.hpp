@@ -69,7 +69,4 @@ void launch_linear_weights(cudaStream_t s, double const* x, double const* g, std
                            double* gradients);
 void launch_linear_update(cudaStream_t s, double* parameters, double* gradients, double factor);
 
-/// Binds them, where the fake libraries run them.
-void bind_linear_kernels();
-
 }  // namespace cleave::testing
