@@ -180,6 +180,78 @@ TEST_CASE("accumulate tile: blocks and lanes share the tiles of a run, whatever 
   }
 }
 
+namespace {
+
+/// What lanes would access of memory that is not there, in bytes from its beginning.
+struct recording_lanes : many_lanes {
+  struct access {
+    std::byte const* at;
+    std::size_t bytes;
+  };
+  static inline std::vector<access> loads, stores;
+
+  template <class T>
+  static T load(std::byte const* at) {
+    loads.push_back({at, sizeof(T)});
+    return {};
+  }
+  template <class T>
+  static void store(std::byte* at, T const&) {
+    stores.push_back({at, sizeof(T)});
+  }
+};
+
+/// Whether these are all bytes between two addresses, each once.
+bool cover(std::vector<recording_lanes::access> found, std::uintptr_t begin, std::uintptr_t end) {
+  std::ranges::sort(found, {}, &recording_lanes::access::at);
+  for (auto const& a : found) {
+    if (reinterpret_cast<std::uintptr_t>(a.at) != begin) return false;
+    begin += a.bytes;
+  }
+  return begin == end;
+}
+
+}  // namespace
+
+TEST_CASE("accumulate tile: tensors may be larger than 2^31 elements, and than 2^32") {
+  constexpr std::uintptr_t from = std::uintptr_t{1} << 44, to = std::uintptr_t{1} << 45;
+  for (std::uint64_t const count : {(std::uint64_t{1} << 31) + 5, (std::uint64_t{1} << 33) + 8191})
+    for (std::uint64_t const tile :
+         {std::uint64_t{0}, (std::uint64_t{1} << 31) / tile_elements, tiles_of(count) - 1}) {
+      recording_lanes::loads.clear(), recording_lanes::stores.clear();
+      sum_segment const s{reinterpret_cast<void const*>(from), reinterpret_cast<void*>(to), count, 7, 1};
+      for (std::uint32_t lane = 0; lane < recording_lanes::lanes; ++lane)
+        accumulate_lane<bfloat16_bits, float, overwriting, recording_lanes>(
+            s, static_cast<std::uint32_t>(tile + 7), 1, lane);
+      std::uint64_t const first = tile * tile_elements, last = std::min(first + tile_elements, count);
+      CHECK(cover(recording_lanes::loads, from + 2 * first, from + 2 * last));
+      CHECK(cover(recording_lanes::stores, to + 4 * first, to + 4 * last));
+    }
+}
+
+TEST_CASE("accumulate tile: a hundred thousand segments, of one element and of many, are carried out") {
+  testing::rng numbers(12);
+  std::vector<float> from(400'000), to(from.size());
+  std::iota(from.begin(), from.end(), 0.f);
+  std::vector<sum_segment> segments;
+  std::uint32_t tiles = 0;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < 100'000; ++i) {
+    std::uint64_t const count = i == 7 ? 100'000 : 1 + numbers.below(4);
+    segments.push_back({from.data() + at, to.data() + at, count, tiles, 0});
+    tiles += static_cast<std::uint32_t>(tiles_of(count));
+    at += count;
+  }
+  REQUIRE(at <= from.size());
+  constexpr std::uint32_t blocks = 5;
+  for (std::uint32_t b = 0; b < blocks; ++b)
+    accumulate_block<float, float, adding>(segments.data(), static_cast<std::uint32_t>(segments.size()),
+                                           tiles, 2, b, blocks, 0);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < to.size(); ++i) wrong += to[i] != (i < at ? 2 * from[i] : 0);
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("accumulate tile: a tile belongs to the last segment that begins at it or before") {
   testing::rng numbers(3);
   for (int round = 0; round < 50; ++round) {

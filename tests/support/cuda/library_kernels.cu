@@ -11,6 +11,22 @@
 #include "support/cuda/fake_cuda.hpp"
 
 namespace cleave::testing {
+
+/// For the test of what nvcc makes of kernels: what it must find.
+__global__ void control_of_any_address(float* far, int choice) {
+  __shared__ float near[32];
+  near[threadIdx.x] = 0;
+  float* const p = choice > 3 ? near : far;
+  p[threadIdx.x] += near[choice];
+  far[0] = near[1];
+}
+__global__ void control_of_stack(int* p) {
+  int x[64];
+  for (int i = 0; i < 64; ++i) x[p[i] & 63] = i;
+  *p = x[p[64] & 63];
+}
+__global__ void control_of_16_bytes(float4* p) { p[0] = p[1]; }
+
 namespace {
 
 /// Calls `f(block, lane)` for all lanes of all blocks, those of a block in an order of its own.

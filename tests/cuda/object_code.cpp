@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// What nvcc made of the kernels, for want of a GPU that would tell how fast they are: nothing lies on the
+// stack, addresses are known to be of global memory, and 16 bytes are accessed at once.
+#include "support/cuda/object_code.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cleave/cuda/device_lanes.hpp"
+#include "cleave/cuda/square_lane.hpp"
+#include "cleave/run/sums/accumulate_tile.hpp"
+#include "cleave/run/tensor_view.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+std::vector<kernel_code> const& all_kernels() {
+  static std::vector<kernel_code> const all = kernels_in("/proc/self/exe");
+  return all;
+}
+
+std::vector<kernel_code> kernels_of(std::string const& part) {
+  std::vector<kernel_code> found;
+  for (auto const& k : all_kernels())
+    if (k.name.find(part) != std::string::npos) found.push_back(k);
+  return found;
+}
+
+kernel_code only(std::string const& part) {
+  auto const found = kernels_of(part);
+  REQUIRE_MESSAGE(found.size() == 1, part, " is there ", found.size(), " times");
+  return found[0];
+}
+
+/// Accesses of that kind, of any width.
+std::size_t all_of(kernel_code const& k, std::string const& kind) {
+  std::size_t n = 0;
+  for (auto const& [access, times] : k.accesses)
+    if (access.starts_with(kind + ".")) n += times;
+  return n;
+}
+
+void check_code(kernel_code const& k) {
+  CHECK_MESSAGE(k.frame == 0, k.name, " has a stack of ", k.frame, " bytes");
+  for (auto const* kind : {"LDL", "STL", "LD", "ST"})
+    CHECK_MESSAGE(all_of(k, kind) == 0, k.name, " has ", all_of(k, kind), " of ", kind);
+  CHECK_MESSAGE((k.registers > 0 && k.registers <= 64), k.name, " has ", k.registers, " registers");
+}
+
+template <class T>
+std::string const name_in_code = "cleave::bfloat16_bits";
+template <>
+std::string const name_in_code<float> = "float";
+template <>
+std::string const name_in_code<double> = "double";
+template <>
+std::string const name_in_code<float16_bits> = "cleave::float16_bits";
+
+std::string bits(std::size_t bytes) { return "." + std::to_string(8 * bytes); }
+
+template <class From, class To, class Operation>
+void check_accumulate(std::string const& operation) {
+  auto const k = only("accumulate_kernel<" + name_in_code<From> + ", " + name_in_code<To> +
+                      ", cleave::" + operation + ">");
+  check_code(k);
+  constexpr std::size_t elements =
+      device_lanes::pack_elements<From, To> * device_lanes::packs_at_once<From, To, Operation>;
+  std::size_t const loads = elements * (sizeof(From) + (Operation::reads_target ? sizeof(To) : 0)) / 16;
+  CHECK_MESSAGE(k.count("LDG.128") >= loads, k.name);
+  CHECK_MESSAGE(k.count("STG.128") >= elements * sizeof(To) / 16, k.name);
+  // what is written otherwise is written element by element
+  CHECK_MESSAGE(all_of(k, "STG") == k.count("STG.128") + k.count("STG" + bits(sizeof(To))), k.name);
+}
+
+template <class From>
+void check_accumulate_from() {
+  auto const to = []<class To>(To) {
+    check_accumulate<From, To, adding>("adding");
+    check_accumulate<From, To, overwriting>("overwriting");
+  };
+  to(float{}), to(double{}), to(float16_bits{}), to(bfloat16_bits{});
+}
+
+template <class T>
+void check_squares() {
+  auto const k = only("squares_kernel<" + name_in_code<T> + ">");
+  check_code(k);
+  std::size_t const loads = device_lanes::rows_at_once * square_packs<T, device_lanes>;
+  CHECK_MESSAGE(k.count("LDG.128") >= loads, k.name);
+}
+
+}  // namespace
+
+TEST_CASE("object code: kernels that use the stack, or addresses of any kind, are told as such") {
+  CHECK(only("control_of_any_address").count("LD.32") > 0);
+  CHECK(only("control_of_any_address").count("ST.32") > 0);
+  CHECK(only("control_of_stack").frame >= 256);
+  CHECK(all_of(only("control_of_stack"), "LDL") > 0);
+  CHECK(only("control_of_16_bytes").accesses ==
+        std::map<std::string, std::size_t>{{"LDG.128", 1}, {"STG.128", 1}});
+}
+
+TEST_CASE("object code: accumulate reads and writes 16 bytes at once, for all pairs of types") {
+  check_accumulate_from<float>();
+  check_accumulate_from<double>();
+  check_accumulate_from<float16_bits>();
+  check_accumulate_from<bfloat16_bits>();
+}
+
+TEST_CASE("object code: squares are read 16 bytes at once") {
+  check_squares<float>();
+  check_squares<double>();
+  check_squares<float16_bits>();
+  check_squares<bfloat16_bits>();
+  check_code(only("partials_kernel"));
+}
+
+TEST_CASE(
+    "object code: reductions of what has 2 bytes and fractions, or 4 and more, access 16 bytes at once") {
+  auto const all = kernels_of("reduce_kernel<");
+  CHECK(all.size() == 9 * 2 * 2);
+  for (auto const& k : all) {
+    check_code(k);
+    bool const is_short =
+        k.name.find("<short") != std::string::npos || k.name.find(" char") != std::string::npos;
+    bool const of_two = k.name.find(", 2ul>") != std::string::npos;
+    if (!is_short) CHECK_MESSAGE(k.count("LDG.128") >= (of_two ? 8 : 4), k.name);
+    if (!is_short) CHECK_MESSAGE(k.count("STG.128") >= (of_two ? 8 : 4), k.name);
+  }
+}
