@@ -121,9 +121,10 @@ std::string schedule_table_markdown(table_counts const& counts, std::string cons
   }
   for (auto const& facts : all_schedule_facts) {
     auto const name = std::string(name_of(facts.family));
-    text += "\n### " + name + "\n\n" + std::string(facts.about) +
-            (facts.origin.empty() ? "" : " " + std::string(facts.origin) + ".") + "\n\n![" + name + "](" +
-            pictures + "/" + name + ".svg)\n";
+    text.append("\n### ").append(name).append("\n\n").append(facts.about);
+    if (!facts.origin.empty()) text.append(" ").append(facts.origin).append(".");
+    text.append("\n\n![").append(name).append("](").append(pictures).append("/").append(name).append(
+        ".svg)\n");
   }
   return text + "\n";
 }

@@ -121,8 +121,10 @@ inline std::optional<host_list_fault> find_host_list_fault(std::string_view text
 /// Where `r` runs: hosts are filled one after the other, as launchers do; nothing beyond their slots.
 inline std::optional<network_address> find_host(std::vector<listed_host> const& hosts, rank_id r) {
   std::uint64_t end = 0;
-  for (auto const& h : hosts)
-    if ((end += h.slots) > index(r)) return h.address;
+  for (auto const& h : hosts) {
+    end += h.slots;
+    if (end > index(r)) return h.address;
+  }
   return std::nullopt;
 }
 
