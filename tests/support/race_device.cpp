@@ -94,6 +94,22 @@ TEST_CASE("race device: only bytes that both touch count") {
   CHECK(r.log.reports().back() == "before reads what wide writes, and nothing orders them");
 }
 
+TEST_CASE("race log: it says who touched memory without one's knowing, and forgets what is asked of it") {
+  one_racing_rank r;
+  r.a.write(r.at(0), "one");
+  r.b.read(r.at(4), "two");
+  CHECK(r.log.unknown_to(vector_clock(), r.at(0, 8)) == lines{"one", "two"});
+  CHECK(r.log.unknown_to(vector_clock(), r.at(2, 1)) == lines{"one"});
+  CHECK(r.log.unknown_to(r.a.clock, r.at(0, 8)) == lines{"two"});
+  CHECK(r.log.unknown_to(vector_clock(), r.at(8)).empty());
+  r.log.forget(r.at(2, 4));
+  r.c.write(r.at(2, 4), "three");
+  CHECK(r.log.reports().empty());
+  r.c.write(r.at(0, 8), "four");
+  CHECK(r.log.reports() == lines{"four writes what one writes, and nothing orders them",
+                                 "four writes what two reads, and nothing orders them"});
+}
+
 TEST_CASE("race device: copies and sums tell what they touch") {
   one_racing_rank r;
   r.a.write(r.at(0), "one");

@@ -349,3 +349,35 @@ TEST_CASE("fake nccl: without a driver only versions and ids are to be had") {
   CHECK(std::string(ncclGetLastError(nullptr)) ==
         "Cuda failure 'CUDA driver version is insufficient for CUDA runtime version'");
 }
+
+TEST_CASE("fake nccl: groups of one GPU may have to run in turn, so that two streams deadlock") {
+  for (auto const groups : {fake_groups::at_once, fake_groups::in_turn}) {
+    auto options = on_gpus(2);
+    options.groups = groups;
+    fake_cuda fake(options);
+    on_ranks(2, [&](nccl_rank_thread& x) {
+      ncclComm_t second = nullptr;
+      CHECK(x.settled(ncclCommSplit(x.comm, 0, x.rank, &second, nullptr)) == ncclSuccess);
+      cudaStream_t other = nullptr;
+      cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+      x.set({1, 2});
+      cudaStreamSynchronize(x.s);
+      ncclGroupStart();  // what the ranks issue in unequal orders, so that connecting does not show it
+                         // already
+      for (int i = 0; i < 2; ++i)
+        if ((i == 0) == (x.rank == 0))
+          x.rank == 0 ? x.send(0, 1, 1) : x.receive(0, 1, 0);
+        else
+          x.rank == 0 ? ncclSend(x.numbers + 1, 1, ncclFloat32, 1, second, other)
+                      : ncclRecv(x.numbers + 1, 1, ncclFloat32, 0, second, other);
+      auto const result = ncclGroupEnd();
+      CHECK((result == ncclSuccess || result == ncclInProgress));
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      CHECK((cudaStreamQuery(x.s) == cudaSuccess) == (groups == fake_groups::at_once));
+      CHECK(ncclCommAbort(second) == ncclSuccess);
+      CHECK(cudaStreamSynchronize(other) == cudaSuccess);
+      x.abort();
+    });
+    CHECK(fake.reports() == lines{});
+  }
+}

@@ -36,6 +36,9 @@ enum class fake_driver { present, absent };
 enum class ranks_on_one_gpu { refused, allowed };
 /// `one_thread`: each communicator is called by the thread that made it; others are reported.
 enum class nccl_callers { any_thread, one_thread };
+/// Whether groups of several communicators of a GPU progress at once, or each only when those issued before
+/// it have ended: NCCL promises neither.
+enum class fake_groups { at_once, in_turn };
 /// NCCL calls that never settle (`abort` never returns), until `fake_cuda::release`.
 enum class fake_nccl_hang { init, split, group, revoke, finalize, abort };
 /// Whether the peers of a rank that has died see an error: over a network they do, within a machine not.
@@ -51,6 +54,7 @@ struct fake_cuda_options {
   int nccl_version = NCCL_VERSION_CODE;
   ranks_on_one_gpu sharing = ranks_on_one_gpu::refused;
   nccl_callers callers = nccl_callers::any_thread;
+  fake_groups groups = fake_groups::at_once;
   std::chrono::microseconds longest_settling{200};  ///< of a non-blocking NCCL call
 };
 

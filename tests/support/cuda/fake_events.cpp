@@ -146,6 +146,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
     auto const e = find_event(r, handle, "cudaEventQuery");
     if (!e) return cudaErrorInvalidResourceHandle;
     if (e->captured) return cudaErrorCapturedEvent;
+    if (auto const error = forbid_capture(r, t); error != cudaSuccess) return error;
     if (!is_reached(*e)) return cudaErrorNotReady;
     if (e->last) r.learn(t, e->last->clock);
     return cudaSuccess;
@@ -157,6 +158,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     auto const e = find_event(r, handle, "cudaEventSynchronize");
     if (!e) return cudaErrorInvalidResourceHandle;
     if (e->captured) return cudaErrorCapturedEvent;
+    if (auto const error = forbid_capture(r, t); error != cudaSuccess) return error;
     auto const m = e->last;
     if (!m) return cudaSuccess;
     wait_for(r, *m, lock);

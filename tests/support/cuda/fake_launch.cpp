@@ -44,6 +44,8 @@ std::string readable(char const* mangled) {
   std::string name = status == 0 ? text : mangled;
   std::free(text);
   if (name.starts_with("void ")) name.erase(0, 5);
+  std::string const nowhere = "(anonymous namespace)::";
+  for (auto i = name.find(nowhere); i != name.npos; i = name.find(nowhere)) name.erase(i, nowhere.size());
   int depth = 0;
   for (std::size_t i = 0; i < name.size(); ++i) {
     if (name[i] == '<') ++depth;
@@ -269,6 +271,10 @@ cudaError_t cudaLaunchKernel(void const* stub, dim3 grid, dim3 block, void** par
   return call("cudaLaunchKernel", [&](runtime& r, host_thread& t, runtime_lock& lock) {
     return launch_kernel(r, t, stub, grid, block, parameters, shared, on, lock);
   });
+}
+
+cudaError_t cudaLaunchKernelExC(cudaLaunchConfig_t const* c, void const* stub, void** parameters) {
+  return cudaLaunchKernel(stub, c->gridDim, c->blockDim, parameters, c->dynamicSmemBytes, c->stream);
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* to, void const*) {

@@ -161,7 +161,8 @@ cudaError_t cudaMalloc(void** to, std::size_t bytes) {
 cudaError_t cudaFree(void* p) { return free_now(p, false, "cudaFree"); }
 
 cudaError_t cudaHostAlloc(void** to, std::size_t bytes, unsigned) {
-  return call("cudaHostAlloc", [&](runtime& r, host_thread&, runtime_lock&) {
+  return call("cudaHostAlloc", [&](runtime& r, host_thread& t, runtime_lock&) {
+    if (auto const error = forbid_capture(r, t); error != cudaSuccess) return error;
     return allocate(r, host_device, allocation::kind::pinned, to, bytes);
   });
 }

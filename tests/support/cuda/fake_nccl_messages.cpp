@@ -60,6 +60,15 @@ bool is_connected(communicator const& c, message_call const& m) {
                                     : w.announced_sends.contains({m.peer, c.rank});
 }
 
+/// Lets it wait, where the test wants that, for those of its GPU that were issued before.
+void run_in_turn(runtime& r, stream& s, communicator& c, std::vector<message_call> const& members,
+                 std::size_t turn, runtime_lock& lock) {
+  auto& turns = r.gpus[static_cast<std::size_t>(c.device)].turns;
+  r.changed.wait(lock, [&] { return c.is_stopped() || r.ending || *turns.begin() == turn; });
+  run_group(r, s, c, members, lock);
+  turns.erase(turn);
+}
+
 /// The part of a group that one communicator does on one stream.
 ncclResult_t launch(runtime& r, host_thread& t, ncclComm_t handle, cudaStream_t on,
                     std::vector<message_call> members, runtime_lock& lock) {
@@ -78,12 +87,19 @@ ncclResult_t launch(runtime& r, host_thread& t, ncclComm_t handle, cudaStream_t 
   for (auto const& m : members)
     for (auto const& f : m.memory(c->rank, c->in->size)) w.pointers.push_back(f.data);
   bool const is_counted = !s->capture;
-  w.run = [&r, c, members, is_counted](stream& here, runtime_lock& held) {
-    run_group(r, here, *c, members, held);
+  auto& g = r.gpus[static_cast<std::size_t>(c->device)];
+  auto const turn = g.groups++;
+  bool const is_in_turn = is_counted && r.options.groups == fake_groups::in_turn;
+  w.run = [&r, c, members, is_counted, is_in_turn, turn](stream& here, runtime_lock& held) {
+    if (is_in_turn)
+      run_in_turn(r, here, *c, members, turn, held);
+    else
+      run_group(r, here, *c, members, held);
     if (is_counted) --c->outstanding;
     r.changed.notify_all();
   };
   for (auto const& m : members) announce(*c, m);
+  if (is_in_turn) g.turns.insert(turn);
   if (issue(r, t, *s, std::move(w), lock) != cudaSuccess) return ncclUnhandledCudaError;
   if (is_counted) ++c->outstanding;
   s->unsettled = c;

@@ -36,7 +36,7 @@ void runtime::start(fake_cuda_options const& o) {
   log.emplace();
   memory.clear();
   gpus.clear();
-  for (auto const& g : o.devices) gpus.push_back({g, 0, g.memory, cudaSuccess, nullptr, {}});
+  for (auto const& g : o.devices) gpus.push_back({g, 0, g.memory, cudaSuccess, nullptr, {}, 0, {}});
   streams.clear();
   events.clear();
   graphs.clear();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,8 @@ struct gpu {
   cudaError_t broken = cudaSuccess;
   std::shared_ptr<stream> legacy;  // the default stream, once it is used
   std::vector<int> peers;          // whose memory its kernels may touch
+  std::size_t groups = 0;          // of messages, issued in all
+  std::set<std::size_t> turns;     // of those that have not ended
 };
 
 /// A call that is to fail, or a kernel that is to hang.
