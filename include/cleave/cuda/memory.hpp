@@ -9,9 +9,10 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "cleave/core/expects.hpp"
 #include "cleave/cuda/resources.hpp"
-#include "cleave/cuda/stream.hpp"
 
 namespace cleave {
 
@@ -86,7 +87,8 @@ using cuda_buffer = basic_cuda_buffer<cuda_memory_kind>;
 using pinned_buffer = basic_cuda_buffer<cuda_pinned_kind>;
 
 /// Memory of a GPU that stages take and give back as they go, in the order of a stream: neither waits for the
-/// GPU, and what was given back is taken again without asking the driver.
+/// GPU, and what was given back is taken again without asking the driver. For few pieces at a time. What is
+/// not given back goes with it.
 class cuda_step_memory {
  public:
   /// \throws cuda_error
@@ -102,33 +104,44 @@ class cuda_step_memory {
     check_cuda(e, "cudaMemPoolSetAttribute");
   }
   cuda_step_memory(cuda_step_memory&& other) noexcept
-      : of_(std::move(other.of_)), pool_(std::exchange(other.pool_, nullptr)) {}
+      : of_(std::move(other.of_)),
+        pool_(std::exchange(other.pool_, nullptr)),
+        taken_(std::move(other.taken_)) {}
   cuda_step_memory& operator=(cuda_step_memory&& other) noexcept {
     std::swap(of_, other.of_);
     std::swap(pool_, other.pool_);
+    std::swap(taken_, other.taken_);
     return *this;
   }
   ~cuda_step_memory() { end(); }
 
   /// Whatever is issued to `s` from now on may use it. \throws cuda_error that says how much is free
   void* take(cudaStream_t s, std::size_t bytes) {
+    taken_.reserve(taken_.size() + 1);
     void* p = nullptr;
     auto const n = std::max<std::size_t>(bytes, 1);
     auto const e = cudaMallocFromPoolAsync(&p, n, pool_, s);
     check_room(e, "cudaMallocFromPoolAsync", n,
                e == cudaErrorMemoryAllocation ? cuda_room_text(of_->device()) : "");
+    taken_.push_back(p);
     return p;
   }
-  /// What was issued to `s` so far may still use it. \throws cuda_error
-  void give_back(cudaStream_t s, void* p) { check_cuda(cudaFreeAsync(p, s), "cudaFreeAsync"); }
+  /// What was issued to `s` so far may still use it. Precondition: it was taken here. \throws cuda_error
+  void give_back(cudaStream_t s, void* p) {
+    expects(std::erase(taken_, p) == 1, "cuda_step_memory: memory that was taken here");
+    check_cuda(cudaFreeAsync(p, s), "cudaFreeAsync");
+  }
 
  private:
   void end() noexcept {
-    if (pool_ && !of_->is_kept()) static_cast<void>(cudaMemPoolDestroy(pool_));
+    if (!pool_ || of_->is_kept()) return;
+    for (auto* const p : taken_) static_cast<void>(cudaFree(p));
+    static_cast<void>(cudaMemPoolDestroy(pool_));
   }
 
   std::shared_ptr<cuda_resources> of_;
   cudaMemPool_t pool_ = nullptr;
+  std::vector<void*> taken_;
 };
 
 }  // namespace cleave
