@@ -26,6 +26,7 @@ struct many_lanes : plain_lanes {
   template <class, class, class>
   static constexpr std::size_t packs_at_once = 2;
   static constexpr bool packs_need_alignment = true;
+  static constexpr std::uint32_t singles_at_once = 4;
 };
 
 /// Bytes with room before and behind, so that whoever writes beyond is seen.

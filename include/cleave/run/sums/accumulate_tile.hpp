@@ -57,6 +57,7 @@ struct plain_lanes {
   template <class From, class To, class Operation>
   static constexpr std::size_t packs_at_once = 1;
   static constexpr bool packs_need_alignment = false;  ///< to 16 bytes; elements are read singly without
+  static constexpr std::uint32_t singles_at_once = 1;  ///< as of packs
 
   template <class T>
   static constexpr T load(std::byte const* at) {
@@ -119,8 +120,8 @@ template <class From, class To, class Operation, class Lanes = plain_lanes>
 constexpr bool accumulate_lane(sum_segment const& s, std::uint32_t tile, common_sum_t<From, To> factor,
                                std::uint32_t lane = 0) {
   using sum = common_sum_t<From, To>;
-  constexpr std::size_t lanes = Lanes::lanes, pack = Lanes::template pack_elements<From, To>,
-                        at_once = Lanes::template packs_at_once<From, To, Operation>;
+  using one = std::integral_constant<std::uint32_t, 1>;
+  constexpr std::uint32_t lanes = Lanes::lanes;
   std::uint64_t const first = std::uint64_t{tile - s.first_tile} * tile_elements;
   std::uint64_t const left = s.count - first;
   auto const count = static_cast<std::uint32_t>(left < tile_elements ? left : tile_elements);
@@ -134,37 +135,48 @@ constexpr bool accumulate_lane(sum_segment const& s, std::uint32_t tile, common_
     y = Lanes::template narrow<To>(Operation::template apply<Lanes>(factor, sum{Lanes::widen(x)}, before));
     if constexpr (Operation::is_watched) bad |= is_finite(y) ? 0u : 1u;
   };
-  auto const add_packs = [&](std::uint32_t p, auto how_many) {
-    std::array<From, pack> x[decltype(how_many)::value];
-    std::array<To, pack> y[decltype(how_many)::value];
-    auto const* const from_pack = from + std::size_t{p} * sizeof x[0];
-    auto* const to_pack = to + std::size_t{p} * sizeof y[0];
-    for (std::size_t u = 0; u < decltype(how_many)::value; ++u) {
-      x[u] = Lanes::template load<std::array<From, pack>>(from_pack + u * lanes * sizeof x[0]);
+  // `how_many` packs of `size` elements, the first from element `at` on, the next one `lanes` packs away
+  auto const add_packs = [&](std::uint32_t at, auto size, auto how_many) {
+    std::array<From, size.value> x[how_many.value];
+    std::array<To, size.value> y[how_many.value];
+    auto const* const from_pack = from + std::size_t{at} * sizeof(From);
+    auto* const to_pack = to + std::size_t{at} * sizeof(To);
+    for (std::size_t u = 0; u < how_many.value; ++u) {
+      x[u] = Lanes::template load<std::array<From, size.value>>(from_pack + u * lanes * sizeof x[0]);
       if constexpr (Operation::reads_target)
-        y[u] = Lanes::template load<std::array<To, pack>>(to_pack + u * lanes * sizeof y[0]);
+        y[u] = Lanes::template load<std::array<To, size.value>>(to_pack + u * lanes * sizeof y[0]);
     }
-    for (std::size_t u = 0; u < decltype(how_many)::value; ++u) {
-      for (std::size_t k = 0; k < pack; ++k) add(x[u][k], y[u][k]);
+    for (std::size_t u = 0; u < how_many.value; ++u) {
+      for (std::size_t k = 0; k < size.value; ++k) add(x[u][k], y[u][k]);
       Lanes::store(to_pack + u * lanes * sizeof y[0], y[u]);
     }
   };
-
-  std::uint32_t packed = 0;
-  if constexpr (pack > 1) {
-    std::uint32_t const packs = !Lanes::packs_need_alignment || s.aligned != 0 ? count / pack : 0;
+  // all packs of that size from element `at` on, `at_once` a turn while there are so many
+  auto const add_all = [&](std::uint32_t at, auto size, auto at_once) {
+    std::uint32_t const packs = (count - at) / size.value;
     std::uint32_t p = lane;
-    for (; p + (at_once - 1) * lanes < packs; p += at_once * lanes)
-      add_packs(p, std::integral_constant<std::size_t, at_once>{});
-    for (; p < packs; p += lanes) add_packs(p, std::integral_constant<std::size_t, 1>{});
-    packed = packs * pack;
-  }
-  for (std::uint32_t i = packed + lane; i < count; i += lanes) {
-    std::byte* const at = to + std::size_t{i} * sizeof(To);
-    To y = {};
-    if constexpr (Operation::reads_target) y = Lanes::template load<To>(at);
-    add(Lanes::template load<From>(from + std::size_t{i} * sizeof(From)), y);
-    Lanes::store(at, y);
+    for (; p + (at_once.value - 1) * lanes < packs; p += at_once.value * lanes)
+      add_packs(at + p * size.value, size, at_once);
+    for (; p < packs; p += lanes) add_packs(at + p * size.value, size, one{});
+    return at + packs * size.value;
+  };
+
+  using pack = std::integral_constant<std::uint32_t, Lanes::template pack_elements<From, To>>;
+  using packs_at_once =
+      std::integral_constant<std::uint32_t, Lanes::template packs_at_once<From, To, Operation>>;
+  std::uint32_t packed = 0;
+  if constexpr (pack::value > 1)
+    if (!Lanes::packs_need_alignment || s.aligned != 0) packed = add_all(0, pack{}, packs_at_once{});
+  if constexpr (Lanes::singles_at_once > 1) {
+    add_all(packed, one{}, std::integral_constant<std::uint32_t, Lanes::singles_at_once>{});
+  } else {
+    for (std::uint32_t i = packed + lane; i < count; i += lanes) {
+      std::byte* const at = to + std::size_t{i} * sizeof(To);
+      To y = {};
+      if constexpr (Operation::reads_target) y = Lanes::template load<To>(at);
+      add(Lanes::template load<From>(from + std::size_t{i} * sizeof(From)), y);
+      Lanes::store(at, y);
+    }
   }
   return bad != 0;
 }
