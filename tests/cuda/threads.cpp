@@ -7,13 +7,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cleave/schedule/lower/reduce_ties.hpp"
+#include "cleave/schedule/memory/limit_stashes.hpp"
 #include "cleave/schedule/schedule_names.hpp"
 #include "support/cuda/fake_cuda.hpp"
 #include "support/cuda/linear_runs.hpp"
 #include "support/linear_chain.hpp"
 #include "support/random_schedule.hpp"
+#include "support/random_transport.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -31,6 +35,24 @@ lower_options random_lowering(rng& random) {
           .grouping = random.one_in(2) ? message_grouping::none : message_grouping::adjacent};
 }
 
+linear_outcome outcome_of_one_step(fake_cuda& fake, step_plan const& p, linear_model const& m,
+                                   cuda_threads const& on = {}) {
+  cuda_device d({.device = on.gpus.front()});
+  cuda_step const step(d, m.values());
+  cuda_linear_run run(p, linear_engines(m), {.limit = 20s}, on);
+  run.run_step(step.values());
+  fake.threads_met();
+  return outcome_of(run, p, m);
+}
+
+/// Some stages let go what they keep.
+schedule relieved(rng& random, schedule s) {
+  stash_limit limit{.most_bytes = {3}, .relief = {}};
+  for (std::uint32_t i = 0; i < s.place.stages(); ++i)
+    limit.relief.push_back(random.one_in(2) ? stash_relief::offload : stash_relief::recompute);
+  return limit_stashes(std::move(s), limit);
+}
+
 }  // namespace
 
 TEST_CASE("cuda threads: every family of schedules makes what threads on the host make, bit by bit") {
@@ -46,15 +68,109 @@ TEST_CASE("cuda threads: every family of schedules makes what threads on the hos
       auto const wanted = outcome_on_host(p, c);
 
       fake_cuda fake({.seed = random.next(), .longest_delay = 200us});
-      {
-        cuda_device d;
-        cuda_step const step(d, c.values());
-        cuda_linear_run run(p, linear_engines(c), {.limit = 20s});
-        run.run_step(step.values());
-        fake.threads_met();
-        CHECK(outcome_of(run, p, c) == wanted);
-      }
+      CHECK(outcome_of_one_step(fake, p, c) == wanted);
       CHECK(fake.reports() == sentences());
       CHECK(fake.leaks() == sentences());
     }
+}
+
+TEST_CASE("cuda threads: ranks on several GPUs, which reach each other or do not, make the same") {
+  rng random(3);
+  for (auto const peers : {fake_peers::reachable, fake_peers::apart}) {
+    auto const s = family_schedule(schedule_family::zbv, 4, 4);
+    linear_chain const c(s, random);
+    step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
+    fake_cuda fake({.longest_delay = 100us, .devices = {2, fake_gpu()}, .peers = peers});
+    CHECK(outcome_of_one_step(fake, p, c, {.gpus = {0, 1}}) == outcome_on_host(p, c));
+    CHECK(fake.reports() == sentences());
+    CHECK(fake.leaks() == sentences());
+  }
+}
+
+TEST_CASE("cuda threads: any graph of stages makes what it makes on the host, whatever leaves its memory") {
+  rng random(4);
+  for (int i = 0; i < 12; ++i) {
+    CAPTURE(i);
+    linear_model const m(random_transport(random, static_cast<std::uint32_t>(1 + random.below(6))),
+                         random_rows(1 + random.below(4), random), 3, random);
+    auto const ranks = static_cast<std::uint32_t>(1 + random.below(3));
+    std::vector<rank_id> rank_of;
+    for (std::uint32_t s = 0; s < m.t.stages; ++s)
+      rank_of.push_back(rank_id{static_cast<std::uint32_t>(random.below(ranks))});
+    auto const s =
+        list_schedule(placement_of(m.t, ranks, rank_of), static_cast<std::uint32_t>(m.rows.size()),
+                      {.costs = random_costs(random, m.t.stages),
+                       .backward = random.one_in(2) ? backward_form::whole : backward_form::split});
+    step_plan const p(s, m.t, linear_layouts(m.t, m.rows), {.lowering = random_lowering(random)});
+    fake_cuda fake({.seed = random.next(), .longest_delay = 100us});
+    CHECK(outcome_of_one_step(fake, p, m) == outcome_on_host(p, m));
+    CHECK(fake.reports() == sentences());
+  }
+  for (int i = 0; i < 4; ++i) {
+    auto const s = relieved(random, family_schedule(schedule_family::one_f_one_b, 4, 8));
+    linear_chain const c(s, random);
+    step_plan const p(s, c.t, linear_layouts(c.t, c.rows), {.lowering = random_lowering(random)});
+    fake_cuda fake({.seed = random.next(), .longest_delay = 100us});
+    CHECK(outcome_of_one_step(fake, p, c) == outcome_on_host(p, c));
+    CHECK(fake.reports() == sentences());
+    CHECK(fake.leaks() == sentences());
+  }
+}
+
+TEST_CASE("cuda threads: replicas and ties are summed in order, and the optimiser steps on all or on none") {
+  rng random(5);
+  std::vector<tied_gradients> const ties{{{stage_id{0}, 0}, {stage_id{1}, 0}, {stage_id{3}, 0}},
+                                         {{stage_id{1}, 1}, {stage_id{2}, 1}}};
+  for (auto const& gpus : {std::vector{0}, std::vector{0, 1}}) {
+    auto const s = family_schedule(schedule_family::interleaved_1f1b, 2, 4);
+    linear_chain const c(s, random);
+    step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
+    thread_options const options{.limit = 20s, .replicas = 2, .ties = ties, .bucket_bytes = 16};
+    std::vector<linear_engine> engines(4, linear_engine(c.stages, {}));
+    thread_pipeline<linear_engine> twin(p, std::move(engines), options);
+    twin.share_ties();
+    twin.run_step(std::vector(2, c.values()));
+
+    fake_cuda fake({.longest_delay = 100us, .devices = {2, fake_gpu()}});
+    {
+      cuda_device d;
+      cuda_step const step(d, c.values());
+      cuda_linear_run run(p, linear_engines(c), options, {.gpus = gpus});
+      run.share_ties();
+      run.run_step(std::vector(2, step.values()));
+      fake.threads_met();
+      for (std::uint32_t r = 0; r < 4; ++r)
+        for (std::uint32_t n = 0; n < 4; ++n)
+          if (p.rank_of(stage_id{n}) == rank_id{r % 2})
+            CHECK(run.stages_of(rank_id{r}).bodies().gradient(stage_id{n}) ==
+                  twin.stages_of(rank_id{r}).gradient(stage_id{n}));
+      CHECK(run.times(rank_id{0}).size() == twin.times(rank_id{0}).size());
+
+      update_options const clipped{.most_norm = 1};
+      CHECK(run.update(clipped) == twin.update(clipped));
+      fake.threads_met();
+      for (std::uint32_t n = 0; n < 4; ++n) {
+        auto const r = p.rank_of(stage_id{n});
+        auto const made = run.stages_of(r).bodies().stage_of(stage_id{n});
+        auto const wanted = twin.stages_of(r).stage_of(stage_id{n});
+        CHECK(made.w == wanted.w);
+        CHECK(made.b == wanted.b);
+      }
+      CHECK(run.stages_of(rank_id{0}).bodies().gradient(stage_id{0}) == linear_gradient());
+    }
+    CHECK(fake.reports() == sentences());
+    CHECK(fake.leaks() == sentences());
+  }
+}
+
+TEST_CASE("cuda threads: a GPU is named at least, and one that there is") {
+  rng random(6);
+  auto const s = family_schedule(schedule_family::one_f_one_b, 2, 2);
+  linear_chain const c(s, random);
+  step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
+  fake_cuda fake;
+  CHECK_THROWS_WITH_AS(cuda_linear_run(p, linear_engines(c), {}, {.gpus = {}}),
+                       "cuda threads: no GPU is named; name one at least, {0} for the first", error);
+  CHECK_THROWS_AS(cuda_linear_run(p, linear_engines(c), {}, {.gpus = {0, 1}}), cuda_error);
+  CHECK(fake.leaks() == sentences());
 }

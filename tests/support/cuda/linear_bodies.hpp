@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <utility>
@@ -21,11 +22,11 @@
 namespace cleave::testing {
 
 /// Linear stages on a GPU: what `basic_linear_engine` is on the host. What passes keep is taken and given
-/// back in the order of the stream. `prepare(stage, microbatch)` is called before each pass.
-template <class Prepare = nothing_to_prepare>
+/// back in the order of the stream. `prepare(pass)`, where there is any, is called before each pass.
 class linear_bodies {
  public:
-  linear_bodies(cuda_device& d, std::vector<linear_stage> const& stages, Prepare prepare = {})
+  linear_bodies(cuda_device& d, std::vector<linear_stage> const& stages,
+                std::function<void(stage_pass const&)> prepare = {})
       : memory_(d.resources()),
         parameters_(d.allocate(2 * stages.size() * sizeof(double))),
         gradients_(d.allocate(2 * stages.size() * sizeof(double))),
@@ -43,7 +44,7 @@ class linear_bodies {
 
   void forward(cudaStream_t s, stage_pass const& p, std::span<tensor_view const> in,
                std::span<tensor_view> out) {
-    prepare_(p);
+    if (prepare_) prepare_(p);
     auto const count = !in.empty() ? in[0].elements().count : out.empty() ? 0 : out[0].elements().count;
     auto& x = keep(x_, s, p, count);
     launch_linear_forward(s, {lists(in), lists(out), parameters_of(p), x.data, count, 0});
@@ -57,7 +58,7 @@ class linear_bodies {
   }
   void backward_input(cudaStream_t s, stage_pass const& p, std::span<tensor_view const> gradients,
                       std::span<tensor_view const> in) {
-    prepare_(p);
+    if (prepare_) prepare_(p);
     auto const count = x_.at({p.stage, p.microbatch}).count;
     auto& g = keep(g_, s, p, count);
     launch_linear_backward(
@@ -65,7 +66,7 @@ class linear_bodies {
     demand_launch();
   }
   void backward_weight(cudaStream_t s, stage_pass const& p) {
-    prepare_(p);
+    if (prepare_) prepare_(p);
     auto const &x = x_.at({p.stage, p.microbatch}), &g = g_.at({p.stage, p.microbatch});
     launch_linear_weights(s, x.data, g.data, x.count, numbers(gradients_, index(p.stage)));
     demand_launch();
@@ -152,12 +153,12 @@ class linear_bodies {
   cuda_step_memory memory_;
   cuda_buffer parameters_, gradients_;
   pinned_stashes away_;
-  Prepare prepare_;
+  std::function<void(stage_pass const&)> prepare_;
   kept_of_passes x_, g_;
   std::map<key, std::size_t> gone_;
   std::vector<std::vector<region>> own_, own_parameters_;
 };
 
-using cuda_linear_engine = callable_stage<linear_bodies<>>;
+using cuda_linear_engine = callable_stage<linear_bodies>;
 
 }  // namespace cleave::testing

@@ -2,8 +2,10 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -97,8 +99,10 @@ inline linear_outcome outcome_on_host(step_plan const& p, linear_model const& m,
 
 using cuda_linear_run = cuda_thread_pipeline<cuda_linear_engine>;
 
-inline auto linear_engines(linear_model const& m) {
-  return [&m](rank_id, cuda_device& d) { return cuda_linear_engine(linear_bodies<>(d, m.stages)); };
+inline auto linear_engines(linear_model const& m, std::function<void(stage_pass const&)> prepare = {}) {
+  return [&m, prepare](rank_id, cuda_device& d) {
+    return cuda_linear_engine(linear_bodies(d, m.stages, prepare));
+  };
 }
 
 inline linear_outcome outcome_of(cuda_linear_run& run, step_plan const& p, linear_model const& m) {

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cleave/cuda/threads.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "support/cuda/fake_cuda.hpp"
+#include "support/cuda/linear_runs.hpp"
+#include "support/linear_chain.hpp"
+#include "support/rng.hpp"
+
+/// Whatever fails in a run on GPUs, it ends in one sentence, within its time, and nothing is freed that is
+/// used.
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+using namespace std::chrono_literals;
+using sentences = std::vector<std::string>;
+using steady = std::chrono::steady_clock;
+
+struct failing_case {
+  schedule s = make_schedule(schedule_family::zbv, {2, 2, 3});
+  linear_chain c;
+  step_plan p;
+
+  explicit failing_case(rng& random) : c(s, random), p(s, c.t, linear_layouts(c.t, c.rows)) {}
+};
+
+/// Does `f` in pass number `at` of a run, counted over all ranks.
+std::function<void(stage_pass const&)> in_pass(std::atomic<std::size_t>& passes, std::size_t at,
+                                               std::function<void(stage_pass const&)> f) {
+  return [&passes, at, f](stage_pass const& p) {
+    if (passes++ == at) f(p);
+  };
+}
+
+struct ending {
+  std::optional<failure> why = {};
+  std::string said = {};
+  steady::duration took = {};  ///< in all, with the end of the run
+};
+
+ending run_of(failing_case const& f, std::function<void(stage_pass const&)> prepare,
+              thread_options const& options, std::chrono::milliseconds drain_within = 5s) {
+  ending e;
+  auto const begin = steady::now();
+  {
+    cuda_device d;
+    cuda_step const step(d, f.c.values());
+    cuda_linear_run run(f.p, linear_engines(f.c, std::move(prepare)), options,
+                        {.of_each = {.drain_within = drain_within}});
+    try {
+      run.run_step(step.values());
+    } catch (run_error const& error) {
+      e.why = error.info;
+      e.said = error.what();
+      CHECK_THROWS_AS(run.run_step(step.values()), run_error);  // the run is over
+    }
+    d.drain();  // the steps of others may still read what the caller gave
+    if (e.why && e.why->code == failure_code::timeout) d.keep();
+  }
+  e.took = steady::now() - begin;
+  return e;
+}
+
+}  // namespace
+
+TEST_CASE("cuda threads: what any pass throws ends the step for all, named, and everything is given back") {
+  rng random(3);
+  failing_case const f(random);
+  for (std::size_t at = 0;; at += 4) {
+    fake_cuda fake({.seed = at, .longest_delay = 100us});
+    std::atomic<std::size_t> passes = 0;
+    stage_pass sprung;
+    auto const e = run_of(f,
+                          in_pass(passes, at,
+                                  [&](stage_pass const& p) {
+                                    sprung = p;
+                                    throw std::out_of_range("no such row");
+                                  }),
+                          {.limit = 20s});
+    CHECK(fake.reports() == sentences());
+    CHECK(fake.leaks() == sentences());
+    if (!e.why) {
+      CHECK(at == 4u * 3 * 3);  // F, I or B, W of four stages and three microbatches
+      break;
+    }
+    CAPTURE(at);
+    CHECK(e.why->code == failure_code::stage);
+    CHECK(e.said.ends_with("stage " + std::to_string(index(sprung.stage)) + ", microbatch " +
+                           std::to_string(index(sprung.microbatch)) + ": no such row"));
+  }
+}
+
+TEST_CASE("cuda threads: a GPU that fails in the middle of a step ends it for all, with what to do") {
+  rng random(4);
+  failing_case const f(random);
+  for (std::size_t at = 0; at < 36; at += 5) {
+    fake_cuda fake;
+    std::atomic<std::size_t> passes = 0;
+    auto const e = run_of(
+        f, in_pass(passes, at, [&](stage_pass const&) { fake.fail_device(0, cudaErrorIllegalAddress); }),
+        {.limit = 20s});
+    CAPTURE(at);
+    REQUIRE(e.why);
+    CHECK(e.why->code == failure_code::device);
+    CHECK(e.said.find("cudaErrorIllegalAddress: ") != e.said.npos);
+    CHECK(e.said.ends_with("a kernel that was launched before is to blame; compute-sanitizer names it"));
+    CHECK(e.took < 20s);
+    static_cast<void>(fake.reports());
+  }
+}
+
+TEST_CASE("cuda threads: memory that runs out in the middle of a step is told, and the rest given back") {
+  rng random(5);
+  failing_case const f(random);
+  fake_cuda fake;
+  std::atomic<std::size_t> passes = 0;
+  auto const e =
+      run_of(f, in_pass(passes, 7, [&](stage_pass const&) { fake.limit_memory(0, 1); }), {.limit = 20s});
+  REQUIRE(e.why);
+  CHECK(e.why->code == failure_code::device);
+  CHECK(e.said.find("there is no room for ") != e.said.npos);
+  CHECK(e.said.find("bytes in the memory of GPU 0, of which ") != e.said.npos);
+  CHECK(fake.reports() == sentences());
+  CHECK(fake.leaks() == sentences());
+}
+
+TEST_CASE(
+    "cuda threads: a kernel that never ends is overdue, and nothing is freed that it or others may use") {
+  rng random(6);
+  failing_case const f(random);
+  for (auto const* const kernel : {"linear_forward", "linear_backward", "linear_weights"})
+    for (std::size_t nth : {kernel[7] == 'f' ? 1u : 5u}) {
+      fake_cuda fake;
+      fake.hang(kernel, nth);
+      auto const e = run_of(f, {}, {.limit = 400ms}, 100ms);
+      CAPTURE(kernel);
+      CAPTURE(nth);
+      REQUIRE(e.why);
+      CHECK(e.why->code == failure_code::timeout);
+      CHECK(e.said.find("the step may take 400 ms") != e.said.npos);
+      CHECK(e.took < 20s);
+      CHECK_FALSE(fake.leaks().empty());
+      CHECK(fake.reports() == sentences());
+    }
+}
+
+TEST_CASE("cuda threads: a call that fails in the middle of a step says which") {
+  rng random(7);
+  failing_case const f(random);
+  for (auto const* const call :
+       {"cudaStreamWaitEvent", "cudaEventRecord", "cudaMemcpyAsync", "cudaLaunchKernel"})
+    for (std::size_t nth : {1u, 9u}) {
+      fake_cuda fake;
+      std::atomic<std::size_t> passes = 0;
+      auto const e = run_of(
+          f, in_pass(passes, 0, [&](stage_pass const&) { fake.fail(call, nth, cudaErrorInvalidValue); }),
+          {.limit = 20s});
+      CAPTURE(call);
+      CAPTURE(nth);
+      REQUIRE(e.why);
+      CHECK(e.why->code == failure_code::device);
+      CHECK(e.said.find(": cudaErrorInvalidValue: ") != e.said.npos);
+      CHECK(fake.reports() == sentences());
+      CHECK(fake.leaks() == sentences());
+    }
+}
