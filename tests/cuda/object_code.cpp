@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What nvcc made of the kernels, for want of a GPU that would tell how fast they are: nothing lies on the
-// stack, addresses are known to be of global memory, and 16 bytes are accessed at once.
+// stack, addresses are known to be of global memory, 16 bytes are accessed at once, and products are rounded.
 #include "support/cuda/object_code.hpp"
 
 #include <doctest/doctest.h>
@@ -50,6 +50,7 @@ void check_code(kernel_code const& k) {
   CHECK_MESSAGE(k.frame == 0, k.name, " has a stack of ", k.frame, " bytes");
   for (auto const* kind : {"LDL", "STL", "LD", "ST"})
     CHECK_MESSAGE(all_of(k, kind) == 0, k.name, " has ", all_of(k, kind), " of ", kind);
+  CHECK_MESSAGE(k.fused == 0, k.name, " rounds ", k.fused, " sums of products once");
   CHECK_MESSAGE((k.registers > 0 && k.registers <= 64), k.name, " has ", k.registers, " registers");
 }
 
@@ -97,7 +98,8 @@ void check_squares() {
 
 }  // namespace
 
-TEST_CASE("object code: kernels that use the stack, or addresses of any kind, are told as such") {
+TEST_CASE("object code: kernels that use the stack, addresses of any kind or one rounding are told as such") {
+  CHECK(only("control_of_rounding").fused == 2);
   CHECK(only("control_of_any_address").count("LD.32") > 0);
   CHECK(only("control_of_any_address").count("ST.32") > 0);
   CHECK(only("control_of_stack").frame >= 256);

@@ -25,6 +25,10 @@ __global__ void control_of_stack(int* p) {
   for (int i = 0; i < 64; ++i) x[p[i] & 63] = i;
   *p = x[p[64] & 63];
 }
+__global__ void control_of_rounding(float* x, double* y) {
+  x[0] += x[1] * x[2];
+  y[0] += y[1] * y[2];
+}
 __global__ void control_of_16_bytes(float4* p) { p[0] = p[1]; }
 
 namespace {

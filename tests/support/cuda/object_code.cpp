@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <stdexcept>
 #include <string_view>
 
 namespace cleave::testing {
@@ -38,10 +39,15 @@ class gpu_object {
   template <class T>
   T at(std::size_t place) const {
     T x;
-    std::memcpy(&x, bytes_.substr(place, sizeof x).data(), sizeof x);
+    auto const found = bytes_.substr(place, sizeof x);
+    if (found.size() < sizeof x) throw std::out_of_range("code for a GPU that ends too early");
+    std::memcpy(&x, found.data(), sizeof x);
     return x;
   }
-  std::string text(std::size_t place) const { return bytes_.data() + place; }
+  std::string text(std::size_t place) const {
+    auto const from = bytes_.substr(place);
+    return std::string(from.substr(0, from.find('\0')));
+  }
 
   kernel_code kernel(std::string const& symbol, Elf64_Shdr const& code) const {
     std::unique_ptr<char, void (*)(void*)> const readable(
@@ -50,8 +56,12 @@ class gpu_object {
     k.name = readable ? readable.get() : symbol;
     k.registers = attribute(symbol, 0x2f);
     k.frame = attribute(symbol, 0x11);
-    for (std::size_t place = 0; place + 16 <= code.sh_size; place += 16, ++k.instructions)
-      if (auto const access = access_of(code.sh_offset + place); !access.empty()) ++k.accesses[access];
+    for (std::size_t place = 0; place + 16 <= code.sh_size; place += 16, ++k.instructions) {
+      auto const access = access_of(code.sh_offset + place);
+      if (!access.empty()) ++k.accesses[access];
+      auto const operation = at<std::uint64_t>(code.sh_offset + place) & 0x1ff;  // of any operands
+      if (operation == 0x23 || operation == 0x2b) ++k.fused;                     // FFMA, DFMA
+    }
     return k;
   }
 

@@ -16,6 +16,7 @@ struct kernel_code {
   std::uint32_t registers = 0;  ///< of each lane
   std::uint32_t frame = 0;      ///< bytes of stack
   std::size_t instructions = 0;
+  std::size_t fused = 0;  ///< of those, how many multiply and add at once, with one rounding
   /// How often each occurs: `LDG.128`, a load of 128 bits from global memory; also STG, LD and ST (of an
   /// address of any kind), LDL and STL (of stack).
   std::map<std::string, std::size_t> accesses;
