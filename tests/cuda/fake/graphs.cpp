@@ -160,6 +160,7 @@ TEST_CASE("fake graphs: what no capture can hold ends it, with the code that say
   g.fork();
   g.launch(g.b, g.number);
   ends_with(cudaErrorStreamCaptureUnjoined);
+  CHECK(cudaStreamWaitEvent(g.b, g.e, 0) == cudaErrorCapturedEvent);  // recorded in what has ended
   CHECK(cudaEventRecord(g.e, g.b) == cudaSuccess);
   begin();
   CHECK(cudaStreamWaitEvent(g.a, g.e, 0) == cudaErrorStreamCaptureIsolation);

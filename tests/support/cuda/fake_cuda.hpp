@@ -136,7 +136,8 @@ class fake_accesses {
   std::vector<range> ranges_;
 };
 
-/// What a launch of a kernel does here, its parameters by their places.
+/// What a launch of a kernel does here, its parameters by their places. Bodies run one at a time in the whole
+/// program, and call nothing of these libraries.
 struct fake_kernel {
   struct parameter {
     std::size_t size, alignment;

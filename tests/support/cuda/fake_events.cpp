@@ -23,6 +23,7 @@ bool is_reached(event const& e) { return !e.last || e.last->is_reached; }
 /// An event whose last record is in a graph under capture joins `s` to the capture.
 cudaError_t join_capture(stream& s, event const& e) {
   auto const& c = e.captured;
+  if (c->has_ended) return cudaErrorCapturedEvent;
   if (s.capture && s.capture != c) {
     s.capture->is_invalid = c->is_invalid = true;
     return cudaErrorStreamCaptureMerge;

@@ -55,6 +55,7 @@ bool is_joined(stream const& origin) {
 }
 
 void leave(capture& c) {
+  c.has_ended = true;
   for (auto* const s : c.members) {
     s->front.clear();
     auto const kept = std::exchange(s->capture, nullptr);

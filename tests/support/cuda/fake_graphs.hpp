@@ -28,7 +28,7 @@ struct capture {
   std::vector<stream*> members;  // by branch
   host_thread* by = nullptr;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-  bool is_invalid = false;
+  bool is_invalid = false, has_ended = false;
 };
 
 struct graph_exec {

@@ -36,7 +36,11 @@ void runtime::start(fake_cuda_options const& o) {
   log.emplace();
   memory.clear();
   gpus.clear();
-  for (auto const& g : o.devices) gpus.push_back({g, 0, g.memory, cudaSuccess, nullptr, {}, 0, {}});
+  for (auto const& is : o.devices) {
+    auto& g = gpus.emplace_back();
+    g.is = is;
+    g.limit = is.memory;
+  }
   streams.clear();
   events.clear();
   graphs.clear();
