@@ -13,6 +13,7 @@
 
 #include "cleave/run/host/host_memory.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
+#include "cleave/run/sums/sum_of_squares.hpp"
 #include "measure.hpp"
 
 namespace {
@@ -113,6 +114,20 @@ void reduction(std::size_t ranks, std::size_t n) {
               bytes / least * 1e-9, copied * 1e-9, ours / copied);
 }
 
+template <class T>
+void squares(element_type type, std::size_t n) {
+  auto x = ones<T>(n);
+  region const r{x.data(), n, type};
+  double least = 0, sum = 0;
+  auto const seconds =
+      turns(1, least, [&] { sum += sum_of_squares(std::span(&r, 1)); }, copying(n * sizeof(T)));
+  touch(&sum);
+  double const bytes = static_cast<double>(n * sizeof(T));
+  double const ours = bytes / seconds[0], copied = 2 * bytes / seconds[1];
+  std::printf("| %s | %zu | %.1f (%.1f) | %.1f | %.2f |\n", std::string(name_of(type)).c_str(), n,
+              ours * 1e-9, bytes / least * 1e-9, copied * 1e-9, ours / copied);
+}
+
 }  // namespace
 
 int main() {
@@ -126,4 +141,12 @@ int main() {
       "\n| sum in order, f32 | elements of each | GB/s, median (best) | memcpy, GB/s | of it "
       "|\n|---|---|---|---|---|");
   for (std::size_t const ranks : {2u, 4u, 8u}) reduction(ranks, std::size_t{1} << 22);
+  std::puts(
+      "\n| sum of squares | elements | GB/s, median (best) | memcpy, GB/s | of it "
+      "|\n|---|---|---|---|---|");
+  std::size_t const n = std::size_t{1} << 24;
+  squares<float>(element_type::f32, n);
+  squares<double>(element_type::f64, n);
+  squares<bfloat16_bits>(element_type::bf16, n);
+  squares<float16_bits>(element_type::f16, n);
 }
