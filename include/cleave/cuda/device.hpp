@@ -16,10 +16,12 @@
 #include "cleave/cuda/event.hpp"
 #include "cleave/cuda/host_arrivals.hpp"
 #include "cleave/cuda/memory.hpp"
+#include "cleave/cuda/recording.hpp"
 #include "cleave/cuda/resources.hpp"
 #include "cleave/cuda/stream.hpp"
 #include "cleave/cuda/sums.hpp"
 #include "cleave/run/concepts.hpp"
+#include "cleave/run/recording.hpp"
 #include "cleave/run/sums/sum_table.hpp"
 
 namespace cleave {
@@ -30,6 +32,7 @@ struct cuda_options {
   enum class timing : std::uint8_t { on, off } timing = timing::on;
   /// How long a stream that is destroyed may take to end what was issued, and the device what it waits for.
   std::chrono::milliseconds drain_within{5000};
+  cuda_checks checks = cuda_checks::none;
 };
 
 /// Why the GPU that is asked for cannot be used, with what to do about it; or nothing.
@@ -56,6 +59,7 @@ class cuda_device {
   using event = cuda_event;
   using buffer = cuda_buffer;
   using sums = cuda_sums;
+  using recording = cuda_recording;
 
   /// \throws cuda_error that says what is missing, and what to do
   explicit cuda_device(cuda_options const& options = {}) : options_(options) {
@@ -67,7 +71,8 @@ class cuda_device {
     processors_ = static_cast<std::uint32_t>(processors);
     unsigned const flags =
         options.timing == cuda_options::timing::on ? cudaEventDefault : cudaEventDisableTiming;
-    resources_ = std::make_shared<cuda_resources>(options.device, flags, options.drain_within);
+    resources_ =
+        std::make_shared<cuda_resources>(options.device, flags, options.drain_within, options.checks);
     own_.emplace(resources_, 0);
     arrivals_.emplace(resources_);
   }
@@ -126,6 +131,19 @@ class cuda_device {
     return sum;
   }
 
+  /// As graphs: what NCCL launches meanwhile, from threads of its own, is part of it.
+  void begin_recording(stream& s) {
+    check_cuda(cudaStreamBeginCapture(s.handle(), cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
+    resources_->begin_recording();
+  }
+  recording end_recording(stream& s) {
+    resources_->end_recording();
+    cudaGraph_t captured = nullptr;
+    check_cuda(cudaStreamEndCapture(s.handle(), &captured), "cudaStreamEndCapture");
+    return {resources_, captured};
+  }
+  void replay(recording const& r, stream& s) { r.launch(s); }
+
   /// Waits until all its streams have ended what was issued, `drain_within` at most; whether they have. If
   /// not, nothing of it is freed any more: neither memory nor streams, for a stream may still use it. After a
   /// failure every rank does so before any gives memory back that others may copy from or to.
@@ -160,6 +178,6 @@ class cuda_device {
   std::optional<cuda_stream> own_;  // last: it ends before what it uses
 };
 
-static_assert(measuring_device<cuda_device>);
+static_assert(measuring_device<cuda_device> && recording_device<cuda_device>);
 
 }  // namespace cleave

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -33,6 +35,11 @@ class cuda_scope {
   bool changed_ = false;
 };
 
+/// What is looked at while stages issue their work. `streams`: whether it goes to the default streams of
+/// CUDA, which nothing waits for. That takes microseconds a call, and nobody else in the process may use
+/// those streams while stages are called.
+enum class cuda_checks : std::uint8_t { none, streams };
+
 /// What streams, events and memory of one GPU share: its events to be used again, its streams, and whether
 /// all is to be left as it is. That is so once a stream did not come to its end: what it still does may use
 /// any of it, and CUDA would wait for it where memory is freed. May be used from any thread.
@@ -41,8 +48,9 @@ class cuda_resources {
   using milliseconds = std::chrono::milliseconds;
 
   /// Streams may take `drain_within` to end what was issued, before what it uses is destroyed.
-  cuda_resources(int device, unsigned event_flags, milliseconds drain_within)
-      : device_(device), event_flags_(event_flags), drain_within_(drain_within) {}
+  cuda_resources(int device, unsigned event_flags, milliseconds drain_within,
+                 cuda_checks checks = cuda_checks::none)
+      : device_(device), event_flags_(event_flags), drain_within_(drain_within), checks_(checks) {}
   cuda_resources(cuda_resources&&) = delete;
   ~cuda_resources() {
     if (is_kept()) return;
@@ -51,6 +59,12 @@ class cuda_resources {
 
   int device() const { return device_; }
   bool has_timing() const { return event_flags_ == cudaEventDefault; }
+  cuda_checks checks() const { return checks_; }
+
+  /// The recording that what is issued is part of; 0: none. For the thread of the rank alone.
+  std::uint64_t recording() const { return recording_; }
+  void begin_recording() { recording_ = ++recordings_; }
+  void end_recording() { recording_ = 0; }
 
   /// From now on nothing of this GPU is freed.
   void keep() noexcept { kept_.store(true); }
@@ -128,6 +142,8 @@ class cuda_resources {
   int device_;
   unsigned event_flags_;
   milliseconds drain_within_;
+  cuda_checks checks_;
+  std::uint64_t recording_ = 0, recordings_ = 0;
   std::atomic<bool> kept_ = false;
   std::mutex mutex_;
   std::vector<cudaEvent_t> events_;  // that nobody uses

@@ -2,9 +2,12 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include <concepts>
 #include <memory>
 #include <utility>
 
+#include "cleave/cuda/check.hpp"
+#include "cleave/cuda/default_stream_guard.hpp"
 #include "cleave/cuda/resources.hpp"
 
 namespace cleave {
@@ -30,6 +33,17 @@ class cuda_stream {
   /// What kernels are launched on, and calls of CUDA and its libraries take.
   cudaStream_t handle() const { return handle_; }
   int device() const { return of_->device(); }
+
+  /// Calls `issue`, which launches kernels on it. \throws cuda_error where one could not be launched and
+  /// nobody looked; with `cuda_checks::streams` error where work went to a default stream of CUDA
+  template <std::invocable F>
+  void watch(F const& issue) const {
+    if (of_->checks() == cuda_checks::streams)
+      default_stream_guard::call(issue);
+    else
+      issue();
+    check_cuda(cudaGetLastError(), "launch of a kernel");
+  }
 
  private:
   std::shared_ptr<cuda_resources> of_;

@@ -76,7 +76,8 @@ std::vector<std::string> fake_cuda::leaks() const {
   for (auto const& [begin, a] : r.memory.all())
     if (a.freed_by.empty()) all.push_back(a.text());
   std::size_t streams = 0, pools = 0;
-  for (auto const& [handle, s] : r.streams) streams += s->is_destroyed || s->is_legacy || s->is_inner ? 0 : 1;
+  for (auto const& [handle, s] : r.streams)
+    streams += s->is_destroyed || s->is_legacy || s->is_of_thread || s->is_inner ? 0 : 1;
   for (auto const& [handle, p] : r.pools) pools += p->is_destroyed || p->is_default ? 0 : 1;
   count(all, streams, "streams");
   count(all, alive(r.events), "events");

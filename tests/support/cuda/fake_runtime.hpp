@@ -42,10 +42,11 @@ struct gpu {
   fake_gpu is;
   std::size_t used = 0, limit = 0;
   cudaError_t broken = cudaSuccess;
-  std::shared_ptr<stream> legacy;  // the default stream, once it is used
-  std::vector<int> peers;          // whose memory its kernels may touch
-  std::size_t groups = 0;          // of messages, issued in all
-  std::set<std::size_t> turns;     // of those that have not ended
+  std::shared_ptr<stream> legacy;                                    // the default stream, once it is used
+  std::map<host_thread const*, std::shared_ptr<stream>> of_threads;  // likewise those of threads
+  std::vector<int> peers;                                            // whose memory its kernels may touch
+  std::size_t groups = 0;                                            // of messages, issued in all
+  std::set<std::size_t> turns;                                       // of those that have not ended
 };
 
 /// A call that is to fail, or a kernel that is to hang.

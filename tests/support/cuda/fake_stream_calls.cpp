@@ -55,7 +55,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* handle) {
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   return call("cudaStreamDestroy", [&](runtime& r, host_thread& t, runtime_lock&) {
     auto const s = find_stream(r, t, handle, "cudaStreamDestroy");
-    if (!s || s->is_legacy) return cudaErrorInvalidResourceHandle;
+    if (!s || s->is_legacy || s->is_of_thread) return cudaErrorInvalidResourceHandle;
     s->is_destroyed = true;
     close(*s);
     return cudaSuccess;

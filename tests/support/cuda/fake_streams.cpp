@@ -73,6 +73,7 @@ bool is_implicitly_captured(runtime const& r, stream const& s) {
 
 std::string stream::text() const {
   if (is_legacy) return "the default stream of device " + std::to_string(device);
+  if (is_of_thread) return "a thread's default stream of device " + std::to_string(device);
   return (is_inner ? "a graph's stream " : "stream ") + std::to_string(number);
 }
 
@@ -102,6 +103,14 @@ std::shared_ptr<stream> find_stream(runtime& r, host_thread& t, cudaStream_t han
       g.legacy->is_legacy = true;
     }
     return g.legacy;
+  }
+  if (handle == cudaStreamPerThread) {
+    auto& own = r.gpus[static_cast<std::size_t>(t.device)].of_threads[&t];
+    if (!own) {
+      own = make_stream(r, t.device, true, 0);
+      own->is_of_thread = true;
+    }
+    return own;
   }
   auto const i = r.streams.find(handle);
   if (i != r.streams.end() && !i->second->is_destroyed) return i->second;

@@ -48,6 +48,7 @@ struct stream {
   int device = 0, priority = 0;
   bool is_blocking = false;  // it and the default stream wait for each other
   bool is_legacy = false, is_inner = false, is_destroyed = false;
+  bool is_of_thread = false;  // the default stream of one
 
   std::size_t line = 0;
   std::vector<std::size_t> lanes;  // lines of what goes on at once within one item

@@ -26,26 +26,36 @@ class stage_caller {
 
   bool trains() const { return trains_; }
 
-  /// What a stage throws is a failure of it, and of nothing else. A stream whose work throws later is told
-  /// what the work is about. \throws run_error
+  /// What a stage throws is a failure of it, and of nothing else; so is what a device says meanwhile. A
+  /// stream whose work throws later is told what the work is about, and one that looks at what is issued has
+  /// the stage called. \throws run_error
   void call(rank_instruction const& i, typename D::stream& s) {
     auto const& a = i.call.of;
     stage_call const at{a.stage, a.microbatch};
     if constexpr (requires { s.about(at); }) s.about(at);
+    auto const issue = [&] { call_stage<D>(stages_, s, i.call, pass_of(i), in_of(i), out_of(i)); };
     try {
-      call_stage<D>(stages_, s, i.call, pass_of(i), in_of(i), out_of(i));
+      if constexpr (requires { s.watch(issue); })
+        s.watch(issue);
+      else
+        issue();
       if (i.call.kind == call_kind::forward) memory_.write_results(s, i.pass, a.microbatch);
-    } catch (run_error const&) {
-      throw;
+    } catch (run_error const& e) {
+      if (e.info.code != failure_code::device || e.info.at) throw;
+      throw run_error(failure_at(i, e.info));
     } catch (...) {
-      auto failed = current_failure(at);
-      failed.reporter = failed.culprit = reporter_;
-      failed.operation = name_of(i.call.kind);
-      throw run_error(std::move(failed));
+      throw run_error(failure_at(i, current_failure(at)));
     }
   }
 
  private:
+  failure failure_at(rank_instruction const& i, failure f) const {
+    f.at = {i.call.of.stage, i.call.of.microbatch};
+    f.reporter = f.culprit = reporter_;
+    f.operation = name_of(i.call.kind);
+    return f;
+  }
+
   stage_pass pass_of(rank_instruction const& i) const {
     auto const& a = i.call.of;
     if (i.pass == rank_instruction::none) return {.stage = a.stage, .microbatch = a.microbatch};

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/cuda/default_stream_guard.hpp"
+
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cleave/cuda/threads.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "support/cuda/fake_cuda.hpp"
+#include "support/cuda/linear_runs.hpp"
+#include "support/linear_chain.hpp"
+#include "support/rng.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+using namespace std::chrono_literals;
+
+void set(cudaStream_t s, cuda_buffer const& b) {
+  static_cast<void>(cudaMemsetAsync(b.data(), 0, b.size(), s));
+}
+
+}  // namespace
+
+TEST_CASE("default stream guard: it sees work on either default stream, and no other") {
+  fake_cuda fake;
+  cuda_device d;
+  auto const b = d.allocate(256);
+  auto const s = d.make_stream(0);
+  CHECK_NOTHROW(default_stream_guard::call([&] { set(s.handle(), b); }));
+  for (auto const wrong : {cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
+    CHECK_THROWS_AS(default_stream_guard::call([&] { set(wrong, b); }), error);
+    CHECK_NOTHROW(default_stream_guard::call([&] { set(s.handle(), b); }));
+  }
+  CHECK_THROWS_AS(default_stream_guard::call(
+                      [&] { static_cast<void>(cudaMemcpy(b.data(), b.data(), 8, cudaMemcpyDefault)); }),
+                  error);
+  CHECK_THROWS_AS(default_stream_guard::call([] { throw std::out_of_range("no such row"); }),
+                  std::out_of_range);
+  CHECK_THROWS_AS(default_stream_guard::call([&] {
+                    set(nullptr, b);
+                    throw std::runtime_error("refused");
+                  }),
+                  error);
+  CHECK(fake.reports() == std::vector<std::string>());
+}
+
+TEST_CASE(
+    "default stream guard: stages that use the wrong stream are named where runs are checked, others run") {
+  rng random(3);
+  auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 3});
+  linear_chain const c(s, random);
+  step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
+  for (bool const wrong : {false, true}) {
+    fake_cuda fake;
+    cuda_device d;
+    cuda_step const step(d, c.values());
+    auto const b = d.allocate(256);
+    auto const prepare = [&](stage_pass const& at) {
+      if (wrong && at.stage == stage_id{1} && at.microbatch == microbatch_id{2}) set(nullptr, b);
+    };
+    cuda_linear_run run(p, linear_engines(c, prepare), {.limit = 20s},
+                        {.of_each = {.checks = cuda_checks::streams}});
+    if (!wrong) {
+      run.run_step(step.values());
+      fake.threads_met();
+      CHECK(outcome_of(run, p, c) == outcome_on_host(p, c));
+      continue;
+    }
+    try {
+      run.run_step(step.values());
+      FAIL("the step ended");
+    } catch (stage_error const& e) {
+      CHECK(std::string(e.what()).starts_with(
+          "rank 1, forward, stage 1, microbatch 2: work was issued to a default stream of CUDA"));
+    }
+  }
+}
+
+TEST_CASE("default stream guard: a launch that failed and that nobody looked at is a failure of the stage") {
+  rng random(4);
+  auto const s = make_schedule(schedule_family::one_f_one_b, {2, 1, 2});
+  linear_chain const c(s, random);
+  step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
+  fake_cuda fake;
+  cuda_device d;
+  cuda_step const step(d, c.values());
+  auto const b = d.allocate(256);
+  auto const prepare = [&](stage_pass const& at) {
+    if (at.stage != stage_id{1} || at.microbatch != microbatch_id{1}) return;
+    fake.fail("cudaMemsetAsync", 1, cudaErrorInvalidValue);
+    set(nullptr, b);
+  };
+  cuda_linear_run run(p, linear_engines(c, prepare), {.limit = 20s});
+  try {
+    run.run_step(step.values());
+    FAIL("the step ended");
+  } catch (run_error const& e) {
+    CHECK(std::string(e.what()).starts_with("rank 1, forward, stage 1, microbatch 1: device error: "));
+    CHECK(std::string(e.what()).find("cudaErrorInvalidValue") != std::string::npos);
+  }
+}
