@@ -158,6 +158,21 @@ TEST_CASE("cuda device: where there is no room, it says for what, how much is fr
         }).starts_with("device error: there is no room for 100 bytes in memory of the host that stays"));
 }
 
+TEST_CASE("cuda device: elements that do not lie at multiples of their size are refused") {
+  fake_cuda fake;
+  cuda_device d;
+  auto const b = d.allocate(64);
+  auto* const odd = static_cast<std::byte*>(b.data()) + 2;
+  std::array const pairs{region_pair{{odd, 3, element_type::bf16}, {odd + 30, 3, element_type::f32}}};
+  CHECK_THROWS_WITH_AS(
+      d.make_sums(std::array{region_pair{pairs[0].from, {odd + 28, 3, element_type::f32}}}),
+      "sums: elements of a region do not lie at multiples of their size, as a GPU needs them; begin "
+      "regions at such an address",
+      error);
+  CHECK_NOTHROW(d.make_sums(pairs));
+  CHECK_THROWS_AS(d.sum_of_squares(std::array{region{odd, 3, element_type::f32}}), error);
+}
+
 TEST_CASE("cuda device: kernels for another GPU are told apart from what they were to do") {
   fake_cuda fake;
   cuda_device d;

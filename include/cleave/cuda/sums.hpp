@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/error.hpp"
 #include "cleave/cuda/kernels.hpp"
 #include "cleave/cuda/memory.hpp"
 #include "cleave/cuda/resources.hpp"
@@ -19,12 +20,31 @@
 
 namespace cleave {
 
+/// The first region of a table whose elements do not lie at multiples of their size, as a GPU needs them; or
+/// null. Linear.
+inline void const* find_misplaced_elements(sum_table const& table) {
+  auto const lies = [](void const* p, element_type t) {
+    return reinterpret_cast<std::uintptr_t>(p) % size_of(t) == 0;
+  };
+  for (auto const& run : table.runs)
+    for (auto const& s : std::span(table.segments).subspan(run.first_segment, run.segments)) {
+      if (!lies(s.from, run.from)) return s.from;
+      if (!lies(s.to, run.to)) return s.to;
+    }
+  return nullptr;
+}
+
 /// A list of additions whose table is in the memory of a GPU.
 class cuda_sums {
  public:
-  /// Waits until the table is there. \throws cuda_error
+  /// Waits until the table is there. \throws error where elements do not lie at multiples of their size;
+  /// cuda_error
   cuda_sums(std::shared_ptr<cuda_resources> const& of, sum_table const& table, cuda_stream const& uploading)
       : runs_(table.runs) {
+    if (find_misplaced_elements(table))
+      throw error(
+          "sums: elements of a region do not lie at multiples of their size, as a GPU needs them; begin "
+          "regions at such an address");
     auto const all = std::as_bytes(std::span(table.segments));
     segments_ = cuda_buffer(of, all.size());
     if (all.empty()) return;
