@@ -21,6 +21,7 @@
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/process_pipeline.hpp"
 #include "cleave/run/process_start.hpp"
+#include "cleave/schedule/delivery.hpp"
 
 namespace cleave {
 
@@ -57,6 +58,28 @@ class gpu_error : public witness_error<std::uint32_t> {
                           "each takes (cuda_pipeline_options::gpu)",
                       local_rank) {}
 };
+
+/// A plan that was verified for messages which do not wait for each other. The witness: for which.
+class plan_delivery_error : public witness_error<delivery> {
+ public:
+  explicit plan_delivery_error(delivery d)
+      : witness_error(
+            "the plan was verified for messages that do not wait for each other, but through NCCL those of a "
+            "rank go one after the other; make it with program_options{.delivery = {.delivery = "
+            "delivery::one_queue}}",
+            d) {}
+};
+
+/// How messages go for which a plan was verified, where it may get stuck if those of a rank go one after the
+/// other; or nothing.
+std::optional<delivery> find_plan_delivery_fault(planned_step auto const& p) {
+  if constexpr (requires { p.options().delivery; }) {
+    delivery_rules const rules = p.options().delivery;
+    if (rules.delivery != delivery::one_queue && rules.delivery != delivery::rendezvous)
+      return rules.delivery;
+  }
+  return std::nullopt;
+}
 
 /// A GPU, and NCCL between them: what a process of a `cuda_pipeline` computes and sends with.
 class cuda_backend final : public rank_watch::waiter {
@@ -154,19 +177,32 @@ template <stage<cuda_device> S>
 class cuda_pipeline : public process_pipeline<S, cuda_backend> {
  public:
   /// `make_stages(device)` gives the stages of this rank, which use that device. Every process calls it.
-  /// \throws error where there are not as many ranks as the plan and the replicas need; gpu_error,
-  /// cuda_error, nccl_version_error, run_error, tie_order_error, program_need_error, and what it throws
+  /// \throws plan_delivery_error; error where there are not as many ranks as the plan and the replicas need;
+  /// gpu_error, cuda_error, nccl_version_error, run_error, tie_order_error, program_need_error, and what it
+  /// throws
   template <std::invocable<cuda_device&> F>
   cuda_pipeline(planned_step auto const& p, F make_stages, cuda_pipeline_options const& o = {},
                 process_start const& start = read_process_start())
       : process_pipeline<S, cuda_backend>(
-            p, std::move(make_stages),
+            demand_delivery(p), std::move(make_stages),
             {.watch = o.watch,
              .replicas = o.replicas,
              .order = o.order,
              .ties = o.ties,
              .bucket_bytes = o.bucket_bytes},
             {start.size, "there are", "torchrun --nproc-per-node, mpirun -n or srun -n"}, start, o) {}
+
+  /// As of `process_pipeline`. \throws plan_delivery_error too
+  std::size_t add_plan(planned_step auto const& p) {
+    return process_pipeline<S, cuda_backend>::add_plan(demand_delivery(p));
+  }
+
+ private:
+  template <planned_step P>
+  static P const& demand_delivery(P const& p) {
+    if (auto const d = find_plan_delivery_fault(p)) throw plan_delivery_error(*d);
+    return p;
+  }
 };
 
 template <class P, std::invocable<cuda_device&> F>

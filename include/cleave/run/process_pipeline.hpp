@@ -90,6 +90,7 @@ class process_pipeline : activity_source {
   /// Which replica this rank belongs to, and which rank of the plan it is.
   rank_coordinates place() const { return grid_[rank()]; }
   S& stages() { return *stages_; }
+  device& own_device() { return backend_.own_device(); }
   tcp_board& board() { return backend_.board(); }
 
   /// One more plan, for the same stages on the same ranks; its number. All ranks call it.
@@ -99,7 +100,8 @@ class process_pipeline : activity_source {
     return add_plan_together(p);
   }
 
-  /// This rank's part in a step; `values` of its replica.
+  /// This rank's part in a step; `values` of its replica. Where it throws, their memory may still be read
+  /// until this is destroyed.
   /// \throws stage_error, run_error, step_value_error
   void run_step(step_values const& values, std::size_t plan_number = 0) {
     expects(plan_number < plans_, "process_pipeline: a plan that was added");

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/cuda/pipeline.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cleave/schedule/schedule_names.hpp"
+#include "support/cuda/fake_cuda.hpp"
+#include "support/cuda/linear_runs.hpp"
+#include "support/cuda/nccl_ranks.hpp"
+#include "support/linear_chain.hpp"
+#include "support/random_schedule.hpp"
+#include "support/rng.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+using lines = std::vector<std::string>;
+using linear_pipeline = cuda_pipeline<cuda_linear_engine>;
+
+/// What all processes of a replica make together.
+class gathered_outcomes {
+ public:
+  gathered_outcomes(std::size_t replicas, step_plan const& p, linear_model const& m)
+      : plan_(p), model_(m), made_(replicas) {
+    for (auto& r : made_) {
+      r.results.assign(m.rows.size(), std::vector<std::optional<std::vector<double>>>(results_of(m.t)));
+      r.gradients.resize(m.t.stages);
+    }
+  }
+
+  void add(linear_pipeline& run) {
+    std::lock_guard lock(mutex_);
+    auto& r = made_[run.place().data];
+    for (std::uint32_t m = 0; m < model_.rows.size(); ++m)
+      for (std::uint32_t n = 0; n < results_of(model_.t); ++n)
+        if (auto const v = run.result(microbatch_id{m}, n)) r.results[m][n] = numbers_on_host(*v);
+    for (std::uint32_t s = 0; s < model_.t.stages; ++s)
+      if (plan_.rank_of(stage_id{s}) == rank_id{run.place().pipe})
+        r.gradients[s] = run.stages().bodies().gradient(stage_id{s});
+  }
+  std::vector<linear_outcome> const& all() const { return made_; }
+
+ private:
+  step_plan const& plan_;
+  linear_model const& model_;
+  std::mutex mutex_;
+  std::vector<linear_outcome> made_;
+};
+
+/// Each rank makes so many steps of `p`; what they make. CHECKs that nothing fails, races or leaks.
+std::vector<linear_outcome> outcomes_on_gpus(step_plan const& p, linear_model const& m,
+                                             cuda_pipeline_options const& o, std::uint64_t seed,
+                                             std::size_t steps = 1) {
+  auto const ranks = static_cast<std::uint32_t>(p.order().ranks.size()) * o.replicas;
+  gathered_outcomes made(o.replicas, p, m);
+  fake_cuda fake(fake_gpus(ranks, seed));
+  auto const thrown = on_ranks(ranks, [&](process_start const& s) {
+    linear_pipeline run(p, [&](cuda_device& d) { return linear_engines(m)(rank_id{0}, d); }, o, s);
+    cuda_step const step(run.own_device(), m.values());
+    for (std::size_t i = 0; i < steps; ++i) run.run_step(step.values());
+    made.add(run);
+  });
+  for (auto const& text : thrown) CHECK(text == "");
+  CHECK(fake.reports() == lines());
+  CHECK(fake.leaks() == lines());
+  return made.all();
+}
+
+cuda_pipeline_options usual() {
+  cuda_pipeline_options o;
+  o.watch.limit = 30s;
+  return o;
+}
+
+/// A run of which nothing takes long once it has failed, and a step no longer than `limit`.
+cuda_pipeline_options hasty(std::chrono::milliseconds limit = 20s) {
+  cuda_pipeline_options o;
+  o.watch.limit = limit;
+  o.messages = {.abort_within = 200ms, .finish_within = 200ms};
+  o.device.drain_within = 300ms;
+  return o;
+}
+
+/// A chain of linear stages on so many ranks, 1F1B.
+struct small_run {
+  linear_chain model;
+  step_plan plan;
+
+  explicit small_run(std::uint32_t ranks, rng random = rng(4))
+      : small_run(family_schedule(schedule_family::one_f_one_b, ranks, 2 * ranks), random) {}
+  small_run(schedule const& s, rng random)
+      : model(s, random),
+        plan(s, model.t, linear_layouts(model.t, model.rows),
+             {.delivery = {.delivery = delivery::one_queue}}) {}
+};
+
+using clock_type = std::chrono::steady_clock;
+
+/// What each rank threw in a step, and when. `suffer(pass, run)` is called before each pass of rank 1.
+struct step_failures {
+  lines texts;
+  std::vector<clock_type::time_point> known;
+
+  template <class Suffer>
+  step_failures(small_run const& r, std::uint32_t ranks, cuda_pipeline_options const& o, Suffer suffer)
+      : known(ranks) {
+    texts = on_ranks(ranks, [&](process_start const& s) {
+      linear_pipeline* running = nullptr;
+      auto const prepare = [&](stage_pass const& p) {
+        if (s.rank == rank_id{1}) suffer(p, *running);
+      };
+      std::optional<cuda_step> step;  // read until the run is no more
+      linear_pipeline run(
+          r.plan, [&](cuda_device& d) { return linear_engines(r.model, prepare)(s.rank, d); }, o, s);
+      running = &run;
+      step.emplace(run.own_device(), r.model.values());
+      try {
+        run.run_step(step->values());
+      } catch (...) {
+        known[index(s.rank)] = clock_type::now();
+        throw;
+      }
+    });
+  }
+};
+
+template <class Suffer>
+lines failures_of(small_run const& r, std::uint32_t ranks, cuda_pipeline_options const& o, Suffer suffer) {
+  return step_failures(r, ranks, o, suffer).texts;
+}
+
+double seconds_since(clock_type::time_point t) {
+  return std::chrono::duration<double>(clock_type::now() - t).count();
+}
+
+/// Messages of a rank go one after the other.
+program_options random_options(rng& random) {
+  program_options o;
+  o.delivery = {.delivery = delivery::one_queue};
+  o.lowering = {.reductions = random.one_in(2) ? reduction_wait::at_once : reduction_wait::deferred,
+                .grouping = random.one_in(2) ? message_grouping::none : message_grouping::adjacent};
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("cuda pipeline: every family of schedules makes what threads on the host make, bit by bit") {
+  rng random(2);
+  for (std::size_t f = 0; f < schedule_names.size(); ++f)
+    for (std::uint32_t const ranks : {2u, 4u}) {
+      auto const family = static_cast<schedule_family>(f);
+      auto const s = family_schedule(family, ranks, 2 * ranks);
+      linear_chain const c(s, random);
+      CAPTURE(name_of(family));
+      CAPTURE(ranks);
+      step_plan const p(s, c.t, linear_layouts(c.t, c.rows), random_options(random));
+      CHECK(outcomes_on_gpus(p, c, usual(), random.next(), 2) == std::vector{outcome_on_host(p, c, 2)});
+    }
+}
+
+TEST_CASE("cuda pipeline: gradients are summed over replicas and ties as on the host, and so is the update") {
+  rng random(3);
+  for (int i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    auto const ranks = static_cast<std::uint32_t>(2 + random.below(2));
+    auto const replicas = static_cast<std::uint32_t>(1 + random.below(2));
+    auto const s = family_schedule(schedule_family::interleaved_1f1b, ranks, 2 * ranks);
+    auto const stages = s.place.stages();
+    linear_chain const c(s, random);
+    std::vector<tied_gradients> const ties = {{{stage_id{0}, 0}, {stage_id{stages - 1}, 0}},
+                                              {{stage_id{1}, 1}, {stage_id{2}, 1}}};
+    step_plan const p(s, c.t, linear_layouts(c.t, c.rows), random_options(random));
+    auto o = usual();
+    o.replicas = replicas;
+    o.ties = ties;
+    o.messages.shortest_slice = random.one_in(2) ? 16 : 65536;
+    o.bucket_bytes = 64;
+    auto const wanted = outcome_on_host(p, c, 1, {.replicas = replicas, .ties = ties, .bucket_bytes = 64});
+    auto const made = outcomes_on_gpus(p, c, o, random.next());
+    for (auto const& replica : made) CHECK(replica == wanted);
+  }
+}
+
+TEST_CASE("cuda pipeline: an update steps all ranks alike, and ties start as one") {
+  small_run const r(3);
+  fake_cuda fake(fake_gpus(3));
+  std::vector<double> norms(3);
+  auto const thrown = on_ranks(3, [&](process_start const& s) {
+    auto o = usual();
+    o.ties = {{{stage_id{0}, 0}, {stage_id{2}, 0}}};
+    linear_pipeline run(r.plan, [&](cuda_device& d) { return linear_engines(r.model)(s.rank, d); }, o, s);
+    cuda_step const step(run.own_device(), r.model.values());
+    run.share_ties();
+    run.run_step(step.values());
+    auto const done = run.update({.most_norm = 1});
+    CHECK(done.applied);
+    norms[index(s.rank)] = done.norm;
+    CHECK(run.stages().bodies().gradient(stage_id{index(s.rank)}) == linear_gradient{});
+  });
+  CHECK(thrown == lines(3));
+  CHECK(norms[0] > 0);
+  CHECK(norms == std::vector<double>(3, norms[0]));
+  CHECK(fake.reports() == lines());
+}
+
+TEST_CASE("cuda pipeline: what a stage throws is what every rank reports") {
+  small_run const r(3);
+  fake_cuda const fake(fake_gpus(3));
+  auto const thrown = failures_of(r, 3, hasty(), [](stage_pass const& p, linear_pipeline&) {
+    if (p.microbatch == microbatch_id{2}) throw std::runtime_error("out of paper");
+  });
+  for (auto const& text : thrown) {
+    CHECK(text.find("stage 1, microbatch 2") != text.npos);
+    CHECK(text.find("out of paper") != text.npos);
+  }
+  CHECK(fake.reports() == lines());
+}
+
+TEST_CASE(
+    "cuda pipeline: a rank that others lose is a failure of all at once, though its messages never end") {
+  small_run const r(3);
+  double slowest = 1000;
+  for (int attempt = 0; attempt < 3 && slowest >= 0.1; ++attempt) {  // others use the processors too
+    fake_cuda fake(fake_gpus(3));
+    clock_type::time_point lost;
+    step_failures const all(r, 3, hasty(), [&](stage_pass const& p, linear_pipeline& run) {
+      if (p.microbatch != microbatch_id{2}) return;
+      fake.kill_rank(1, 1, fake_death::unseen);
+      lost = clock_type::now();
+      run.board().publish({.code = failure_code::peer_lost,
+                           .detail = "the connection to rank 1 has ended",
+                           .reporter = rank_id{0},
+                           .culprit = rank_id{1}});
+    });
+    for (auto const& text : all.texts)
+      CHECK(text.find("peer lost: the connection to rank 1 has ended") != text.npos);
+    CHECK(fake.reports() == lines());
+    slowest = std::chrono::duration<double>(*std::ranges::max_element(all.known) - lost).count();
+  }
+  CHECK(slowest < 0.1);
+}
+
+TEST_CASE("cuda pipeline: a stage that hangs on the host, or its kernel, is named when the step is overdue") {
+  small_run const r(3);
+  {
+    fake_cuda const fake(fake_gpus(3));
+    auto const thrown = failures_of(r, 3, hasty(1500ms), [](stage_pass const& p, linear_pipeline&) {
+      if (p.microbatch == microbatch_id{2}) std::this_thread::sleep_for(2500ms);
+    });
+    for (auto const& text : thrown)
+      CHECK(text.find("rank 1 computes stage 1 microbatch 2 (forward 1 2)") != text.npos);
+    CHECK(fake.reports() == lines());
+  }
+  fake_cuda fake(fake_gpus(3));
+  fake.hang("linear_forward", 4);
+  auto const begin = std::chrono::steady_clock::now();
+  auto const thrown = failures_of(r, 3, hasty(1500ms), [](stage_pass const&, linear_pipeline&) {});
+  CHECK(seconds_since(begin) < 10);
+  for (auto const& text : thrown) CHECK(text.find("timed out: ") != text.npos);
+  // Pinned memory of a rank is freed once all GPUs of its process are idle, and here that is one process.
+  for (auto const& report : fake.reports())
+    CHECK(report.starts_with("cudaFreeHost waits for ever for kernel "));
+  fake.release();
+}
+
+TEST_CASE("cuda pipeline: messages that never end, or an error that NCCL notices, end the run on all ranks") {
+  small_run const r(3);
+  {
+    fake_cuda fake(fake_gpus(3));
+    auto const thrown = failures_of(r, 3, hasty(1500ms), [&](stage_pass const& p, linear_pipeline&) {
+      if (p.microbatch == microbatch_id{1}) fake.kill_rank(1, 1, fake_death::unseen);
+    });
+    for (auto const& text : thrown) CHECK(text.find("timed out: ") != text.npos);
+    CHECK(fake.reports() == lines());
+  }
+  fake_cuda fake(fake_gpus(3));
+  auto const begin = std::chrono::steady_clock::now();
+  auto const thrown = failures_of(r, 3, hasty(), [&](stage_pass const& p, linear_pipeline&) {
+    if (p.microbatch == microbatch_id{2}) fake.fail_communicators(2, ncclRemoteError);
+  });
+  CHECK(seconds_since(begin) < 10);
+  for (auto const& text : thrown) {
+    CAPTURE(text);
+    CHECK(text.find("peer lost: ") != text.npos);
+    CHECK(text.find(": remote process exited") != text.npos);
+  }
+  CHECK(fake.reports() == lines());
+}
+
+TEST_CASE("cuda pipeline: what one rank lacks before the first step, all ranks say") {
+  small_run const r(2), longer(family_schedule(schedule_family::one_f_one_b, 2, 6), rng(4));
+  auto const set_up = [&](std::vector<fake_gpu> gpus, bool alike) {
+    auto all = fake_gpus(2);
+    all.devices = std::move(gpus);
+    fake_cuda const fake(all);
+    return on_ranks(2, [&](process_start const& s) {
+      auto const& own = alike || s.rank == rank_id{0} ? r : longer;
+      linear_pipeline run(
+          own.plan, [&](cuda_device& d) { return linear_engines(own.model)(s.rank, d); }, hasty(), s);
+    });
+  };
+  CHECK(set_up(std::vector<fake_gpu>(2), true) == lines(2));
+  for (auto const& text : set_up(std::vector<fake_gpu>(2), false))
+    CHECK(text.find("operation mismatch: ") != text.npos);
+  auto small = std::vector<fake_gpu>(2);
+  small[1].memory = 64;
+  for (auto const& text : set_up(small, true)) {
+    CHECK(text.find("device error: ") != text.npos);
+    CHECK(text.find("the memory of GPU 1") != text.npos);
+  }
+}
+
+TEST_CASE("cuda pipeline: a process takes the GPU of its number, or the only one that it sees") {
+  CHECK(find_gpu(0, 4) == 0);
+  CHECK(find_gpu(3, 4) == 3);
+  CHECK(find_gpu(5, 1) == 0);
+  CHECK(!find_gpu(4, 4));
+  CHECK(!find_gpu(0, 0));
+  CHECK(gpu_error(4, 4).what() ==
+        std::string(
+            "process 4 of its machine sees 4 GPUs, counted from 0; start no more processes there than it "
+            "has, or say which each takes (cuda_pipeline_options::gpu)"));
+  fake_cuda const fake(fake_gpus(2));
+  small_run const r(3);
+  for (auto const& text : on_ranks(3, [&](process_start const& s) {
+         linear_pipeline run(
+             r.plan, [&](cuda_device& d) { return linear_engines(r.model)(s.rank, d); }, hasty(), s);
+       }))
+    CHECK(text.find("process 2 of its machine sees 2 GPUs") != text.npos);
+}
+
+TEST_CASE("cuda pipeline: a plan for messages that do not wait for each other is refused") {
+  rng random(4);
+  auto const s = family_schedule(schedule_family::one_f_one_b, 2, 4);
+  linear_chain const c(s, random);
+  for (auto const d : {delivery::async, delivery::pair_stream, delivery::rendezvous}) {
+    step_plan const p(s, c.t, linear_layouts(c.t, c.rows), {.delivery = {.delivery = d}});
+    CHECK(find_plan_delivery_fault(p) == (d == delivery::rendezvous ? std::nullopt : std::optional(d)));
+  }
+  step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
+  CHECK_THROWS_WITH_AS(
+      linear_pipeline(
+          p, [&](cuda_device& d) { return linear_engines(c)(rank_id{0}, d); }, {}, process_start{}),
+      "the plan was verified for messages that do not wait for each other, but through NCCL those of a rank "
+      "go one "
+      "after the other; make it with program_options{.delivery = {.delivery = delivery::one_queue}}",
+      plan_delivery_error);
+}
+
+TEST_CASE("cuda pipeline: as many processes are needed as the plan and its replicas have ranks") {
+  small_run const r(2);
+  CHECK_THROWS_WITH(
+      linear_pipeline(
+          r.plan, [&](cuda_device& d) { return linear_engines(r.model)(rank_id{0}, d); }, {.replicas = 2},
+          process_start{.size = 3}),
+      "there are 3 ranks, but the schedule has 2 and there are 2 replicas of it; start 4 (torchrun "
+      "--nproc-per-node, mpirun -n or srun -n)");
+}
