@@ -38,6 +38,14 @@ inline char const* cuda_remedy(cudaError_t e) {
       return "another program has the GPU to itself, or its compute mode forbids this one";
     case cudaErrorSystemNotReady:
       return "where GPUs are connected by switches, their fabric manager must run";
+    case cudaErrorStreamCaptureUnsupported:
+    case cudaErrorStreamCaptureInvalidated:
+    case cudaErrorStreamCaptureUnjoined:
+    case cudaErrorStreamCaptureIsolation:
+    case cudaErrorStreamCaptureImplicit:
+      return "while a step is recorded, a stage neither waits for the GPU nor issues to other streams than "
+             "those that wait for its own, and are waited for by it; others have records() return false, or "
+             "are run with step_mode::issued";
     case cudaErrorIllegalAddress:
     case cudaErrorMisalignedAddress:
     case cudaErrorLaunchFailure:

@@ -58,7 +58,8 @@ class pooled_event {
 };
 
 /// A point in time of a rank: of one of its streams, or when some transfers have ended, which other ranks may
-/// still have to issue. One that was not recorded has happened. Used by one thread, but for what it expects.
+/// still have to issue. One that was not recorded has happened; so has one of a recording outside of it, and
+/// one of before inside (run/recording.hpp). Used by one thread, but for what it expects.
 class cuda_event {
  public:
   explicit cuda_event(std::shared_ptr<cuda_resources> of) : of_(std::move(of)), own_(of_) {}
@@ -67,9 +68,11 @@ class cuda_event {
   void record(cuda_stream const& s) {
     own_.record(s.handle());
     now_ = state::recorded;
+    recording_ = of_->recording();
   }
 
   bool happened() const {
+    if (is_elsewhere()) return true;
     if (now_ == state::recorded) return own_.happened();
     if (now_ == state::unused) return true;
     return expected_->are_issued() && std::ranges::all_of(expected_->used(), &pooled_event::happened);
@@ -78,6 +81,7 @@ class cuda_event {
   /// What is issued to `s` from now on begins after it. Waits, on the thread of the rank, until the transfers
   /// that it is about have been issued. \throws run_error once the run has failed
   void hold_back(cuda_stream const& s) const {
+    if (is_elsewhere()) return;
     if (now_ == state::recorded) return own_.hold_back(s.handle());
     if (now_ == state::unused) return;
     expected_->wait_until_issued();
@@ -145,21 +149,25 @@ class cuda_event {
     t.missing_.store(count, std::memory_order_relaxed);
     t.ready_.record(s.handle());
     now_ = state::expecting;
+    recording_ = of_->recording();
     return t;
   }
 
  private:
   enum class state : std::uint8_t { unused, recorded, expecting };
 
+  bool is_elsewhere() const { return recording_ != of_->recording(); }
+
   std::span<pooled_event const> marks() const {
-    if (now_ == state::recorded) return {&own_, 1};
-    return now_ == state::unused ? std::span<pooled_event const>() : expected_->used();
+    if (now_ == state::recorded && recording_ == 0) return {&own_, 1};
+    return now_ != state::expecting ? std::span<pooled_event const>() : expected_->used();
   }
 
   std::shared_ptr<cuda_resources> of_;
   pooled_event own_;
   std::unique_ptr<transfers> expected_;  // none until any are
   state now_ = state::unused;
+  std::uint64_t recording_ = 0;  // that it was recorded in
 };
 
 }  // namespace cleave
