@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of the library do on the fake runtime: the code of their lanes, one lane after the other
-// in an order that changes, on memory of the host. What is compiled here is also what the tests look at for
-// how it was.
-#include "cleave/cuda/kernels.cuh"
+// The one source of the tests that includes the kernels. Its machine code is looked at too.
+#include "support/cuda/library_kernels.hpp"
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 
-#include "support/cuda/fake_cuda.hpp"
+#include "cleave/cuda/kernels.cuh"
 
 namespace cleave::testing {
 
@@ -31,130 +27,44 @@ __global__ void control_of_rounding(float* x, double* y) {
 }
 __global__ void control_of_16_bytes(float4* p) { p[0] = p[1]; }
 
-namespace {
-
-/// Calls `f(block, lane)` for all lanes of all blocks, those of a block in an order of its own.
-template <class F>
-void run_lanes(dim3 grid, dim3 block, F f) {
-  for (std::uint32_t b = 0; b < grid.x; ++b)
-    for (std::uint32_t i = 0; i < block.x; ++i) f(b, (i * 77 + 13 * b) % block.x);
+template <class Kernel>
+void const* stub(Kernel* kernel) {
+  return reinterpret_cast<void const*>(kernel);
 }
 
-/// The segments with tiles of a run, and their table.
-template <class F>
-void tell_segments(fake_accesses& a, sum_segment const* segments, std::uint32_t count, F f) {
-  a.reads(segments, count * sizeof(sum_segment));
-  for (std::uint32_t i = 0; i < count; ++i) f(segments[i]);
-}
-
-template <class From, class To, class Operation>
-void bind_accumulate() {
-  using sum = common_sum_t<From, To>;
-  auto const body = [](dim3 grid, dim3 block, sum_segment const* segments, std::uint32_t count,
-                       std::uint32_t tiles, sum factor, float const* device_factor,
-                       std::uint32_t* nonfinite) {
-    if (device_factor) factor *= sum{*device_factor};
-    bool bad = false;
-    run_lanes(grid, block, [&](std::uint32_t b, std::uint32_t lane) {
-      bad |= accumulate_block<From, To, watched<Operation>, device_lanes>(segments, count, tiles, factor, b,
-                                                                          grid.x, lane);
-    });
-    if (nonfinite && bad) *nonfinite |= 1;
-  };
-  auto const accesses = [](fake_accesses& a, dim3, dim3, sum_segment const* segments, std::uint32_t count,
-                           std::uint32_t, sum, float const* device_factor, std::uint32_t* nonfinite) {
-    if (device_factor) a.reads(device_factor, sizeof *device_factor);
-    if (nonfinite) a.writes(nonfinite, sizeof *nonfinite);
-    tell_segments(a, segments, count, [&](sum_segment const& s) {
-      a.reads(s.from, s.count * sizeof(From));
-      if (Operation::reads_target) a.reads(s.to, s.count * sizeof(To));
-      a.writes(s.to, s.count * sizeof(To));
-    });
-  };
-  bind_kernel(&accumulate_kernel<From, To, Operation>, body, accesses);
-}
-
-template <class T, reduce_op Op, std::size_t Room>
-void bind_reduce() {
-  auto const body = [](dim3 grid, dim3 block, region_addresses<Room> const& r) {
-    run_lanes(grid, block, [&](std::uint32_t b, std::uint32_t lane) {
-      reduce_lane<T, Op, device_lanes>(r, b, grid.x, lane);
-    });
-  };
-  auto const accesses = [](fake_accesses& a, dim3, dim3, region_addresses<Room> const& r) {
-    for (std::uint32_t k = 0; k < r.regions; ++k) {
-      a.reads(r.at[k], r.count * sizeof(T));
-      a.writes(r.at[k], r.count * sizeof(T));
-    }
-  };
-  bind_kernel(&reduce_kernel<T, Op, Room>, body, accesses);
-}
-
-template <class T>
-void bind_squares() {
-  auto const body = [](dim3 grid, dim3 block, sum_segment const* segments, std::uint32_t count,
-                       std::uint32_t tiles, double* partials) {
-    std::size_t const all = block.x * square_packs<T, device_lanes>;
-    for (std::uint32_t t = 0; t < tiles; ++t) partials[t] = -1;  // of another tile
-    run_lanes(grid, {1, 1, 1}, [&](std::uint32_t b, std::uint32_t) {
-      for (std::uint32_t t = b; t < tiles; t += grid.x) {
-        auto const& s = segments[segment_of(segments, count, t)];
-        std::array<double, sums_by_turns> sums;
-        run_lanes({1, 1, 1}, block, [&](std::uint32_t, std::uint32_t lane) {
-          auto const mine = square_lane<T, device_lanes>(s, t, lane);
-          for (std::size_t u = 0; u < mine.size(); ++u) sums[u * block.x + lane] = mine[u];
-        });
-        partials[t] = sum_of_neighbours(sums, all);
-      }
-    });
-  };
-  auto const accesses = [](fake_accesses& a, dim3, dim3, sum_segment const* segments, std::uint32_t count,
-                           std::uint32_t tiles, double* partials) {
-    tell_segments(a, segments, count, [&](sum_segment const& s) { a.reads(s.from, s.count * sizeof(T)); });
-    a.writes(partials, tiles * sizeof *partials);
-  };
-  bind_kernel(&squares_kernel<T>, body, accesses);
-}
-
-void bind_partials() {
-  auto const body = [](dim3, dim3, double const* partials, std::uint64_t count, double* result) {
-    std::array<double, sums_by_turns> sums = {};
-    for (std::uint64_t t = 0; t < count; ++t) sums[t % sums_by_turns] += partials[t];
-    *result = sum_of_neighbours(sums, sums_by_turns);
-  };
-  bind_kernel(&partials_kernel, body,
-              [](fake_accesses& a, dim3, dim3, double const* partials, std::uint64_t count, double* result) {
-                a.reads(partials, count * sizeof *partials);
-                a.writes(result, sizeof *result);
-              });
-}
-
-bool bind_all() {
-  for (auto const from : {element_type::f32, element_type::f64, element_type::f16, element_type::bf16})
-    with_floating(from, [](auto x) {
+void const* accumulate_stub(element_type from, element_type to, sum_target how) {
+  void const* found = nullptr;
+  with_floating(from, [&](auto x) {
+    with_floating(to, [&](auto y) {
       using From = decltype(x);
-      bind_squares<From>();
-      auto const bind_to = []<class To>(To) {
-        bind_accumulate<From, To, adding>();
-        bind_accumulate<From, To, overwriting>();
-      };
-      bind_to(float{}), bind_to(double{}), bind_to(float16_bits{}), bind_to(bfloat16_bits{});
+      using To = decltype(y);
+      found = how == sum_target::added_to ? stub(&accumulate_kernel<From, To, adding>)
+                                          : stub(&accumulate_kernel<From, To, overwriting>);
     });
-  for (auto const type :
-       {element_type::f32, element_type::f64, element_type::f16, element_type::bf16, element_type::i64,
-        element_type::i32, element_type::i16, element_type::i8, element_type::u8})
-    with_element(type, [](auto x) {
-      using T = decltype(x);
-      bind_reduce<T, reduce_op::sum, 2>();
-      bind_reduce<T, reduce_op::max, 2>();
-      bind_reduce<T, reduce_op::sum, most_reduced_regions>();
-      bind_reduce<T, reduce_op::max, most_reduced_regions>();
-    });
-  bind_partials();
-  return true;
+  });
+  return found;
 }
 
-bool const are_bound = bind_all();
+void const* reduce_stub(element_type type, reduce_op op, std::size_t room) {
+  void const* found = nullptr;
+  with_element(type, [&](auto zero) {
+    using T = decltype(zero);
+    if (room == 2)
+      found = op == reduce_op::sum ? stub(&reduce_kernel<T, reduce_op::sum, 2>)
+                                   : stub(&reduce_kernel<T, reduce_op::max, 2>);
+    else if (room == most_reduced_regions)
+      found = op == reduce_op::sum ? stub(&reduce_kernel<T, reduce_op::sum, most_reduced_regions>)
+                                   : stub(&reduce_kernel<T, reduce_op::max, most_reduced_regions>);
+  });
+  return found;
+}
 
-}  // namespace
+void const* squares_stub(element_type type) {
+  void const* found = nullptr;
+  with_floating(type, [&](auto zero) { found = stub(&squares_kernel<decltype(zero)>); });
+  return found;
+}
+
+void const* partials_stub() { return stub(&partials_kernel); }
+
 }  // namespace cleave::testing
