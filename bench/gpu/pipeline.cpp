@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// What it costs the host to run a schedule on a GPU, with empty kernels, and how far steps of stages of known
+// length are from what the simulator says.
+//
+//   gpu_pipeline
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "cleave/run/measured_times.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/simulate.hpp"
+#include "gpu/report.hpp"
+#include "gpu/spinning_stages.hpp"
+#include "timing.hpp"
+
+namespace {
+
+using namespace cleave;
+using namespace cleave::testing;
+using namespace std::chrono_literals;
+using bench::repeat;
+using bench::wall_seconds;
+
+/// The host's time, with stages of one empty kernel a pass: of one rank alone, all of a step is issuing, and
+/// of several, all ranks' actions share the step.
+void measure_overhead(gpu_report& report) {
+  for (std::uint32_t const ranks : {1u, 2u, 4u}) {
+    auto const s = make_schedule(schedule_family::one_f_one_b, {ranks, 1, 64});
+    spinning_run spinning(s, {});
+    spinning.step();
+    auto const actions = static_cast<double>(count_actions(spinning.plan().order()));
+    double cpu = bench::cpu_seconds();
+    auto const t = repeat(30, [&] {
+      auto const begin = wall_seconds();
+      spinning.step();
+      return 1e6 * (wall_seconds() - begin) / actions;
+    });
+    cpu = 1e6 * (bench::cpu_seconds() - cpu) / (30 * actions);
+    report.measure(
+        text("1F1B on %u ranks, 64 microbatches, empty kernels", ranks), "5 us an action or less",
+        text("%.2f us (%.2f to %.2f) an action, %.2f us of processors", t.median, t.least, t.most, cpu),
+        t.median, t.median <= 5);
+  }
+}
+
+void measure_makespans(gpu_report& report) {
+  constexpr auto forward = 2ms, backward = 4ms;
+  for (auto const family : {schedule_family::gpipe, schedule_family::one_f_one_b,
+                            schedule_family::interleaved_1f1b, schedule_family::zbv}) {
+    auto const s = make_schedule(family, {4, stages_per_rank_of(family).value_or(2), 8});
+    spinning_run spinning(s, {forward, backward});
+    spinning.step();
+    auto const t = repeat(5, [&] {
+      auto const begin = wall_seconds();
+      spinning.step();
+      return wall_seconds() - begin;
+    });
+    simulate_options o;
+    o.costs = {{.forward = 2e-3, .backward = 4e-3, .input_gradient = 2e-3, .weight_gradient = 2e-3}};
+    double const simulated = simulate(s, o).makespan, share = t.median / simulated;
+    auto const measured = text("%.2f ms (%.2f to %.2f), %.3f of %.2f ms", 1e3 * t.median, 1e3 * t.least,
+                               1e3 * t.most, share, 1e3 * simulated);
+    report.measure(std::string(name_of(family)) + " on 4 ranks of one GPU, passes of 2 and 4 ms",
+                   "within 5 % of the simulated step", measured, share, share <= 1.05);
+  }
+}
+
+}  // namespace
+
+int main() try {
+  gpu_report report("pipeline");
+  measure_overhead(report);
+  measure_makespans(report);
+} catch (std::exception const& e) {
+  return std::fprintf(stderr, "gpu_pipeline: %s\n", e.what()), 1;
+}

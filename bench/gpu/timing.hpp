@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+#include "cleave/cuda/device.hpp"
+#include "measure.hpp"
+
+/// Times of work on a GPU.
+namespace bench {
+
+using namespace cleave;
+
+inline double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// The GPU, a stream and two events with times.
+class gpu_clock {
+ public:
+  cuda_device device;
+  cuda_stream stream = device.make_stream(0);
+
+  /// Seconds of one call of `issue(turn)` on the GPU: the spread of `runs` measurements, each of so many
+  /// calls that they take a millisecond. It is called with numbers that count up, to change what it works on.
+  template <class F>
+  spread seconds(std::size_t runs, F issue) {
+    std::size_t turn = 0;
+    auto const measure = [&](std::size_t calls) {
+      device.record(begin_, stream);
+      for (std::size_t i = 0; i < calls; ++i) issue(turn++);
+      device.record(end_, stream);
+      finish();
+      return std::chrono::duration<double>(device.elapsed(begin_, end_)).count() / static_cast<double>(calls);
+    };
+    measure(2);
+    auto const calls = static_cast<std::size_t>(std::clamp(1e-3 / std::max(measure(2), 1e-9), 1.0, 200.0));
+    return repeat(runs, [&] { return measure(calls); });
+  }
+  /// Seconds from before `issue` until the GPU has ended what it issued, as whoever waits for it sees them.
+  template <class F>
+  spread wall(std::size_t runs, F issue) {
+    issue(), finish();
+    return repeat(runs, [&] {
+      auto const begin = wall_seconds();
+      issue();
+      finish();
+      return wall_seconds() - begin;
+    });
+  }
+  /// Seconds that `issue` keeps the host, the GPU being idle when it begins.
+  template <class F>
+  spread host(std::size_t runs, F issue) {
+    issue(), finish();
+    return repeat(runs, [&] {
+      auto const begin = wall_seconds();
+      issue();
+      auto const took = wall_seconds() - begin;
+      finish();
+      return took;
+    });
+  }
+  void finish() {
+    check_cuda(cudaGetLastError(), "launch");
+    check_cuda(cudaStreamSynchronize(stream.handle()), "cudaStreamSynchronize");
+  }
+
+ private:
+  cuda_event begin_ = device.make_event(), end_ = device.make_event();
+};
+
+}  // namespace bench

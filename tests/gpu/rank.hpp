@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/cuda/pipeline.hpp"
+#include "cleave/run/make_rank_program.hpp"
+#include "cleave/run/process_start.hpp"
+#include "cleave/schedule/delivery.hpp"
+#include "cleave/schedule/schedule_names.hpp"
+#include "support/cuda/linear_runs.hpp"
+#include "support/linear_chain.hpp"
+#include "support/random_schedule.hpp"
+#include "support/rng.hpp"
+
+namespace cleave::testing {
+
+/// What a rank that is a process does: so many steps of linear stages by a schedule, over NCCL, on GPU 0.
+struct rank_task {
+  schedule_family family = schedule_family::one_f_one_b;
+  std::uint32_t microbatches = 8;
+  std::size_t steps = 3;
+  std::string running_file = {};  ///< written once the first step has ended
+};
+
+/// Runs it; how many of this rank's results and gradients differ from what threads of the host make of the
+/// same. Of more than 8 steps nothing is compared. \throws run_error where another rank is lost
+inline std::size_t run_rank(process_start const& start, rank_task const& task) {
+  rng random = rng::recorded(31);
+  auto const s = family_schedule(task.family, start.size, task.microbatches);
+  linear_chain const c(s, random);
+  step_plan const p(s, c.t, linear_layouts(c.t, c.rows), {.delivery = {.delivery = delivery::one_queue}});
+  cuda_pipeline<cuda_linear_engine> run(
+      p, [&](cuda_device& d) { return cuda_linear_engine(linear_bodies(d, c.stages)); },
+      {.gpu = 0, .messages = {.most_blocks = 2}, .watch = {.limit = std::chrono::seconds(60)}}, start);
+  cuda_device here;
+  cuda_step const step(here, c.values());
+  for (std::size_t i = 0; i < task.steps; ++i) {
+    run.run_step(step.values());
+    if (i == 0 && !task.running_file.empty()) std::ofstream(task.running_file) << "running\n";
+  }
+  if (task.steps > 8) return 0;
+
+  auto const wanted = outcome_on_host(p, c, task.steps);
+  std::size_t different = 0;
+  for (std::uint32_t m = 0; m < c.rows.size(); ++m)
+    for (std::uint32_t n = 0; n < results_of(c.t); ++n)
+      if (auto const v = run.result(microbatch_id{m}, n))
+        different += numbers_on_host(*v) == wanted.results[m][n] ? 0 : 1;
+  for (std::uint32_t i = 0; i < c.t.stages; ++i)
+    if (p.rank_of(stage_id{i}) == start.rank)
+      different += run.stages().bodies().gradient(stage_id{i}) == wanted.gradients[i] ? 0 : 1;
+  return different;
+}
+
+}  // namespace cleave::testing

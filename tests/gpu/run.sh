@@ -1,0 +1,336 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Builds the CUDA adapter, checks it on the GPU of this machine and measures it: what `./dev gpu` does. It needs a CUDA
+# toolkit, g++ and bash, and no network; NCCL, CUB, compute-sanitizer and PyTorch are used where they are there. With --fake
+# the same runs on the CUDA runtime and NCCL of the tests, on any machine that has the toolkit. What comes out is in
+# build/gpu: results.md, results.json, and what each part said; in $OUT too, where that is set. The status is 0 where all
+# checks have passed, whatever was measured.
+set -uo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+out=$root/build/gpu
+budget=470  # seconds in all
+limit() { local left=$((budget - SECONDS)); echo $(($1 < left ? $1 : left > 1 ? left : 1)); }
+say() { printf '%s\n' "dev gpu: $*" >&2; }
+fail() { say "$*"; exit 1; }
+
+fake=
+case ${1:-} in
+  "") ;;
+  --fake) fake=yes ;;
+  *) fail "usage: ./dev gpu [--fake]" ;;
+esac
+
+# row PART WHAT EXPECTED MEASURED VERDICT
+row() {
+  printf '%s\t%s\t%s\t%s\t%s\t0\n' "$@" >> "$rows"
+  printf '%-8s %s: %s\n' "$5" "$2" "$4"
+}
+
+find_toolkit() {
+  local folder
+  nvcc=$(command -v nvcc) || for folder in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
+    [[ -n $folder && -x $folder/bin/nvcc ]] && nvcc=$folder/bin/nvcc && break
+  done
+  [[ -n $nvcc ]] || fail "no nvcc is here: install the CUDA toolkit, or put its bin folder on the PATH"
+  command -v g++ > /dev/null || fail "no g++ is here"
+  cuda=$(cd "$(dirname "$(readlink -f "$nvcc")")/.." && pwd)
+}
+
+# Where nccl.h and its library are: in the toolkit, the system, or the wheels beside PyTorch.
+find_nccl() {
+  local folder library
+  nccl_header='' nccl_library=''
+  for folder in "$cuda" /usr/local /usr "$(python3 -c 'import nvidia.nccl as n; print(n.__path__[0])' 2> /dev/null)"; do
+    [[ -n $folder && -f $folder/include/nccl.h ]] || continue
+    for library in "$folder"/lib{64,,/x86_64-linux-gnu,/aarch64-linux-gnu}/libnccl.so{,.2}; do
+      [[ -f $library ]] || continue
+      nccl_header=$folder/include nccl_library=$library
+      return
+    done
+  done
+}
+
+# object NAME COMMAND...: compiles beside others, as many at once as there are processors. Where it fails, the object is
+# not there, and what needs it is left out.
+object() {
+  local name=$1
+  shift
+  while (($(jobs -rp | wc -l) >= processors)); do wait -n; done
+  { "$@" -o "$out/objects/$name.o" > "$out/log/compile-$name.txt" 2>&1 || rm -f "$out/objects/$name.o"; } &
+}
+by_gxx() {  # SOURCE [FLAG...]
+  local name=${1%.cpp}
+  object "${name//\//_}" $cached g++ "${of_host[@]}" "${@:2}" -c "$root/$1"
+}
+by_nvcc() {  # SOURCE [FLAG...]
+  local name=${1%.cu}
+  object "${name//\//_}" $cached "$nvcc" "${of_device[@]}" "${@:2}" -c "$root/$1"
+}
+
+# program NAME SOURCE...: 1, and a row, where something of it could not be built.
+program() {
+  local name=$1 source objects=() linked
+  shift
+  for source in "$@"; do
+    source=${source%.*}
+    source=${source//\//_}
+    if [[ ! -f $out/objects/$source.o ]]; then
+      row build "$name" "is built" "$(grep -m 1 -E 'error|fatal' "$out/log/compile-$source.txt" | cut -c 1-300)" FAILED
+      return 1
+    fi
+    objects+=("$out/objects/$source.o")
+  done
+  if [[ $fake ]]; then
+    linked=(g++ "${objects[@]}" "${fakes[@]}" -lpthread -ldl)
+  else
+    linked=("$nvcc" "${objects[@]}" -lpthread)
+    [[ $name != gpu_rank ]] || linked+=("$nccl_library" -Xlinker -rpath -Xlinker "$(dirname "$nccl_library")")
+  fi
+  if ! "${linked[@]}" -o "$out/bin/$name" > "$out/log/link-$name.txt" 2>&1; then
+    row build "$name" "is built" "$(grep -m 1 -E 'error|undefined' "$out/log/link-$name.txt" | cut -c 1-300)" FAILED
+    return 1
+  fi
+}
+
+build() {
+  local source
+  cached=$(command -v ccache) || cached=
+  of_host=(-std=c++20 -O2 -I"$root/include" -I"$root/tests" -I"$root/bench" -isystem "$cuda/include" -Wall -Wextra)
+  of_device=(-std=c++20 -O3 -arch="sm_$architecture" --expt-relaxed-constexpr -I"$root/include" -I"$root/tests")
+  if [[ $fake ]]; then
+    of_host[1]=-O1
+    by_nvcc tests/support/cuda/library_kernels.cu
+    fakes=()
+    for source in "$root"/tests/support/cuda/*.cpp; do
+      source=${source#"$root/"}
+      by_gxx "$source"
+      source=${source%.cpp}
+      fakes+=("$out/objects/${source//\//_}.o")
+    done
+    by_gxx tests/gpu/spin_on_fake.cpp
+    for source in tests_gpu_spin_on_fake tests_gpu_spin tests_support_cuda_linear_kernels tests_support_cuda_library_kernels; do
+      fakes+=("$out/objects/$source.o")
+    done
+    by_gxx bench/gpu/without_cub.cpp
+    [[ ! $nccl_header ]] || by_gxx tests/gpu/ranks_on_fake.cpp -isystem "$nccl_header"
+  else
+    by_nvcc tests/gpu/kernels.cu
+    by_nvcc bench/gpu/by_cub.cu --extended-lambda
+    by_gxx bench/gpu/without_cub.cpp
+    [[ ! $nccl_header ]] || by_gxx tests/gpu/rank.cpp -isystem "$nccl_header"
+  fi
+  by_gxx tests/gpu/loopback.cpp
+  by_nvcc tests/support/cuda/linear_kernels.cu
+  by_nvcc tests/gpu/spin.cu
+  by_gxx tests/gpu/kernels.cpp
+  by_gxx bench/gpu/pipeline.cpp
+  by_gxx bench/gpu/sums.cpp
+  wait
+
+  # All that is bound to the fake runtime is in each program there.
+  local kernels=(tests/gpu/kernels.cu) linear=(tests/support/cuda/linear_kernels.cu) spin=(tests/gpu/spin.cu) cub=bench/gpu/by_cub.cu
+  [[ ! $fake ]] || kernels=() linear=() spin=()
+  [[ -f $out/objects/bench_gpu_by_cub.o ]] || cub=bench/gpu/without_cub.cpp
+  program gpu_kernels tests/gpu/kernels.cpp "${kernels[@]}"
+  program gpu_loopback tests/gpu/loopback.cpp "${kernels[@]}" "${linear[@]}" "${spin[@]}"
+  program gpu_sums bench/gpu/sums.cpp "${kernels[@]}" "$cub"
+  program gpu_pipeline bench/gpu/pipeline.cpp "${kernels[@]}" "${spin[@]}"
+  [[ ! $nccl_header ]] || program gpu_rank "$ranks" "${kernels[@]}" "${linear[@]}"
+}
+
+# phase NAME SECONDS COMMAND...: what it says goes to the log too; a row where it fails or takes longer.
+phase() {
+  local name=$1 seconds status
+  seconds=$(limit "$2")
+  shift 2
+  [[ -x $1 ]] || return 0  # its row says why
+  say "$name"
+  timeout -k 5 "$seconds" "$@" 2>&1 | tee "$out/log/$name.txt"
+  status=${PIPESTATUS[0]}
+  case $status in
+    0) ;;
+    124 | 137) row "$name" "the whole of it" "ends within $seconds s" "it does not" FAILED ;;
+    *) row "$name" "the whole of it" "ends well" "status $status: $(tail -n 1 "$out/log/$name.txt" | cut -c 1-300)" FAILED ;;
+  esac
+}
+
+# start_rank R OF SCHEDULE [FILE]: in the background. A host name each has NCCL take ranks of one GPU for ranks of several
+# machines. Kernels are loaded when the program begins: to load one later, CUDA may wait for those that wait for messages.
+start_rank() {
+  RANK=$1 WORLD_SIZE=$2 LOCAL_RANK=$1 LOCAL_WORLD_SIZE=$2 CLEAVE_KEY=$key NCCL_HOSTID=host$1 NCCL_NET=Socket \
+    NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 NCCL_MAX_CTAS=2 NCCL_RAS_ENABLE=0 CUDA_MODULE_LOADING=EAGER \
+    "$out/bin/gpu_rank" "${@:3}" > "$out/log/rank$1.txt" 2>&1 &
+  pids[$1]=$!
+}
+new_key() { key=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n'); }
+
+# wait_for SECONDS PID...: status 1 where one of them is still there; it is ended then.
+wait_for() {
+  local until=$((SECONDS + $(limit "$1"))) pid late=0
+  shift
+  for pid in "$@"; do
+    while kill -0 "$pid" 2> /dev/null; do
+      if ((SECONDS >= until)); then
+        kill -9 "$pid" 2> /dev/null
+        late=1
+      fi
+      sleep 0.02
+    done
+  done
+  return $late
+}
+
+run_processes() {  # SCHEDULE RANKS
+  local schedule=$1 ranks=$2 r wrong=0 measured
+  say "$schedule on $ranks processes of one GPU"
+  pids=()
+  new_key
+  local begin=${EPOCHREALTIME/[.,]/}
+  for ((r = 0; r < ranks; ++r)); do start_rank "$r" "$ranks" "$schedule"; done
+  wait_for 60 "${pids[@]}" || wrong=1
+  measured=$(((${EPOCHREALTIME/[.,]/} - begin) / 1000))
+  for ((r = 0; r < ranks; ++r)); do
+    wait "${pids[r]}" || { wrong=1; tail -n 2 "$out/log/rank$r.txt"; cp "$out/log/rank$r.txt" "$out/log/$schedule-$ranks-rank$r.txt"; }
+  done
+  row processes "$schedule, $ranks processes on one GPU" "results and gradients have the bits of the host" \
+    "$([[ $wrong == 0 ]] && echo "equal" || echo "not equal, or not ended"), $measured ms from start to end" \
+    "$([[ $wrong == 0 ]] && echo passed || echo FAILED)"
+}
+
+# One of four is killed in the middle of a step: the others say which, soon, and end.
+run_kill() {
+  local r named=0 killed said slowest=0 ended until
+  say "kill -9 of one of four processes"
+  pids=()
+  new_key
+  rm -f "$out"/running.*
+  for r in 0 1 2 3; do start_rank "$r" 4 1F1B "$out/running.$r"; done
+  until=$((SECONDS + $(limit 40)))
+  while (($(find "$out" -maxdepth 1 -name 'running.*' | wc -l) < 4 && SECONDS < until)); do sleep 0.1; done
+  sleep 0.5
+  killed=${EPOCHREALTIME/[.,]/}
+  kill -9 "${pids[2]}"
+  wait_for 20 "${pids[@]}"
+  ended=$(((${EPOCHREALTIME/[.,]/} - killed) / 1000))
+  for r in 0 1 3; do
+    wait "${pids[r]}"
+    said=$(sed -n 's/^at \([0-9]*\) ms: .*rank 2.*/\1/p' "$out/log/rank$r.txt")
+    tail -n 1 "$out/log/rank$r.txt"
+    cp "$out/log/rank$r.txt" "$out/log/kill-rank$r.txt"
+    [[ $said ]] || continue
+    ((++named))
+    ((said - killed / 1000 <= slowest)) || slowest=$((said - killed / 1000))
+  done
+  row processes "kill -9 of rank 2 of 4: who names it" "all 3 others, within 2000 ms" "$named, within $slowest ms" \
+    "$( ((named == 3 && slowest <= 2000)) && echo passed || echo FAILED)"
+  row processes "kill -9 of rank 2 of 4: all have ended" "within 10000 ms" "after $ended ms" \
+    "$( ((ended <= 10000)) && echo passed || echo FAILED)"
+}
+
+processes() {
+  local schedule ranks
+  if [[ ! $nccl_header ]]; then
+    row processes "ranks that are processes" "" "no nccl.h with its library is here" skipped
+  elif [[ ! -x $out/bin/gpu_rank ]]; then
+    return  # its row says why
+  elif [[ $fake ]]; then
+    for schedule in 1F1B Interleaved1F1B; do
+      for ranks in 2 4; do
+        phase "$schedule-$ranks" 60 "$out/bin/gpu_rank" "$schedule" "$ranks"
+        row processes "$schedule, $ranks ranks, threads here" "results and gradients have the bits of the host" \
+          "$(tail -n 1 "$out/log/$schedule-$ranks.txt")" \
+          "$(grep -q '^0 results' "$out/log/$schedule-$ranks.txt" && echo passed || echo FAILED)"
+      done
+    done
+    row processes "kill -9 of one of four processes" "" "the fake NCCL connects threads of one process only" skipped
+  else
+    for schedule in 1F1B Interleaved1F1B; do
+      for ranks in 2 4; do run_processes "$schedule" "$ranks"; done
+    done
+    run_kill
+  fi
+}
+
+sanitizers() {
+  local tool program
+  program=$(command -v compute-sanitizer || ls "$cuda"/bin/compute-sanitizer "$cuda"/compute-sanitizer/compute-sanitizer 2> /dev/null | head -n 1)
+  if [[ $fake || ! $program ]]; then
+    row sanitizers "compute-sanitizer" "" "$([[ $fake ]] && echo "there is no GPU to watch" || echo "not installed")" skipped
+    return
+  fi
+  for tool in memcheck racecheck; do
+    phase "$tool" 70 "$program" --tool "$tool" --error-exitcode 9 "$out/bin/gpu_kernels" few
+    row sanitizers "compute-sanitizer --tool $tool" "0 errors" "$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$out/log/$tool.txt" | tail -n 1 | sed 's/^=* *//')" \
+      "$(grep -qE 'SUMMARY: 0 (errors|hazards)' "$out/log/$tool.txt" && echo passed || echo FAILED)"
+  done
+}
+
+compare_with_torch() {
+  local python
+  for python in "$root/build/venv-torch/bin/python" python3 /usr/bin/python3; do
+    [[ ! $fake ]] && "$python" -c 'import torch; assert torch.cuda.is_available()' 2> /dev/null || continue
+    phase torch 60 "$(command -v "$python")" "$root/bench/gpu/torch_sums.py" "$out"
+    return
+  done
+  row torch "PyTorch's sums beside ours" "" "$([[ $fake ]] && echo "there is no GPU for it" || echo "no Python here has a torch with CUDA")" skipped
+}
+
+write_results() {
+  awk -F '\t' -v about="$about" '
+    BEGIN { printf "# On a GPU\n\n%s\n\n| | what | expected | measured | |\n|---|---|---|---|---|\n", about }
+    { gsub(/\|/, "\\|"); printf "| %s | %s | %s | %s | %s |\n", $1 == part ? "" : $1, $2, $3, $4, $5; part = $1 }' \
+    "$rows" > "$out/results.md"
+  awk -F '\t' -v about="$about" '
+    function quoted(text) { gsub(/\\/, "\\\\", text); gsub(/"/, "\\\"", text); return "\"" text "\"" }
+    BEGIN { printf "{\"on\": %s, \"rows\": [", quoted(about) }
+    { printf "%s\n  {\"part\": %s, \"what\": %s, \"expected\": %s, \"measured\": %s, \"verdict\": %s, \"number\": %s}",
+        NR > 1 ? "," : "", quoted($1), quoted($2), quoted($3), quoted($4), quoted($5), $6 }
+    END { print "\n]}" }' "$rows" > "$out/results.json"
+  if [[ ${OUT:-} && -d ${OUT:-} ]]; then
+    cp "$out/results.md" "$out/results.json" "$OUT"
+    tail -n 40 "$out"/log/*.txt > "$OUT/logs.txt"
+  fi
+}
+
+find_toolkit
+find_nccl
+processors=$(nproc)
+rows=$out/rows.txt
+rm -rf "$out"
+mkdir -p "$out/objects" "$out/bin" "$out/log"
+: > "$rows"
+export CLEAVE_GPU_ROWS=$rows
+export CUDA_DEVICE_MAX_CONNECTIONS=32  # of streams, so that those of four ranks do not wait for each other
+
+if [[ $fake ]]; then
+  export CLEAVE_GPU_FAKE=yes
+  budget=3000 architecture=90 small=small ranks=tests/gpu/ranks_on_fake.cpp
+  about="On the fake runtime of the tests, without a GPU: that all of it runs. Sizes are small, and no time here says anything of a GPU."
+else
+  small='' ranks=tests/gpu/rank.cpp
+  "$nvcc" -std=c++20 -x c++ -I"$root/include" "$root/tests/gpu/probe.cpp" -o "$out/bin/probe" > "$out/log/probe.txt" 2>&1 &&
+    "$out/bin/probe" > "$out/log/gpu.txt" 2> "$out/log/no-gpu.txt" ||
+    fail "no GPU can be used here ($(tail -n 1 "$out/log/no-gpu.txt" 2> /dev/null || tail -n 3 "$out/log/probe.txt")); ./dev gpu --fake runs the same on the runtime of the tests"
+  architecture=$(head -n 1 "$out/log/gpu.txt")
+  about="$(tail -n 1 "$out/log/gpu.txt"); $("$nvcc" --version | grep -o 'release [0-9.]*'), commit $(git -C "$root" rev-parse --short HEAD 2> /dev/null || echo unknown)."
+fi
+say "$about"
+say "building with $processors processors"
+build
+row build "programs" "" "built after $SECONDS s" seen
+
+phase kernels 90 "$out/bin/gpu_kernels" ${fake:+few}
+phase loopback 60 "$out/bin/gpu_loopback"
+processes
+sanitizers
+phase sums 120 "$out/bin/gpu_sums" "$out" $small
+compare_with_torch
+phase pipeline 60 "$out/bin/gpu_pipeline"
+
+write_results
+echo
+cat "$out/results.md"
+echo
+wrong=$(cut -f 5 "$rows" | grep -c FAILED)
+say "$wrong checks failed, $(cut -f 5 "$rows" | grep -c missed) expectations missed, after $SECONDS s; the table: build/gpu/results.md"
+((wrong == 0))
