@@ -124,8 +124,8 @@ void launch_reduction(cudaStream_t stream, std::span<region const> regions, redu
     all.at[r] = static_cast<std::byte*>(regions[r].data);
     if (reinterpret_cast<std::uintptr_t>(all.at[r]) % 16 != 0) all.aligned = 0;
   }
-  auto const blocks = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(tiles_of(all.count), std::uint64_t{blocks_at_once} * processors));
+  std::uint64_t const most_blocks = std::uint64_t{blocks_at_once} * processors;
+  auto const blocks = static_cast<std::uint32_t>(std::min(all.count / 1024 + 1, most_blocks));
   with_element(regions[0].type, [&](auto zero) {
     using T = decltype(zero);
     if (op == reduce_op::sum)
