@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/cuda/callable_stage.hpp"
+
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/cuda/device.hpp"
+#include "cleave/cuda/offload.hpp"
+#include "support/cuda/fake_cuda.hpp"
+#include "support/cuda/linear_bodies.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+using sentences = std::vector<std::string>;
+using views = std::span<tensor_view const>;
+
+struct forward_bodies {
+  void forward(cudaStream_t, stage_pass const&, views, std::span<tensor_view>) {}
+};
+static_assert(stage<callable_stage<forward_bodies>, cuda_device>);
+static_assert(!trained_stage<callable_stage<forward_bodies>, cuda_device>);
+static_assert(!parameter_stage<callable_stage<forward_bodies>>);
+static_assert(!stage<callable_stage<no_body>, cuda_device>);
+
+static_assert(split_backward_stage<cuda_linear_engine, cuda_device>);
+static_assert(updated_stage<cuda_linear_engine, cuda_device>);
+static_assert(offloaded_stage<cuda_linear_engine, cuda_device>);
+static_assert(recomputed_stage<cuda_linear_engine, cuda_device>);
+static_assert(!sharded_stage<cuda_linear_engine, cuda_device>);
+
+}  // namespace
+
+TEST_CASE("callable stage: lambdas are called with the stream itself, and one of them is a stage") {
+  fake_cuda fake;
+  cuda_device d;
+  auto s = d.make_stream(0);
+  std::vector<cudaStream_t> seen;
+  callable_stage one(pass_bodies{
+      [&](cudaStream_t on, stage_pass const&, views, std::span<tensor_view>) { seen.push_back(on); }});
+  static_assert(!trained_stage<decltype(one), cuda_device>);
+  callable_stage two(pass_bodies{
+      [&](cudaStream_t on, stage_pass const&, views, std::span<tensor_view>) { seen.push_back(on); },
+      [&](cudaStream_t on, stage_pass const&, views, views) { seen.push_back(on); }});
+  static_assert(trained_stage<decltype(two), cuda_device>);
+  stage_pass const p{.stage = stage_id{0}, .microbatch = microbatch_id{0}};
+  one.forward(s, p, {}, {});
+  two.forward(s, p, {}, {});
+  two.backward(s, p, {}, {});
+  CHECK(seen == std::vector<cudaStream_t>(3, s.handle()));
+}
+
+TEST_CASE("pinned stashes: what is moved out comes back, wherever it then is, and rooms are used again") {
+  fake_cuda fake({.longest_delay = std::chrono::microseconds(100)});
+  {
+    cuda_device d;
+    pinned_stashes stashes(d, 64, 1);
+    auto const b = d.allocate(512);
+    auto* const at = static_cast<double*>(b.data());
+    auto s = d.make_stream(0);
+    auto const region_at = [&](int i) { return region{at + 8 * i, 8, element_type::f64}; };
+    auto const pass = [](std::uint32_t m) {
+      return stage_pass{.stage = stage_id{1}, .microbatch = microbatch_id{m}};
+    };
+    std::array<double, 24> given{}, made{};
+    for (std::size_t i = 0; i < given.size(); ++i) given[i] = static_cast<double>(i);
+    d.copy(s, at, given.data(), sizeof given);
+    stashes.offload(s.handle(), pass(0), region_at(0));
+    stashes.offload(s.handle(), pass(0), region_at(1), 1);
+    stashes.offload(s.handle(), pass(1), region_at(2));
+    CHECK(stashes.count() == 3);
+    check_cuda(cudaMemsetAsync(at, 0xff, 512, s.handle()), "cudaMemsetAsync");
+    stashes.reload(s.handle(), pass(1), region_at(4));
+    stashes.reload(s.handle(), pass(0), region_at(3), 1);
+    stashes.offload(s.handle(), pass(2), region_at(4));
+    stashes.reload(s.handle(), pass(2), region_at(2));
+    stashes.reload(s.handle(), pass(0), region_at(5));
+    CHECK(stashes.count() == 0);
+    check_cuda(cudaStreamSynchronize(s.handle()), "cudaStreamSynchronize");
+    check_cuda(cudaMemcpy(made.data(), at + 16, 64, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    check_cuda(cudaMemcpy(made.data() + 8, at + 24, 64, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    check_cuda(cudaMemcpy(made.data() + 16, at + 40, 64, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    for (std::size_t i = 0; i < 8; ++i) {
+      CHECK(made[i] == given[16 + i]);
+      CHECK(made[8 + i] == given[8 + i]);
+      CHECK(made[16 + i] == given[i]);
+    }
+  }
+  CHECK(fake.reports() == sentences());
+  CHECK(fake.leaks() == sentences());
+}
