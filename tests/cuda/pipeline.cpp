@@ -272,8 +272,10 @@ TEST_CASE("cuda pipeline: a stage that hangs on the host, or its kernel, is name
   CHECK(seconds_since(begin) < 10);
   for (auto const& text : thrown) CHECK(text.find("timed out: ") != text.npos);
   // Pinned memory of a rank is freed once all GPUs of its process are idle, and here that is one process.
-  for (auto const& report : fake.reports())
+  for (auto const& report : fake.reports()) {
+    CAPTURE(report);
     CHECK(report.starts_with("cudaFreeHost waits for ever for kernel "));
+  }
   fake.release();
 }
 
@@ -322,6 +324,33 @@ TEST_CASE("cuda pipeline: what one rank lacks before the first step, all ranks s
     CHECK(text.find("device error: ") != text.npos);
     CHECK(text.find("the memory of GPU 1") != text.npos);
   }
+}
+
+TEST_CASE("cuda pipeline: ties of gradients that differ are refused before the first step") {
+  small_run const r(2);
+  struct odd_engine : cuda_linear_engine {
+    using cuda_linear_engine::cuda_linear_engine;
+    std::vector<region> other;
+    std::span<region const> gradients(stage_id s) {
+      std::span<region const> const own = cuda_linear_engine::gradients(s);
+      other.assign(own.begin(), own.end());
+      if (s == stage_id{1}) other[0].type = element_type::f32;
+      return other;
+    }
+  };
+  fake_cuda const fake(fake_gpus(2));
+  auto const thrown = on_ranks(2, [&](process_start const& s) {
+    auto o = hasty();
+    o.ties = {{{stage_id{0}, 0}, {stage_id{1}, 0}}};
+    cuda_pipeline<odd_engine> run(
+        r.plan, [&](cuda_device& d) { return odd_engine(linear_bodies(d, r.model.stages)); }, o, s);
+  });
+  for (auto const& text : thrown)
+    CHECK(
+        text.find(
+            "operation mismatch: gradient #0 of stage 0, 1 of f64, on rank 0, would be summed with gradient "
+            "#0 of stage 1, 1 of f32, on rank 1; make both the same") != text.npos);
+  CHECK(fake.reports() == lines());
 }
 
 TEST_CASE("cuda pipeline: a process takes the GPU of its number, or the only one that it sees") {

@@ -16,6 +16,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/rank_grid.hpp"
+#include "cleave/run/gradients/gradient_agreement.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/process_backend.hpp"
 #include "cleave/run/program/program_activity.hpp"
@@ -68,6 +69,7 @@ class process_pipeline : activity_source {
       connect(p.order().place);
       runtime_.emplace(backend_.own_device(), with_, teller_, *stages_, p.order().place,
                        rank_id{place().pipe}, sets_, o.bucket_bytes);
+      agree_about_gradients(p.order().place);
       add_plan_together(p);
     } catch (...) {
       give_up();
@@ -193,11 +195,32 @@ class process_pipeline : activity_source {
     return plans_++;
   }
 
-  /// All ranks find the same; the first tells. \throws run_error where a rank has another program
+  /// \throws run_error where a rank has another program
   void agree_about(claimed_plan auto const& p) {
+    agree([&](auto until) {
+      agree_on_program(board(), p, rank_id{place().pipe}, rank(), grid_.size(), until);
+    });
+  }
+  /// \throws run_error where others sum other gradients
+  void agree_about_gradients(placement const& on) {
+    if (grid_.size(rank_axis::data) < 2 && sets_.empty()) return;
+    std::vector<gradient_claim> own;
+    if constexpr (parameter_stage<S>)
+      for (std::uint32_t s = 0; s < on.stages(); ++s) {
+        if (on.rank_of[s] != rank_id{place().pipe}) continue;
+        auto const of_stage = claims_of(stage_id{s}, stages_->gradients(stage_id{s}));
+        own.insert(own.end(), of_stage.begin(), of_stage.end());
+      }
+    agree(
+        [&](auto until) { agree_on_gradients(board(), std::move(own), rank(), grid_.size(), sets_, until); });
+  }
+
+  /// All ranks find the same in `f(until)`; the first tells. \throws run_error where they disagree
+  template <class F>
+  void agree(F f) {
     auto const until = std::chrono::steady_clock::now() + watch_.limit();
     try {
-      agree_on_program(board(), p, rank_id{place().pipe}, rank(), grid_.size(), until);
+      f(until);
     } catch (disagreement_error const& e) {
       if (rank() == rank_id{0})
         teller_.publish({.code = failure_code::mismatch, .detail = e.witness, .reporter = rank()});

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/gradients/gradient_agreement.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cleave/run/process_start.hpp"
+
+using namespace cleave;
+
+namespace {
+
+constexpr stage_id first{0}, second{1};
+
+std::vector<gradient_claim> claims(stage_id s, std::vector<std::size_t> const& counts,
+                                   element_type t = element_type::f32) {
+  std::vector<region> regions;
+  for (auto const n : counts) regions.push_back({nullptr, n, t});
+  return claims_of(s, regions);
+}
+
+std::string told(std::vector<std::vector<gradient_claim>> const& all,
+                 std::vector<tied_gradients> const& ties = {}) {
+  return find_gradient_disagreement(all, tie_sets_of(ties)).value_or("");
+}
+
+}  // namespace
+
+TEST_CASE("gradient agreement: ranks with the same gradients of replicas and ties agree") {
+  CHECK(told({}) == "");
+  CHECK(told({claims(first, {8, 3}), claims(second, {5}), claims(first, {8, 3}), claims(second, {5})}) == "");
+  CHECK(told({claims(first, {8, 3}), claims(second, {5, 8})}, {{{first, 0}, {second, 1}}}) == "");
+  CHECK(told({claims(first, {}), claims(first, {})}) == "");
+}
+
+TEST_CASE("gradient agreement: replicas of a stage with other gradients are named with what they have") {
+  CHECK(told({claims(first, {8, 3}), claims(second, {5}), claims(first, {8, 4})}) ==
+        "gradient #1 of stage 0, 3 of f32, on rank 0, would be summed with gradient #1 of stage 0, 4 of f32, "
+        "on rank 2; "
+        "make both the same");
+  CHECK(told({claims(first, {8}), claims(first, {8}, element_type::bf16)}) ==
+        "gradient #0 of stage 0, 8 of f32, on rank 0, would be summed with gradient #0 of stage 0, 8 of "
+        "bf16, on rank 1; "
+        "make both the same");
+  CHECK(told({claims(second, {8, 1}), claims(second, {8}), claims(second, {8, 1})}) ==
+        "2 gradients of stage 1, on rank 0, would be summed with 1 gradients of stage 1, on rank 1; make "
+        "both the same");
+  CHECK(told({claims(first, {}), claims(first, {8})}) != "");
+}
+
+TEST_CASE("gradient agreement: a tie of gradients that differ is told by both its ends") {
+  CHECK(told({claims(first, {8, 3}), claims(second, {5, 8})}, {{{first, 0}, {second, 0}}}) ==
+        "gradient #0 of stage 0, 8 of f32, on rank 0, would be summed with gradient #0 of stage 1, 5 of f32, "
+        "on rank 1; "
+        "make both the same");
+}
+
+TEST_CASE("gradient agreement: processes tell each other, however many gradients they have") {
+  auto const secret = random_board_key();
+  auto const port = tcp_listener().address().port;
+  auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  std::vector<std::string> thrown(3);
+  std::vector<std::thread> processes;
+  for (std::uint32_t r = 0; r < 3; ++r)
+    processes.emplace_back([&, r] {
+      auto board = join_board({rank_id{r}, 3, r, {"127.0.0.1", port}, secret});
+      std::vector<std::size_t> counts(10'000, 7);
+      agree_on_gradients(board, claims(first, counts), rank_id{r}, 3, {}, until);
+      if (r == 2) counts.back() = 8;
+      try {
+        agree_on_gradients(board, claims(first, counts), rank_id{r}, 3, {}, until);
+      } catch (disagreement_error const& e) {
+        thrown[r] = e.witness;
+      }
+    });
+  for (auto& p : processes) p.join();
+  for (auto const& text : thrown)
+    CHECK(text ==
+          "gradient #9999 of stage 0, 7 of f32, on rank 1, would be summed with gradient #9999 of stage 0, 8 "
+          "of f32, on "
+          "rank 2; make both the same");
+}
