@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cleave/core/expects.hpp"
 #include "cleave/cuda/device_lanes.hpp"
 #include "cleave/cuda/reduce_lane.hpp"
 #include "cleave/cuda/square_lane.hpp"
@@ -49,6 +50,27 @@ constexpr element_type type_of = [] {
   return element_type::boolean;
 }();
 
+/// Lanes that end the program where a GPU would: at an address that what is accessed at once does not allow.
+struct strict_lanes : device_lanes {
+  template <class T>
+  static T load(std::byte const* at) {
+    check<T>(at);
+    return device_lanes::load<T>(at);
+  }
+  template <class T>
+  static void store(std::byte* at, T const& x) {
+    check<T>(at);
+    device_lanes::store(at, x);
+  }
+
+ private:
+  template <class T>
+  static void check(void const* at) {
+    constexpr std::uintptr_t unit = sizeof(T) < 16 ? sizeof(T) : 16;
+    expects(reinterpret_cast<std::uintptr_t>(at) % unit == 0, "kernel: a misaligned address");
+  }
+};
+
 /// Calls `f(block, lane)` for all lanes of all blocks, those of a block in an order of its own.
 template <class F>
 void run_lanes(std::uint32_t blocks, F f) {
@@ -71,7 +93,7 @@ void run_accumulate(dim3 grid, void* const* p) {
   if (auto const* const device_factor = parameter<float const*>(p, 4)) factor *= sum{*device_factor};
   bool bad = false;
   run_lanes(grid.x, [&](std::uint32_t block, std::uint32_t lane) {
-    bad |= accumulate_block<From, To, watched<Operation>, device_lanes>(
+    bad |= accumulate_block<From, To, watched<Operation>, strict_lanes>(
         parameter<sum_segment const*>(p, 0), parameter<std::uint32_t>(p, 1), parameter<std::uint32_t>(p, 2),
         factor, block, grid.x, lane);
   });
@@ -101,7 +123,7 @@ void bind_accumulate() {
 template <class T, reduce_op Op, std::size_t Room>
 void run_reduce(dim3 grid, void* const* p) {
   run_lanes(grid.x, [&](std::uint32_t block, std::uint32_t lane) {
-    reduce_lane<T, Op, device_lanes>(parameter<region_addresses<Room>>(p, 0), block, grid.x, lane);
+    reduce_lane<T, Op, strict_lanes>(parameter<region_addresses<Room>>(p, 0), block, grid.x, lane);
   });
 }
 
@@ -125,7 +147,7 @@ void run_squares(dim3, void* const* p) {
     auto const& s = segments[segment_of(segments.data(), segments.size(), t)];
     std::array<double, sums_by_turns> sums;
     run_lanes(1, [&](std::uint32_t, std::uint32_t lane) {
-      auto const mine = square_lane<T, device_lanes>(s, t, lane);
+      auto const mine = square_lane<T, strict_lanes>(s, t, lane);
       for (std::size_t u = 0; u < mine.size(); ++u) sums[u * device_lanes::lanes + lane] = mine[u];
     });
     parameter<double*>(p, 3)[t] = sum_of_neighbours(sums, all);
