@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cleave/core/ids.hpp>
 #include <cleave/core/random.hpp>
-#include <cleave/run/edge_layout.hpp>
+#include <cleave/run/transport_layouts.hpp>
 #include <cleave/run/gradients/tied_gradients.hpp>
 #include <cleave/run/make_rank_program.hpp>
 #include <cleave/run/step_plan.hpp>

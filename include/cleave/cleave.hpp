@@ -23,6 +23,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/core/random.hpp"
 #include "cleave/core/real.hpp"
+#include "cleave/core/stage_text.hpp"
 #include "cleave/core/transport.hpp"
 
 #include "cleave/graph/adapter_fault.hpp"

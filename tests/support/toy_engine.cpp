@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/edge_layout.hpp"
 #include "cleave/run/host/host_device.hpp"
+#include "cleave/run/transport_layouts.hpp"
 #include "cleave/split/module_pipe.hpp"
 #include "support/random_toy_model.hpp"
 #include "support/rng.hpp"

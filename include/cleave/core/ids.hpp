@@ -13,6 +13,9 @@ enum class microbatch_id : std::uint32_t {};  ///< a slice of the batch
 /// The part of a node that belongs to none.
 inline constexpr part_id no_part{0xffffffff};
 
+/// Whoever runs the stages: the end of an edge that is no stage.
+inline constexpr stage_id the_caller{0xffffffff};
+
 template <class T>
 concept id = requires { requires __is_enum(T); } && sizeof(T) == sizeof(std::uint32_t);
 

@@ -11,11 +11,9 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/stage_text.hpp"
 
 namespace cleave {
-
-/// Whoever runs the stages: the end of an edge that is no stage.
-inline constexpr stage_id the_caller{0xffffffff};
 
 /// How a value lies in memory. An extent is a number, or an expression in symbols.
 struct value_layout {
@@ -65,11 +63,6 @@ struct transport_fault {
 
   bool operator==(transport_fault const&) const = default;
 };
-
-/// `stage 3`, or `the caller`.
-inline std::string stage_text(stage_id s) {
-  return s == the_caller ? "the caller" : "stage " + std::to_string(index(s));
-}
 
 /// What, where and how to mend it.
 inline std::string describe(transport_fault const& f) {

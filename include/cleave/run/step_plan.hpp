@@ -15,6 +15,7 @@
 #include "cleave/run/ports.hpp"
 #include "cleave/run/program/message_block.hpp"
 #include "cleave/run/program/program_digest.hpp"
+#include "cleave/run/transport_layouts.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
 #include "cleave/schedule/lower.hpp"
 #include "cleave/schedule/memory/plan_slots.hpp"

@@ -93,17 +93,6 @@ TEST_CASE("program digest: whatever lies otherwise changes the part of the layou
   CHECK(parts_changed_by([](digested& x) { x.l.rows.clear(); }) == "l");
 }
 
-TEST_CASE("program digest: two ranks that differ are told in what, the schedule first") {
-  program_digest const here{1, 2, 3};
-  CHECK_FALSE(difference_of(here, rank_id{2}, here, rank_id{0}));
-  CHECK(difference_of(here, rank_id{2}, {0, 0, 0}, rank_id{0}) ==
-        "rank 2 has another schedule than rank 0; give all ranks the same");
-  CHECK(difference_of(here, rank_id{2}, {1, 0, 0}, rank_id{0}) ==
-        "rank 2 has other edges between stages than rank 0; give all ranks the same");
-  CHECK(difference_of(here, rank_id{2}, {1, 2, 0}, rank_id{1}) ==
-        "rank 2 has other types or shapes than rank 1; give all ranks the same");
-}
-
 TEST_CASE("number digest: is FNV-1a, byte after byte from the lowest") {
   CHECK(number_digest().value() == 0xcbf29ce484222325);
   std::uint64_t twin = 0xcbf29ce484222325;

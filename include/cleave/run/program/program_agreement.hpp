@@ -13,10 +13,10 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/core/transport.hpp"
+#include "cleave/core/stage_text.hpp"
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/edge_layout.hpp"
-#include "cleave/run/program/program_digest.hpp"
+#include "cleave/run/program/rank_program.hpp"
 
 /// Before the first step, ranks that have each been given a program of their own find out whether these go
 /// together.
@@ -39,11 +39,12 @@ struct program_claim {
   bool operator==(program_claim const&) const = default;
 };
 
-/// What a rank has been given to run, as `step_plan` has it.
+/// What a rank has been given to run, as `step_plan` has it: `p.edges()` is a transport, which those who only
+/// run programs need not compile.
 template <class P>
 concept claimed_plan = requires(P const& p, stage_id s) {
   { p.digest() } -> std::convertible_to<program_digest>;
-  { p.edges() } -> std::convertible_to<transport const&>;
+  { p.edges().edges.front().from } -> std::convertible_to<stage_id>;
   { p.layouts() } -> std::convertible_to<run_layouts const&>;
   { p.rank_of(s) } -> std::same_as<rank_id>;
 };
@@ -85,6 +86,18 @@ inline std::optional<std::string> find_edge_disagreement(program_claim const& a,
            std::to_string(index(of_b)) + "; make both ends the same";
   }
   return std::nullopt;
+}
+
+/// What differs between the programs of two ranks, in words, or nothing: `rank 2 runs another schedule than
+/// rank 0`.
+inline std::optional<std::string> difference_of(program_digest const& here, rank_id rank,
+                                                program_digest const& there, rank_id other) {
+  if (here == there) return std::nullopt;
+  auto const* const what = here.schedule != there.schedule     ? "another schedule"
+                           : here.transport != there.transport ? "other edges between stages"
+                                                               : "other types or shapes";
+  return "rank " + std::to_string(index(rank)) + " has " + what + " than rank " +
+         std::to_string(index(other)) + "; give all ranks the same";
 }
 
 /// Ranks whose programs do not go together. The witness: what the first two of them say differently.

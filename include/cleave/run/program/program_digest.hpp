@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <concepts>
 #include <cstdint>
-#include <optional>
-#include <string>
 
 #include "cleave/core/ids.hpp"
 #include "cleave/core/transport.hpp"
@@ -49,18 +46,6 @@ inline program_digest digest_of(schedule const& s, transport const& t, run_layou
   }
   for (auto const n : l.rows) layouts.add(static_cast<std::uint64_t>(n));
   return {lists.value(), edges.value(), layouts.value()};
-}
-
-/// What differs between the programs of two ranks, in words, or nothing: `rank 2 runs another schedule than
-/// rank 0`.
-inline std::optional<std::string> difference_of(program_digest const& here, rank_id rank,
-                                                program_digest const& there, rank_id other) {
-  if (here == there) return std::nullopt;
-  auto const* const what = here.schedule != there.schedule     ? "another schedule"
-                           : here.transport != there.transport ? "other edges between stages"
-                                                               : "other types or shapes";
-  return "rank " + std::to_string(index(rank)) + " has " + what + " than rank " +
-         std::to_string(index(other)) + "; give all ranks the same";
 }
 
 }  // namespace cleave

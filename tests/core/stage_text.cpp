@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/core/stage_text.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace cleave;
+
+TEST_CASE("stage text: a stage has its number, and the caller is none") {
+  CHECK(stage_text(stage_id{3}) == "stage 3");
+  CHECK(stage_text(the_caller) == "the caller");
+}
