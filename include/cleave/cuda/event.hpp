@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -102,7 +101,7 @@ class cuda_event {
       longest = std::max(longest, shortest);
     }
     if (marks().empty() || from.marks().empty()) return {};
-    return std::chrono::nanoseconds(std::llround(double{longest} * 1e6));
+    return std::chrono::round<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(longest));
   }
 
   /// Transfers of a rank, each begun by this rank or another one. It stays where it is.
