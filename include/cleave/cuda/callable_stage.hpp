@@ -9,6 +9,7 @@
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/stream.hpp"
 #include "cleave/run/concepts.hpp"
+#include "cleave/run/recording.hpp"
 #include "cleave/run/tensor_view.hpp"
 
 namespace cleave {
@@ -94,6 +95,11 @@ class callable_stage {
     requires requires(Bodies& b, cudaStream_t on) { b.update(on, i, factor); }
   {
     bodies_.update(s.handle(), i, factor);
+  }
+  bool records() const
+    requires recorded_stage<Bodies>
+  {
+    return bodies_.records();
   }
   std::span<region const> gradients(stage_id i)
     requires parameter_stage<Bodies>

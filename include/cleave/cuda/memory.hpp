@@ -123,25 +123,32 @@ class cuda_step_memory {
     auto const e = cudaMallocFromPoolAsync(&p, n, pool_, s);
     check_room(e, "cudaMallocFromPoolAsync", n,
                e == cudaErrorMemoryAllocation ? cuda_room_text(of_->device()) : "");
-    taken_.push_back(p);
+    taken_.push_back({p, of_->recording()});
     return p;
   }
   /// What was issued to `s` so far may still use it. Precondition: it was taken here. \throws cuda_error
   void give_back(cudaStream_t s, void* p) {
-    expects(std::erase(taken_, p) == 1, "cuda_step_memory: memory that was taken here");
+    expects(std::erase_if(taken_, [p](piece const& t) { return t.at == p; }) == 1,
+            "cuda_step_memory: memory that was taken here");
     check_cuda(cudaFreeAsync(p, s), "cudaFreeAsync");
   }
 
  private:
+  struct piece {
+    void* at;
+    std::uint64_t recording;  // that it was taken in
+  };
+
   void end() noexcept {
     if (!pool_ || of_->is_kept()) return;
-    for (auto* const p : taken_) static_cast<void>(cudaFree(p));
+    for (auto const& t : taken_)
+      if (t.recording == 0) static_cast<void>(cudaFree(t.at));  // others go with what was recorded
     static_cast<void>(cudaMemPoolDestroy(pool_));
   }
 
   std::shared_ptr<cuda_resources> of_;
   cudaMemPool_t pool_ = nullptr;
-  std::vector<void*> taken_;
+  std::vector<piece> taken_;
 };
 
 }  // namespace cleave

@@ -32,6 +32,9 @@ namespace cleave {
 /// `abort`, which any thread may.
 class nccl_communicator {
  public:
+  /// All that it issues goes to the stream that it is given.
+  static constexpr bool can_be_recorded = true;
+
   /// What it is for. Messages leave the GPU to the stages, as far as `nccl_options::most_blocks` says.
   enum class use : std::uint8_t { messages, sums };
 

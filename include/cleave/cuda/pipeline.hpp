@@ -21,6 +21,7 @@
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/process_pipeline.hpp"
 #include "cleave/run/process_start.hpp"
+#include "cleave/run/recording.hpp"
 #include "cleave/schedule/delivery.hpp"
 
 namespace cleave {
@@ -38,6 +39,7 @@ struct cuda_pipeline_options {
   rank_grid::axes order = {rank_axis::data, rank_axis::model, rank_axis::pipe};
   std::vector<tied_gradients> ties = {};
   std::size_t bucket_bytes = std::size_t{25} << 20;  ///< of gradients that are summed at once
+  step_mode steps = step_mode::issued;               ///< as of `executor_options`, as CUDA graphs
 };
 
 /// The GPU, of so many, of a process that is number `local_rank` on its machine; nothing where there are too
@@ -189,7 +191,8 @@ class cuda_pipeline : public process_pipeline<S, cuda_backend> {
              .replicas = o.replicas,
              .order = o.order,
              .ties = o.ties,
-             .bucket_bytes = o.bucket_bytes},
+             .bucket_bytes = o.bucket_bytes,
+             .steps = o.steps},
             {start.size, "there are", "torchrun --nproc-per-node, mpirun -n or srun -n"}, start, o) {}
 
   /// As of `process_pipeline`. \throws plan_delivery_error too

@@ -20,6 +20,8 @@
 #include "cleave/run/program/program_needs.hpp"
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/program/stage_caller.hpp"
+#include "cleave/run/program/step_recorder.hpp"
+#include "cleave/run/recording.hpp"
 #include "cleave/run/step_values.hpp"
 #include "cleave/run/wait_on_host.hpp"
 
@@ -34,6 +36,10 @@ struct executor_options {
   /// How long a step may take until it no longer waits for what it has issued; none: whoever runs it sees
   /// to that.
   std::optional<std::chrono::milliseconds> limit = {};
+  /// Replayed where device, communicator, stages and program can (`replay_obstacle`); the same on all ranks,
+  /// as are the weights that steps are given. Stages are then called in the first two steps alone, and times
+  /// of later ones are all 0. What a stage issues must be the same in each step.
+  step_mode steps = step_mode::issued;
 };
 
 /// Carries out the program of one rank, step after step, on any device: issues passes to one stream and
@@ -59,6 +65,7 @@ class executor {
         memory_(d, program_),
         calls_(s, program_, memory_, reporter_),
         events_(d, program_),
+        replays_(d, program_, obstacle_of(s)),
         ended_(d.make_event()),
         computing_(d.make_stream(0)),
         moving_(d.make_stream(-1)) {
@@ -72,15 +79,15 @@ class executor {
   /// \throws stage_error, run_error, step_value_error
   void run_step(step_values const& values) {
     demand_step_values(program_, values);
-    memory_.take_inputs(values);
-    calls_.begin_step(values);
     reducing_ = values.gradients == gradient_end::reduced && calls_.trains() ? reducer_ : nullptr;
     until_ = deadline_after(options_.limit);
     try {
-      events_.begin_step(computing_);
-      passes_.clear();
-      issue_all();
-      wait_for_all();
+      auto const own = replays_.take_inputs(values, computing_);
+      memory_.take_inputs(own);
+      calls_.begin_step(own);
+      if (replays_.carry_out(own, computing_, [this] { issue_step(); }))
+        at_.store(program_replaying, std::memory_order_relaxed);
+      wait_for(computing_);
       at_.store(program_done, std::memory_order_relaxed);
     } catch (run_error const& e) {
       fail(e.info);
@@ -101,11 +108,41 @@ class executor {
   std::uint32_t at() const { return at_.load(std::memory_order_relaxed); }
 
   /// When each instruction of the last step began and ended. Of a message: from when it could go until it
-  /// had.
+  /// had. Of a step that was recorded or replayed, 0.
   std::vector<instruction_time> times() { return events_.times(); }
+
+  /// Why steps are issued, or nothing where they are replayed.
+  std::optional<std::string> const& replay_obstacle() const { return replays_.obstacle(); }
+  /// They are issued after all, because of another rank's obstacle. Precondition: no step has been run.
+  void issue_steps(std::string why) { replays_.issue_all(std::move(why)); }
+  /// How many steps were recorded, each because none like it had been.
+  std::size_t recordings() const { return replays_.recordings(); }
+  /// Communicators end only when nothing recorded uses them. Precondition: no step follows.
+  void forget_recordings() noexcept { replays_.forget(); }
 
  private:
   using stream = typename D::stream;
+
+  std::optional<std::string> obstacle_of(S const& stages) const {
+    if (options_.steps == step_mode::issued) return "the options do not ask for it (step_mode::replayed)";
+    return find_replay_obstacle<D, C>(program_, stages);
+  }
+
+  void issue_step() {
+    events_.begin_step(computing_);
+    passes_.clear();
+    if (replays_.is_recording()) put_behind(moving_, computing_);
+    issue_all();
+    await_messages();
+    at_.store(program_reducing, std::memory_order_relaxed);
+    if (reducing_) reducing_->end_all(computing_);
+    if (replays_.is_recording()) put_behind(computing_, moving_);
+  }
+
+  void put_behind(stream& later, stream& earlier) {
+    device_.record(ended_, earlier);
+    device_.wait(later, ended_);
+  }
 
   void issue_all() {
     auto const& all = program_.instructions;
@@ -192,12 +229,13 @@ class executor {
   }
 
   void limit_run_ahead(std::uint32_t i) {
+    if (replays_.is_recording()) return;
     passes_.push_back(i);
     if (passes_.size() > options_.run_ahead)
       wait_for(events_.end_of(passes_[passes_.size() - 1 - options_.run_ahead]));
   }
 
-  void wait_for_all() {
+  void await_messages() {
     for (std::uint32_t i = 0; i < program_.instructions.size();
          i += 1u + program_.instructions[i].call.parts) {
       auto const kind = program_.instructions[i].call.kind;
@@ -205,9 +243,6 @@ class executor {
       at_.store(i, std::memory_order_relaxed);
       device_.wait(computing_, events_.end_of(i));
     }
-    at_.store(program_reducing, std::memory_order_relaxed);
-    if (reducing_) reducing_->end_all(computing_);
-    wait_for(computing_);
   }
 
   void wait_for(stream& s) {
@@ -219,7 +254,8 @@ class executor {
   }
 
   failure overdue() {
-    failure f{.code = failure_code::timeout, .reporter = reporter_, .operation = "sums of gradients"};
+    failure f{.code = failure_code::timeout, .reporter = reporter_};
+    f.operation = at() == program_replaying ? "a replayed step" : "sums of gradients";
     if (auto const open = events_.find_open()) {
       auto const& call = program_.instructions[*open].call;
       f.at = stage_call{call.of.stage, call.of.microbatch};
@@ -258,6 +294,7 @@ class executor {
   pass_memory<D> memory_;
   stage_caller<D, S> calls_;
   instruction_events<D> events_;
+  step_recorder<D> replays_;
   typename D::event ended_;
   std::vector<std::uint32_t> passes_;  // issued in this step
   std::chrono::steady_clock::time_point until_ = {};

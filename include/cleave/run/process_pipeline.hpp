@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "cleave/run/program/program_agreement.hpp"
 #include "cleave/run/rank_runtime.hpp"
 #include "cleave/run/rank_watch.hpp"
+#include "cleave/run/recording.hpp"
 #include "cleave/run/step_values.hpp"
 #include "cleave/run/tcp_board.hpp"
 
@@ -36,6 +38,7 @@ struct process_options {
   rank_grid::axes order = {rank_axis::data, rank_axis::model, rank_axis::pipe};
   std::vector<tied_gradients> ties = {};
   std::size_t bucket_bytes = std::size_t{25} << 20;  ///< of gradients that are summed at once
+  step_mode steps = step_mode::issued;               ///< as of `executor_options`
 };
 
 /// What one process does of schedules that run on processes, step after step: whatever it computes and sends
@@ -62,13 +65,14 @@ class process_pipeline : activity_source {
         backend_(std::forward<With>(with)...),
         here_(backend_.board().rank()),
         teller_{this},
+        steps_(o.steps),
         watch_(backend_.board(), backend_, *this, o.watch) {
     rank_watch::turn const together(watch_);
     try {
       stages_.emplace(make_stages(backend_.own_device()));
       connect(p.order().place);
       runtime_.emplace(backend_.own_device(), with_, teller_, *stages_, p.order().place,
-                       rank_id{place().pipe}, sets_, o.bucket_bytes);
+                       rank_id{place().pipe}, sets_, o.bucket_bytes, steps_);
       agree_about_gradients(p.order().place);
       add_plan_together(p);
     } catch (...) {
@@ -135,6 +139,13 @@ class process_pipeline : activity_source {
   /// When this rank began and ended each instruction of the last step, in nanoseconds since it began it.
   std::vector<instruction_time> times(std::size_t plan_number = 0) { return runtime_->times(plan_number); }
 
+  /// Why steps by that plan are issued, all of them on all ranks; or nothing where they are replayed.
+  std::optional<std::string> const& replay_obstacle(std::size_t plan_number = 0) const {
+    return runtime_->replay_obstacle(plan_number);
+  }
+  /// How many of its steps were recorded.
+  std::size_t recordings(std::size_t plan_number = 0) const { return runtime_->recordings(plan_number); }
+
  private:
   using communicator_type = typename Backend::communicator;
 
@@ -191,8 +202,26 @@ class process_pipeline : activity_source {
   std::size_t add_plan_together(planned_step auto const& p) {
     runtime_->add_plan(p, plans_);
     agree_about(p);
+    agree_on_steps();
     backend_.prepare(*with_.pipe, runtime_->program(plans_));
     return plans_++;
+  }
+
+  /// Where one rank cannot replay steps, none does.
+  void agree_on_steps() {
+    if (steps_ == step_mode::issued) return;
+    auto const until = std::chrono::steady_clock::now() + watch_.limit();
+    std::optional<std::string> first;
+    for (std::uint32_t r = 0; r < grid_.size(); ++r) {
+      std::string why;
+      if (rank_id{r} == rank()) why = runtime_->replay_obstacle(plans_).value_or("");
+      std::uint64_t size = why.size();
+      board().broadcast(std::as_writable_bytes(std::span(&size, 1)), rank_id{r}, until);
+      why.resize(static_cast<std::size_t>(size));
+      board().broadcast(std::as_writable_bytes(std::span(why)), rank_id{r}, until);
+      if (!first && !why.empty()) first = "rank " + std::to_string(r) + ": " + why;
+    }
+    if (first) runtime_->issue_steps(plans_, *std::move(first));
   }
 
   /// \throws run_error where a rank has another program
@@ -257,6 +286,7 @@ class process_pipeline : activity_source {
   /// In the time that `watch_options` give it.
   void end_backend() noexcept {
     rank_watch::turn const together(watch_);
+    if (runtime_) runtime_->forget_recordings();
     backend_.end();
   }
 
@@ -281,7 +311,8 @@ class process_pipeline : activity_source {
     auto a = activity_of(runtime_->program(running), at);
     auto const here = place();
     for (auto& p : a.peers) p = grid_[rank_coordinates{.pipe = index(p), .data = here.data, .model = 0}];
-    for (std::uint32_t d = 0; at == program_reducing && d < grid_.size(rank_axis::data); ++d)
+    bool const all_meet = at == program_replaying || at == program_reducing;
+    for (std::uint32_t d = 0; all_meet && d < grid_.size(rank_axis::data); ++d)
       if (d != here.data)
         a.peers.push_back(grid_[rank_coordinates{.pipe = here.pipe, .data = d, .model = 0}]);
     return a;
@@ -298,6 +329,7 @@ class process_pipeline : activity_source {
   std::atomic<std::size_t> plan_ = 0;  // the one that is run
   std::atomic<std::size_t> plans_ = 0;
   int exceptions_ = std::uncaught_exceptions();
+  step_mode steps_;
   rank_watch watch_;
 };
 

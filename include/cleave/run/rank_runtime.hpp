@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "cleave/run/gradients/parameter_updater.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/program/placement_change.hpp"
+#include "cleave/run/recording.hpp"
 #include "cleave/run/step_values.hpp"
 #include "cleave/schedule/placement.hpp"
 
@@ -47,8 +49,15 @@ class rank_runtime {
   /// `rank` among those of `with.pipe`. What is referred to must outlive it.
   /// \throws error where there are replicas or ties, and the stages have no gradients
   rank_runtime(D& d, rank_communicators<C> with, B& b, S& stages, placement const& place, rank_id rank,
-               std::vector<tie_set> sets = {}, std::size_t bucket_bytes = std::size_t{25} << 20)
-      : device_(d), with_(std::move(with)), board_(b), stages_(stages), place_(place), rank_(rank) {
+               std::vector<tie_set> sets = {}, std::size_t bucket_bytes = std::size_t{25} << 20,
+               step_mode steps = step_mode::issued)
+      : device_(d),
+        with_(std::move(with)),
+        board_(b),
+        stages_(stages),
+        place_(place),
+        rank_(rank),
+        steps_(steps) {
     with_.ties.resize(sets.size());
     for (std::uint32_t s = 0; s < place.stages(); ++s)
       if (place.rank_of[s] == rank) here_.push_back(stage_id{s});
@@ -67,7 +76,8 @@ class rank_runtime {
     executors_.resize(number);
     std::vector<std::optional<rank_executor>> made(1);
     made.front().emplace(device_, *with_.pipe, board_, stages_, make_rank_program(p, rank_),
-                         executor_options{.reporter = with_.here}, reducer_ ? &*reducer_ : nullptr);
+                         executor_options{.reporter = with_.here, .steps = steps_},
+                         reducer_ ? &*reducer_ : nullptr);
     executors_.push_back(std::move(made));
   }
 
@@ -86,6 +96,22 @@ class rank_runtime {
   }
   /// Where the rank is in the program of a plan. From any thread.
   std::uint32_t at(std::size_t plan_number) const { return executors_[plan_number].front()->at(); }
+
+  /// As of `executor`.
+  std::optional<std::string> const& replay_obstacle(std::size_t plan_number) const {
+    return executors_[plan_number].front()->replay_obstacle();
+  }
+  void issue_steps(std::size_t plan_number, std::string why) {
+    executors_[plan_number].front()->issue_steps(std::move(why));
+  }
+  std::size_t recordings(std::size_t plan_number) const {
+    return executors_[plan_number].front()->recordings();
+  }
+  /// Precondition: no step follows.
+  void forget_recordings() noexcept {
+    for (auto& e : executors_)
+      if (e.front()) e.front()->forget_recordings();
+  }
 
   /// As of `parameter_updater`.
   void share_ties()
@@ -132,6 +158,7 @@ class rank_runtime {
   S& stages_;
   placement place_;
   rank_id rank_;
+  step_mode steps_;
   std::vector<stage_id> here_;
   std::optional<gradient_reducer<D, C>> reducer_;
   typename updater_of<S>::type updater_;

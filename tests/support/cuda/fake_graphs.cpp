@@ -85,14 +85,19 @@ cudaError_t end_capture(runtime& r, host_thread& t, stream& s, cudaGraph_t* hand
   if (c->by != &t && c->mode != cudaStreamCaptureModeRelaxed) return cudaErrorStreamCaptureWrongThread;
   bool const joined = is_joined(s);
   leave(*c);
-  if (c->is_invalid) return cudaErrorStreamCaptureInvalidated;
-  if (!joined) return cudaErrorStreamCaptureUnjoined;
+  if (c->is_invalid || !joined) {
+    let_go_of_memory(r, *c->into);
+    c->into->communicators.clear();
+    return c->is_invalid ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined;
+  }
   r.graphs[c->into.get()] = c->into;
   *handle = reinterpret_cast<cudaGraph_t>(c->into.get());
   return cudaSuccess;
 }
 
 std::shared_ptr<graph_exec> instantiate(runtime& r, std::shared_ptr<graph> const& g) {
+  if (g->memory->taken.size() != g->memory->given_back)
+    r.report("a graph takes memory that it does not give back, so that it could be launched only once");
   auto e = std::make_shared<graph_exec>();
   e->what = std::make_shared<graph>(*g);
   for (auto const device : g->devices) {
@@ -101,6 +106,18 @@ std::shared_ptr<graph_exec> instantiate(runtime& r, std::shared_ptr<graph> const
   }
   r.graph_execs[e.get()] = e;
   return e;
+}
+
+/// Once it has ended what it does.
+void end_of_memory(runtime& r, host_thread& t, graph_exec& e) {
+  if (std::ranges::all_of(e.branches, &stream::is_idle)) return let_go_of_memory(r, *e.what);
+  for (auto const& b : e.branches) push_wait(r, t, *e.branches.front(), push_mark(r, t, *b));
+  work w;
+  w.name = "the end of a graph";
+  w.run = [&r, g = e.what](stream&, runtime_lock&) { let_go_of_memory(r, *g); };
+  w.issued = r.known(t);
+  w.is_counted = false;
+  push(*e.branches.front(), std::move(w));
 }
 
 bool have_same_shape(graph const& a, graph const& b) {
@@ -199,21 +216,23 @@ cudaError_t cudaGraphDestroy(cudaGraph_t handle) {
     auto const g = find(r, r.graphs, handle, "cudaGraphDestroy");
     if (!g) return cudaErrorInvalidValue;
     g->is_destroyed = true;
+    g->communicators.clear();
+    let_go_of_memory(r, *g);
     return cudaSuccess;
   });
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* to, cudaGraph_t handle, unsigned long long) {
-  return call("cudaGraphInstantiate", [&](runtime& r, host_thread&, runtime_lock&) {
-    auto const g = find(r, r.graphs, handle, "cudaGraphInstantiate");
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* to, cudaGraph_t handle, unsigned long long) {
+  return call("cudaGraphInstantiateWithFlags", [&](runtime& r, host_thread&, runtime_lock&) {
+    auto const g = find(r, r.graphs, handle, "cudaGraphInstantiateWithFlags");
     if (!g) return cudaErrorInvalidValue;
     *to = reinterpret_cast<cudaGraphExec_t>(instantiate(r, g).get());
     return cudaSuccess;
   });
 }
 
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* to, cudaGraph_t handle, unsigned long long flags) {
-  return cudaGraphInstantiate(to, handle, flags);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* to, cudaGraph_t handle, unsigned long long flags) {
+  return cudaGraphInstantiateWithFlags(to, handle, flags);
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t handle, cudaStream_t) {
@@ -249,10 +268,12 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t handle, cudaGraph_t from,
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t handle) {
-  return call("cudaGraphExecDestroy", [&](runtime& r, host_thread&, runtime_lock&) {
+  return call("cudaGraphExecDestroy", [&](runtime& r, host_thread& t, runtime_lock&) {
     auto const e = find(r, r.graph_execs, handle, "cudaGraphExecDestroy");
     if (!e) return cudaErrorInvalidValue;
     e->is_destroyed = true;
+    e->what->communicators.clear();
+    end_of_memory(r, t, *e);
     for (auto const& b : e->branches) {
       b->is_destroyed = true;
       close(*b);

@@ -15,9 +15,17 @@ struct graph_node {
   std::size_t branch = 0;          // the captured stream that it was issued to
 };
 
+/// What a graph takes by nodes of its own: there as long as the graph, or what was made from it, is.
+struct graph_memory {
+  std::vector<allocation*> taken;
+  std::size_t given_back = 0;
+};
+
 struct graph {
   std::vector<graph_node> nodes;
   std::vector<int> devices;  // of the branches
+  std::shared_ptr<graph_memory> memory = std::make_shared<graph_memory>();
+  std::vector<std::shared_ptr<communicator>> communicators;  // whose messages are nodes
   bool is_destroyed = false;
 };
 
@@ -39,6 +47,8 @@ struct graph_exec {
 
 /// Adds a node behind the front of `s`, which is captured.
 cudaError_t record(stream& s, work w);
+/// Frees what the graph takes, unless another one shares it.
+void let_go_of_memory(runtime& r, graph& g);
 /// What a call that no graph can hold gets, where a capture forbids it.
 cudaError_t forbid_capture(runtime& r, host_thread& t);
 

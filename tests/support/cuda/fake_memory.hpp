@@ -36,6 +36,7 @@ struct allocation {
   std::string freed_by;         // empty: it lives
   bool is_to_be_freed = false;  // once a stream has come so far
   std::size_t committed = 0;
+  bool is_of_graph = false;  // which takes and gives it back whenever it is launched
 
   std::string text() const;
   region all() const { return {reinterpret_cast<void*>(begin), bytes, element_type::u8}; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "support/cuda/fake_runtime.hpp"
@@ -128,15 +129,39 @@ std::shared_ptr<memory_pool> default_pool(runtime& r, int device) {
   return make_pool(r, device, true);
 }
 
+/// By a node of a graph, which fills it with NaN whenever it is launched.
+cudaError_t take_in_graph(stream& s, runtime& r, int device, void** to, std::size_t bytes, std::string name) {
+  auto const error = allocate(r, device, allocation::kind::device, to, bytes);
+  if (error != cudaSuccess || bytes == 0) return error;
+  auto* const a = r.memory.find(*to);
+  a->is_of_graph = true;
+  s.capture->into->memory->taken.push_back(a);
+  work w;
+  w.is = work::kind::memory;
+  w.name = std::move(name);
+  w.memory = {{*to, bytes, true}};
+  w.run = [&r, a](stream&, runtime_lock&) {
+    std::lock_guard one_at_a_time(r.data);
+    std::memset(a->all().data, 0xff, a->bytes);
+  };
+  return record(s, std::move(w));
+}
+cudaError_t give_back_in_graph(stream& s, allocation const& a) {
+  ++s.capture->into->memory->given_back;
+  work w;
+  w.is = work::kind::memory;
+  w.name = "cudaFreeAsync";
+  w.memory = {{a.all().data, a.bytes, true}};
+  w.run = [](stream&, runtime_lock&) {};
+  return record(s, std::move(w));
+}
+
 /// In the order of a stream: work that nothing puts behind it races with it.
 cudaError_t allocate_on(runtime& r, host_thread& t, memory_pool const& pool, cudaStream_t handle, void** to,
                         std::size_t bytes, char const* function, runtime_lock& lock) {
   auto const s = find_stream(r, t, handle, function);
   if (!s) return cudaErrorInvalidResourceHandle;
-  if (s->capture) {
-    r.report(std::string(function) + " on a stream under capture, which this fake library cannot capture");
-    return cudaErrorStreamCaptureUnsupported;
-  }
+  if (s->capture) return take_in_graph(*s, r, pool.device, to, bytes, function);
   auto const error = allocate(r, pool.device, allocation::kind::device, to, bytes);
   if (error != cudaSuccess || bytes == 0) return error;
   work w;
@@ -148,6 +173,12 @@ cudaError_t allocate_on(runtime& r, host_thread& t, memory_pool const& pool, cud
 }
 
 }  // namespace
+
+void cleave::testing::fake::let_go_of_memory(runtime& r, graph& g) {
+  if (g.memory.use_count() == 1)
+    for (auto* const a : g.memory->taken) give_back(r, *a, "the end of a graph");
+  g.memory = std::make_shared<graph_memory>();
+}
 
 extern "C" {
 
@@ -286,6 +317,12 @@ cudaError_t cudaFreeAsync(void* p, cudaStream_t on) {
     if (!p) return cudaSuccess;
     auto* const a = find_to_free(r, p, false, "cudaFreeAsync");
     if (!a) return cudaErrorInvalidValue;
+    if (a->is_of_graph != (s->capture != nullptr)) {
+      r.report("cudaFreeAsync of " + a->text() + ", which is taken " +
+               (s->capture ? "before the capture" : "by a graph"));
+      return cudaErrorInvalidValue;
+    }
+    if (s->capture) return give_back_in_graph(*s, *a);
     work w;
     w.is = work::kind::memory;
     w.name = "cudaFreeAsync";

@@ -177,6 +177,14 @@ ncclResult_t split(runtime& r, host_thread& t, communicator& c, split_call how, 
       [&r, &t, &c, number, to, is_blocking] { finish_split(r, t, c, number, to, is_blocking); }, lock);
 }
 
+/// The library waits until no graph can launch messages of the communicator any more.
+void demand_no_graph(runtime& r, communicator const& c, std::string const& function) {
+  for (auto const& [handle, e] : r.graph_execs)
+    if (std::ranges::find(e->what->communicators, &c, &std::shared_ptr<communicator>::get) !=
+        e->what->communicators.end())
+      return r.report(function + " of " + c.text() + " waits for ever for a graph with messages of it");
+}
+
 void destroy(runtime& r, communicator& c) {
   c.is_destroyed = true;
   c.ready = nullptr;
@@ -298,6 +306,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
   if (!handle) return ncclSuccess;
   return nccl_call("ncclCommDestroy", handle, nccl_when::settled,
                    [&](runtime& r, host_thread&, communicator& c, runtime_lock&) {
+                     demand_no_graph(r, c, "ncclCommDestroy");
                      if (c.error != ncclSuccess)
                        r.report("ncclCommDestroy of " + c.text() + ", which has failed: only abort ends it");
                      if (c.outstanding > 0 && !c.is_revoked)
@@ -312,6 +321,7 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
   if (!handle) return ncclSuccess;
   return nccl_call("ncclCommAbort", handle, nccl_when::always,
                    [&](runtime& r, host_thread&, communicator& c, runtime_lock& lock) {
+                     demand_no_graph(r, c, "ncclCommAbort");
                      c.is_aborted = true;
                      r.changed.notify_all();
                      bool const is_to_hang =

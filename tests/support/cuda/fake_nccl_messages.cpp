@@ -87,6 +87,7 @@ ncclResult_t launch(runtime& r, host_thread& t, ncclComm_t handle, cudaStream_t 
   for (auto const& m : members)
     for (auto const& f : m.memory(c->rank, c->in->size)) w.pointers.push_back(f.data);
   bool const is_counted = !s->capture;
+  if (s->capture) s->capture->into->communicators.push_back(c);
   auto& g = r.gpus[static_cast<std::size_t>(c->device)];
   auto const turn = g.groups++;
   bool const is_in_turn = is_counted && r.options.groups == fake_groups::in_turn;

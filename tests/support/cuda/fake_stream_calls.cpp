@@ -93,8 +93,13 @@ cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", [&](runtime& r, host_thread& t, runtime_lock& lock) {
     if (auto const error = forbid_capture(r, t); error != cudaSuccess) return error;
     std::vector<std::shared_ptr<stream>> all;
-    for (auto const& [address, s] : r.streams)
-      if (s->device == t.device && !s->capture) all.push_back(s);
+    bool is_captured = false;  // any, in whatever mode
+    for (auto const& [address, s] : r.streams) {
+      if (s->device != t.device) continue;
+      if (s->capture) is_captured = s->capture->is_invalid = true;
+      all.push_back(s);
+    }
+    if (is_captured) return cudaErrorStreamCaptureUnsupported;
     synchronize(r, t, all, lock);
     return cudaSuccess;
   });

@@ -151,6 +151,7 @@ class gradient_reducer {
   void begin(reduction& r, typename D::stream& computing) {
     if (r.state != phase::waiting) return;
     r.state = phase::begun;
+    if (r.ends.empty()) return;  // else its stream would go on behind nothing that anybody waits for
     device_.record(ready_, computing);
     device_.wait(reducing_, ready_);
     r.buckets.pack(reducing_);

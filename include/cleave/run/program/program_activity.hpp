@@ -11,12 +11,13 @@
 
 namespace cleave {
 
-/// What a rank does that is at instruction `at` of its program, or where the two numbers beyond all
-/// instructions say.
+/// What a rank does that is at instruction `at` of its program, or where the three numbers beyond all
+/// instructions say. Where it is in a step that it replays, nobody knows.
 inline rank_activity activity_of(rank_program const& p, std::uint32_t at) {
   if (at == program_done) return {.kind = activity_kind::done};
-  if (at >= p.instructions.size()) {  // sums of gradients, in which all take part
-    rank_activity all{.kind = activity_kind::waiting, .operation = "sums of gradients"};
+  if (at >= p.instructions.size()) {  // in which all take part
+    rank_activity all{.kind = activity_kind::waiting};
+    all.operation = at == program_replaying ? "a replayed step" : "sums of gradients";
     for (std::uint32_t r = 0; r < p.ranks; ++r)
       if (rank_id{r} != p.rank) all.peers.push_back(rank_id{r});
     return all;

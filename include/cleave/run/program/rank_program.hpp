@@ -70,8 +70,10 @@ struct rank_instruction {
   bool operator==(rank_instruction const&) const = default;
 };
 
-/// Where a rank is that has issued all instructions of a step: it sums gradients, or has ended the step.
-inline constexpr std::uint32_t program_reducing = 0xfffffffe, program_done = 0xffffffff;
+/// Where a rank is that has issued all instructions of a step: it replays the step, sums gradients, or has
+/// ended the step.
+inline constexpr std::uint32_t program_replaying = 0xfffffffd, program_reducing = 0xfffffffe,
+                               program_done = 0xffffffff;
 
 /// A result that the caller gets from this rank.
 struct program_result {

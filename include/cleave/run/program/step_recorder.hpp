@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/run/program/input_copies.hpp"
+#include "cleave/run/program/rank_program.hpp"
+#include "cleave/run/recording.hpp"
+#include "cleave/run/step_values.hpp"
+#include "cleave/schedule/calls/call_options.hpp"
+
+namespace cleave {
+
+/// Why steps of a program cannot be replayed on such a device, or nothing. O(edges).
+template <class D, class C, class S>
+std::optional<std::string> find_replay_obstacle(rank_program const& p, S const& stages) {
+  if constexpr (!recording_device<D>) {
+    return "the device cannot record what is issued to it";
+  } else if constexpr (!recorded_communicator<C, D>) {
+    return "the communicator sends messages that cannot be recorded";
+  } else {
+    for (std::size_t e = 0; e < p.layouts.edges.size(); ++e)
+      if (p.layouts.edges[e].extents == shape_kind::dynamic)
+        return "the shape of edge #" + std::to_string(e) + " is known only while a step runs";
+    if constexpr (recorded_stage<S>)
+      if (!stages.records()) return "the stages say that what they issue cannot be recorded";
+    return std::nullopt;
+  }
+}
+
+/// Issues the steps of a program, or has the device replay what was issued: the first step of each kind is
+/// issued, the second is recorded, and all from there on replay it. Steps with sums of gradients are one
+/// kind, those without another; where the weights are others than before, a step is recorded anew.
+///
+/// What decides is what all ranks are given alike, as all of them must record a step, or none. So inputs are
+/// copied to one place, where recordings read them, wherever they come from.
+template <device D>
+class step_recorder {
+ public:
+  /// `obstacle`: why all steps are issued, if so.
+  step_recorder(D& d, rank_program const& p, std::optional<std::string> obstacle)
+      : device_(d), obstacle_(std::move(obstacle)) {
+    if (!obstacle_) inputs_.emplace(d, p);
+  }
+
+  std::optional<std::string> const& obstacle() const { return obstacle_; }
+  /// From now on steps are issued. Precondition: none has been recorded.
+  void issue_all(std::string why) {
+    obstacle_ = std::move(why);
+    inputs_.reset();
+  }
+  /// How many steps were recorded so far.
+  std::size_t recordings() const { return recordings_; }
+  /// Whether what is issued now is only written down.
+  bool is_recording() const { return is_recording_; }
+
+  /// The values that the step reads, behind what is issued to `s`: until the next step.
+  step_values take_inputs(step_values const& v, typename D::stream& s) {
+    return inputs_ ? inputs_->take(v, s) : v;
+  }
+
+  /// Does the step that `issue()` issues, beginning with `s` and ending there; whether it is a replay.
+  template <class Issue>
+  bool carry_out(step_values const& v, typename D::stream& s, Issue issue) {
+    if constexpr (recording_device<D>) {
+      auto& of = kinds_[v.gradients == gradient_end::reduced ? 1 : 0];
+      if (!obstacle_ && std::exchange(of.was_issued, true)) {
+        if (!of.recorded || !std::ranges::equal(of.weights, v.weights)) record(of, v, s, issue);
+        device_.replay(*of.recorded, s);
+        return true;
+      }
+    }
+    issue();
+    return false;
+  }
+
+  /// Lets go of what was recorded. Precondition: no replay follows.
+  void forget() noexcept {
+    for (auto& k : kinds_) k.recorded.reset();
+  }
+
+ private:
+  struct nothing {};
+  template <class Device, bool = recording_device<Device>>
+  struct recording_of {
+    using type = nothing;
+  };
+  template <class Device>
+  struct recording_of<Device, true> {
+    using type = typename Device::recording;
+  };
+  struct step_kind {
+    bool was_issued = false;
+    std::vector<double> weights;
+    std::optional<typename recording_of<D>::type> recorded;
+  };
+
+  template <class Issue>
+  void record(step_kind& of, step_values const& v, typename D::stream& s, Issue issue) {
+    of.recorded.reset();
+    of.weights.assign(v.weights.begin(), v.weights.end());
+    device_.begin_recording(s);
+    is_recording_ = true;
+    try {
+      issue();
+    } catch (...) {
+      give_up(s);
+      throw;
+    }
+    is_recording_ = false;
+    of.recorded.emplace(device_.end_recording(s));
+    ++recordings_;
+  }
+
+  void give_up(typename D::stream& s) noexcept {
+    is_recording_ = false;
+    try {
+      static_cast<void>(device_.end_recording(s));
+    } catch (...) {  // what is on its way says more
+    }
+  }
+
+  D& device_;
+  std::optional<std::string> obstacle_;
+  std::optional<input_copies<D>> inputs_;  // where steps are replayed
+  std::array<step_kind, 2> kinds_;
+  std::size_t recordings_ = 0;
+  bool is_recording_ = false;
+};
+
+}  // namespace cleave

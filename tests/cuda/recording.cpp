@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/cuda/recording.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/cuda/device.hpp"
+#include "cleave/cuda/memory.hpp"
+#include "support/cuda/fake_cuda.hpp"
+#include "support/error_text.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+using sentences = std::vector<std::string>;
+
+void increase_it(int*) {}
+
+/// Numbers of a GPU that kernels increase, and two streams.
+struct counting_gpu {
+  cuda_device d;
+  cuda_buffer numbers = d.allocate(4 * sizeof(int));
+  cuda_stream a = d.make_stream(0), b = d.make_stream(0);
+  cuda_event forked = d.make_event(), joined = d.make_event();
+
+  counting_gpu() {
+    bind_kernel(
+        &increase_it, [](dim3, dim3, int* p) { ++*p; },
+        [](fake_accesses& told, dim3, dim3, int* p) {
+          told.reads(p, sizeof(int));
+          told.writes(p, sizeof(int));
+        });
+    int const zeros[4] = {};
+    check_cuda(cudaMemcpy(numbers.data(), zeros, sizeof zeros, cudaMemcpyHostToDevice), "cudaMemcpy");
+  }
+
+  int* at(int i) const { return static_cast<int*>(numbers.data()) + i; }
+  void increase(cuda_stream const& s, int* p) {
+    void* parameters[] = {&p};
+    check_cuda(cudaLaunchKernel(reinterpret_cast<void const*>(&increase_it), dim3(1), dim3(1), parameters, 0,
+                                s.handle()),
+               "cudaLaunchKernel");
+  }
+  int read(int i) {
+    int n = 0;
+    check_cuda(cudaStreamSynchronize(a.handle()), "cudaStreamSynchronize");
+    check_cuda(cudaMemcpy(&n, at(i), sizeof n, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return n;
+  }
+  /// A number on each stream, then both on the first.
+  void issue() {
+    d.record(forked, a);
+    d.wait(b, forked);
+    increase(a, at(0));
+    increase(b, at(1));
+    d.record(joined, b);
+    d.wait(a, joined);
+    increase(a, at(0));
+    increase(a, at(1));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cuda recording: what is recorded is not done, and then as often as it is replayed, in its order") {
+  fake_cuda fake({.seed = 3, .longest_delay = 100us});
+  {
+    counting_gpu g;
+    g.d.begin_recording(g.a);
+    g.issue();
+    auto recorded = g.d.end_recording(g.a);
+    CHECK(g.read(0) == 0);
+    for (int i = 0; i < 3; ++i) g.d.replay(recorded, g.a);
+    CHECK(g.read(0) == 6);
+    CHECK(g.read(1) == 6);
+    auto moved = std::move(recorded);
+    g.issue();
+    g.d.replay(moved, g.a);
+    CHECK(g.read(0) == 10);
+  }
+  CHECK(fake.calls("cudaGraphLaunch") == 4);
+  CHECK(fake.reports() == sentences());
+  CHECK(fake.leaks() == sentences());
+}
+
+TEST_CASE(
+    "cuda recording: events of before have happened inside, and those of inside afterwards, at no time") {
+  fake_cuda fake;
+  counting_gpu g;
+  auto before = g.d.make_event(), inside = g.d.make_event(), later = g.d.make_event();
+  g.d.record(before, g.a);
+  g.read(0);
+  g.d.begin_recording(g.a);
+  g.d.wait(g.a, before);
+  g.increase(g.a, g.at(0));
+  g.d.record(inside, g.a);
+  auto const recorded = g.d.end_recording(g.a);
+  CHECK(g.d.query(inside));
+  CHECK(g.d.elapsed(before, inside) == 0ns);
+  g.d.wait(g.b, inside);
+  g.increase(g.b, g.at(1));
+  g.d.replay(recorded, g.a);
+  g.d.record(later, g.a);
+  CHECK(g.read(0) == 1);
+  CHECK(g.d.query(later));
+  CHECK(g.d.elapsed(before, later) > 0ns);
+  g.d.record(inside, g.a);  // as usual again
+  CHECK(g.read(0) == 1);
+  CHECK(g.d.elapsed(later, inside) > 0ns);
+  check_cuda(cudaStreamSynchronize(g.b.handle()), "cudaStreamSynchronize");
+  CHECK(fake.reports() == sentences());
+}
+
+TEST_CASE("cuda recording: memory of a step that is taken and given back inside is there in each replay") {
+  fake_cuda fake;
+  {
+    counting_gpu g;
+    cuda_step_memory memory(g.d.resources());
+    g.d.begin_recording(g.a);
+    auto* const p = memory.take(g.a.handle(), sizeof(int));
+    check_cuda(cudaMemcpyAsync(p, g.at(0), sizeof(int), cudaMemcpyDefault, g.a.handle()), "cudaMemcpyAsync");
+    g.increase(g.a, static_cast<int*>(p));
+    check_cuda(cudaMemcpyAsync(g.at(0), p, sizeof(int), cudaMemcpyDefault, g.a.handle()), "cudaMemcpyAsync");
+    memory.give_back(g.a.handle(), p);
+    auto const recorded = g.d.end_recording(g.a);
+    for (int i = 0; i < 3; ++i) g.d.replay(recorded, g.a);
+    CHECK(g.read(0) == 3);
+  }
+  CHECK(fake.reports() == sentences());
+  CHECK(fake.leaks() == sentences());
+}
+
+TEST_CASE("cuda recording: what cannot be recorded is said in one sentence, and the streams go on") {
+  fake_cuda fake;
+  {
+    counting_gpu g;
+    auto const end = [&] { return error_text([&] { g.d.end_recording(g.a); }); };
+    g.d.begin_recording(g.a);
+    static_cast<void>(cudaStreamSynchronize(g.a.handle()));  // whose answer nobody reads
+    CHECK(end() ==
+          "device error: cudaStreamEndCapture: cudaErrorStreamCaptureInvalidated: operation failed due "
+          "to a previous error during capture; while a step is recorded, a stage neither waits for the GPU "
+          "nor issues to other streams than those that wait for its own, and are waited for by it; others "
+          "have records() return false, or are run with step_mode::issued");
+    g.d.begin_recording(g.a);
+    g.d.record(g.forked, g.a);
+    g.d.wait(g.b, g.forked);
+    g.increase(g.b, g.at(0));
+    CHECK(end().find("cudaErrorStreamCaptureUnjoined") != std::string::npos);
+    fake.fail("cudaGraphInstantiateWithFlags", 1, cudaErrorMemoryAllocation);
+    g.d.begin_recording(g.a);
+    CHECK(end().find("cudaGraphInstantiateWithFlags: cudaErrorMemoryAllocation") != std::string::npos);
+    g.issue();
+    CHECK(g.read(0) == 2);
+  }
+  CHECK(fake.reports() == sentences());
+  CHECK(fake.leaks() == sentences());
+}

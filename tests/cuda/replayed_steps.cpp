@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/cuda/loopback_communicator.hpp"
+#include "cleave/cuda/pipeline.hpp"
+#include "cleave/run/program/step_recorder.hpp"
+#include "cleave/schedule/schedule_names.hpp"
+#include "support/cuda/fake_cuda.hpp"
+#include "support/cuda/linear_runs.hpp"
+#include "support/cuda/nccl_ranks.hpp"
+#include "support/linear_chain.hpp"
+#include "support/random_schedule.hpp"
+#include "support/rng.hpp"
+
+/// Steps that GPUs replay, as their host issued them once.
+using namespace cleave;
+using namespace cleave::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+using lines = std::vector<std::string>;
+
+/// Linear stages that say whether they can be recorded.
+struct recorded_bodies : linear_bodies {
+  bool can_be = true;
+  bool records() const { return can_be; }
+};
+using engine = callable_stage<recorded_bodies>;
+using pipeline = cuda_pipeline<engine>;
+
+struct tried_run {
+  linear_chain model;
+  step_plan plan;
+
+  tried_run(schedule_family family, std::uint32_t ranks, rng random = rng(6))
+      : tried_run(family_schedule(family, ranks, 2 * ranks), random) {}
+  tried_run(schedule const& s, rng random)
+      : model(s, random),
+        plan(s, model.t, linear_layouts(model.t, model.rows),
+             {.delivery = {.delivery = delivery::one_queue}}) {}
+};
+
+/// What a step is given, of several that follow each other.
+struct given_step {
+  double factor = 1;  ///< of the inputs
+  gradient_end gradients = gradient_end::reduced;
+  std::vector<double> weights = {};
+};
+
+/// What all ranks have made, in the order of the ranks, and which calls it took.
+struct seen_steps {
+  std::vector<std::vector<double>> numbers;
+  std::vector<std::size_t> recordings;
+  std::vector<std::optional<std::string>> obstacles;
+  std::vector<instruction_time> times;              ///< of the last step, of rank 0
+  std::size_t graphs = 0, kernels = 0, groups = 0;  ///< kernels and groups from the third step on
+};
+
+/// Inputs of both kinds of steps are at two places by turns.
+seen_steps run_steps(tried_run const& r, cuda_pipeline_options const& o, std::vector<given_step> const& steps,
+                     std::function<bool(rank_id)> records = {}) {
+  auto const ranks = static_cast<std::uint32_t>(r.plan.order().ranks.size()) * o.replicas;
+  seen_steps seen;
+  seen.numbers.resize(ranks);
+  seen.recordings.resize(ranks);
+  seen.obstacles.resize(ranks);
+  fake_cuda fake(fake_gpus(ranks, 5));
+  auto const thrown = on_ranks(ranks, [&](process_start const& s) {
+    auto const make = [&](cuda_device& d) {
+      return engine(recorded_bodies{linear_bodies(d, r.model.stages), !records || records(s.rank)});
+    };
+    pipeline run(r.plan, make, o, s);
+    auto const here = index(s.rank);
+    auto const meet = [&] { run.board().barrier(std::chrono::steady_clock::now() + 20s); };
+    auto const read = [&](char const* function, std::size_t& to) {
+      if (here == 0) to = fake.calls(function) - to;
+    };
+    std::vector<cuda_step> places;
+    for (int i = 0; i < 2; ++i) places.emplace_back(run.own_device(), r.model.values());
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      meet();
+      if (i == 2) read("cudaLaunchKernel", seen.kernels), read("ncclGroupEnd", seen.groups);
+      meet();
+      auto values = places[i % 2].values();
+      for (std::size_t n = 0; n < values.inputs.size(); ++n) {
+        auto const host = r.model.values().inputs[n].elements();
+        std::vector<double> x(static_cast<double const*>(host.data),
+                              static_cast<double const*>(host.data) + host.count);
+        for (auto& y : x) y *= steps[i].factor;
+        check_cuda(cudaMemcpy(values.inputs[n].data, x.data(), host.bytes(), cudaMemcpyHostToDevice), "copy");
+      }
+      values.gradients = steps[i].gradients;
+      values.weights = steps[i].weights;
+      run.run_step(values);
+    }
+    meet();
+    read("cudaLaunchKernel", seen.kernels), read("ncclGroupEnd", seen.groups);
+    for (std::uint32_t m = 0; m < r.model.rows.size(); ++m)
+      for (std::uint32_t n = 0; n < results_of(r.model.t); ++n)
+        if (auto const v = run.result(microbatch_id{m}, n))
+          for (auto const x : numbers_on_host(*v)) seen.numbers[here].push_back(x);
+    for (std::uint32_t stage = 0; stage < r.model.t.stages; ++stage)
+      if (r.plan.rank_of(stage_id{stage}) == rank_id{run.place().pipe}) {
+        auto const g = run.stages().bodies().gradient(stage_id{stage});
+        seen.numbers[here].insert(seen.numbers[here].end(), {g.w, g.b});
+      }
+    seen.recordings[here] = run.recordings();
+    seen.obstacles[here] = run.replay_obstacle();
+    if (here == 0) seen.times = run.times();
+    meet();
+  });
+  for (auto const& text : thrown) CHECK(text == "");
+  for (auto const& text : fake.reports()) CHECK(text == "");
+  for (auto const& text : fake.leaks()) CHECK(text == "");
+  seen.graphs = fake.calls("cudaGraphLaunch");
+  return seen;
+}
+
+cuda_pipeline_options with_steps(step_mode steps) {
+  cuda_pipeline_options o;
+  o.watch.limit = 20s;
+  o.messages = {.abort_within = 200ms, .finish_within = 200ms};
+  o.device.drain_within = 500ms;
+  o.bucket_bytes = 64;
+  o.messages.shortest_slice = 16;
+  o.steps = steps;
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("replayed steps: they make what issued ones make, by one launch each, wherever the inputs are") {
+  std::vector<given_step> steps(5);
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].factor = 1 + static_cast<double>(i);
+  for (auto const family :
+       {schedule_family::one_f_one_b, schedule_family::interleaved_1f1b, schedule_family::zbv}) {
+    CAPTURE(name_of(family));
+    bool const summed = family != schedule_family::interleaved_1f1b;
+    std::uint32_t const ranks = family == schedule_family::one_f_one_b ? 3 : 2;
+    tried_run const r(family, ranks);
+    auto issued = with_steps(step_mode::issued), replayed = with_steps(step_mode::replayed);
+    for (auto* const o : {&issued, &replayed}) {
+      if (!summed) continue;
+      o->replicas = 2;
+      o->ties = {{{stage_id{0}, 0}, {stage_id{r.model.t.stages - 1}, 0}}};
+    }
+    auto const all = ranks * issued.replicas;
+    auto const wanted = run_steps(r, issued, steps), seen = run_steps(r, replayed, steps);
+    CHECK(seen.numbers == wanted.numbers);
+    CHECK(seen.obstacles == std::vector(all, std::optional<std::string>()));
+    CHECK(seen.recordings == std::vector<std::size_t>(all, 1));
+    CHECK(seen.graphs == all * 4);
+    CHECK(seen.kernels == 0);
+    CHECK(seen.groups == 0);
+    CHECK(wanted.kernels > 0);
+    CHECK(wanted.groups > 0);
+    CHECK(wanted.graphs == 0);
+    CHECK(wanted.recordings == std::vector<std::size_t>(all, 0));
+    CHECK(std::ranges::count(seen.times, instruction_time{}) == std::ssize(seen.times));
+    CHECK(std::ranges::count(wanted.times, instruction_time{}) < std::ssize(wanted.times));
+  }
+}
+
+TEST_CASE("replayed steps: with sums and without are recorded each, and anew where weights change") {
+  tried_run const r(schedule_family::one_f_one_b, 2);
+  auto const kept = gradient_end::kept, reduced = gradient_end::reduced;
+  std::vector<double> const halves(r.model.rows.size(), 0.5);
+  std::vector<given_step> const steps = {{1, kept}, {2, kept},    {3, reduced},    {4, reduced},   {5, kept},
+                                         {6, kept}, {7, reduced}, {8, kept, halves}, {9, kept, halves}};
+  auto issued = with_steps(step_mode::issued), replayed = with_steps(step_mode::replayed);
+  issued.replicas = replayed.replicas = 2;
+  auto const wanted = run_steps(r, issued, steps), seen = run_steps(r, replayed, steps);
+  CHECK(seen.numbers == wanted.numbers);
+  CHECK(seen.recordings == std::vector<std::size_t>(4, 3));
+  CHECK(seen.graphs == 4 * 7);
+}
+
+TEST_CASE("replayed steps: where one rank cannot, all issue them and say why") {
+  tried_run const r(schedule_family::one_f_one_b, 2);
+  std::vector<given_step> const steps(3);
+  auto const o = with_steps(step_mode::replayed);
+  auto const seen = run_steps(r, o, steps, [](rank_id rank) { return rank == rank_id{0}; });
+  CHECK(seen.obstacles ==
+        std::vector(
+            2, std::optional<std::string>("rank 1: the stages say that what they issue cannot be recorded")));
+  CHECK(seen.graphs == 0);
+  CHECK(seen.recordings == std::vector<std::size_t>(2, 0));
+  CHECK(seen.numbers == run_steps(r, with_steps(step_mode::issued), steps).numbers);
+  CHECK(run_steps(r, with_steps(step_mode::issued), {{}}).obstacles[0] ==
+        "the options do not ask for it (step_mode::replayed)");
+
+  auto p = make_rank_program(r.plan, rank_id{0});
+  linear_bodies const* const stages = nullptr;
+  CHECK(find_replay_obstacle<cuda_device, loopback_communicator>(p, stages) ==
+        "the communicator sends messages that cannot be recorded");
+  CHECK(!find_replay_obstacle<cuda_device, nccl_communicator>(p, stages));
+  p.layouts.edges[1].extents = shape_kind::dynamic;
+  CHECK(find_replay_obstacle<cuda_device, nccl_communicator>(p, stages) ==
+        "the shape of edge #1 is known only while a step runs");
+}
+
+namespace {
+
+/// What each rank threw in three steps; `suffer(pass)` is called before each pass that rank 1 issues.
+lines failures_of(fake_cuda const& fake, cuda_pipeline_options const& o,
+                  std::function<void(stage_pass const&, std::size_t step)> suffer) {
+  tried_run const r(schedule_family::one_f_one_b, 2);
+  auto thrown = on_ranks(2, [&](process_start const& s) {
+    std::size_t step = 0;
+    auto const prepare = [&](stage_pass const& p) {
+      if (s.rank == rank_id{1}) suffer(p, step);
+    };
+    std::optional<cuda_step> values;
+    pipeline run(
+        r.plan,
+        [&](cuda_device& d) { return engine(recorded_bodies{linear_bodies(d, r.model.stages, prepare)}); }, o,
+        s);
+    values.emplace(run.own_device(), r.model.values());
+    for (; step < 3; ++step) run.run_step(values->values());
+  });
+  for (auto const& text : fake.reports()) CHECK(text == "");
+  return thrown;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "replayed steps: a stage that does what no recording can hold is named by all, and nothing is left") {
+  fake_cuda const fake(fake_gpus(2));
+  auto const thrown =
+      failures_of(fake, with_steps(step_mode::replayed), [](stage_pass const& p, std::size_t step) {
+        if (step == 1 && p.microbatch == microbatch_id{1})
+          check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+      });
+  for (auto const& text : thrown) {
+    CAPTURE(text);
+    CHECK(text.find("stage 1") != text.npos);
+    CHECK(text.find("cudaDeviceSynchronize: cudaErrorStreamCaptureUnsupported") != text.npos);
+    CHECK(text.find("while a step is recorded, a stage neither waits") != text.npos);
+  }
+  for (auto const& text : fake.leaks()) CHECK(text == "");
+}
+
+TEST_CASE(
+    "replayed steps: one that does not end is overdue, and nothing recorded outlives its communicator") {
+  auto o = with_steps(step_mode::replayed);
+  o.watch.limit = 1500ms;
+  fake_cuda fake(fake_gpus(2));
+  auto const thrown = failures_of(fake, o, [&](stage_pass const& p, std::size_t step) {
+    if (step == 1 && p.microbatch == microbatch_id{1} && p.from_loss)
+      fake.kill_rank(1, 1, fake_death::unseen);
+  });
+  for (auto const& text : thrown) {
+    CAPTURE(text);
+    CHECK(text.find("timed out: ") != text.npos);
+    CHECK(text.find("a replayed step") != text.npos);
+  }
+}
