@@ -70,6 +70,9 @@ TEST_CASE("cuda device: squares are added in the order of the host") {
                       region{at + 9'001, 10'999, element_type::f32}};
   };
   CHECK(d.sum_of_squares(regions(b.data())) == cleave::sum_of_squares(regions(numbers.data())));
+  auto const allocated = fake.calls("cudaMalloc");
+  CHECK(d.sum_of_squares(regions(b.data())) == cleave::sum_of_squares(regions(numbers.data())));
+  CHECK(fake.calls("cudaMalloc") == allocated);
   CHECK(d.sum_of_squares({}) == 0);
 }
 

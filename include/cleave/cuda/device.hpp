@@ -119,16 +119,16 @@ class cuda_device {
   sums make_sums(std::span<region_pair const> pairs) { return {resources_, make_sum_table(pairs), *own_}; }
   void accumulate(stream& s, sums const& list, accumulate_options const& o) { list.issue(s, o, processors_); }
 
-  /// \throws run_error too, where that takes longer than streams may take to end
+  /// What it needs is made once for the same regions. \throws run_error too, where that takes longer than
+  /// streams may take to end
   double sum_of_squares(std::span<region const> regions) {
-    cuda_squares const squares(resources_, regions, *own_);
-    squares.issue(*own_, processors_);
-    double sum = 0;
-    copy(*own_, &sum, squares.result(), sizeof sum);
+    cuda_scope const here(number());
+    if (!squares_ || !squares_->is_of(regions)) squares_.emplace(resources_, regions, *own_);
+    squares_->issue(*own_, processors_);
     event ended(resources_);
     ended.record(*own_);
     wait_on_host(ended);
-    return sum;
+    return squares_->sum();
   }
 
   /// As graphs: what NCCL launches meanwhile, from threads of its own, is part of it.
@@ -175,6 +175,7 @@ class cuda_device {
   std::uint32_t processors_ = 0;
   std::shared_ptr<cuda_resources> resources_;
   std::optional<host_arrivals> arrivals_;
+  std::optional<cuda_squares> squares_;
   std::optional<cuda_stream> own_;  // last: it ends before what it uses
 };
 

@@ -42,7 +42,7 @@ class host_arrivals {
     expects(bytes <= most_bytes, "host_arrivals: few bytes");
     auto& l = free_landing();
     l.begin(to, bytes);
-    check_cuda(cudaMemcpyAsync(l.room.data(), from, bytes, cudaMemcpyDeviceToHost, s), "cudaMemcpyAsync");
+    check_cuda(cudaMemcpyAsync(l.room.data(), from, bytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
     check_cuda(cudaLaunchHostFunc(s, &landing::arrive, &l), "cudaLaunchHostFunc");
   }
 

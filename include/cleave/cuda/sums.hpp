@@ -2,6 +2,7 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -73,34 +74,40 @@ class cuda_sums {
   std::vector<sum_run> runs_;
 };
 
-/// How large gradients are: the sum of their squares, in the order in which the host adds them.
+/// How large gradients are: the sum of the squares of some regions, in the order in which the host adds them.
 class cuda_squares {
  public:
   /// As of `cuda_sums`.
   cuda_squares(std::shared_ptr<cuda_resources> const& of, std::span<region const> regions,
                cuda_stream const& uploading)
-      : terms_(of, make_squares_table(regions), uploading),
-        partials_(of, (terms_.tiles() + 1) * sizeof(double)) {}
+      : regions_(regions.begin(), regions.end()),
+        terms_(of, make_squares_table(regions), uploading),
+        partials_(of, (terms_.tiles() + 1) * sizeof(double)),
+        sum_(of, sizeof(double)) {}
 
-  /// Where the sum will be, in the memory of the GPU.
-  double const* result() const { return partials() + terms_.tiles(); }
+  bool is_of(std::span<region const> regions) const { return std::ranges::equal(regions, regions_); }
 
   /// \throws cuda_error
   void issue(cuda_stream const& s, std::uint32_t processors) const {
-    auto* at = partials();
+    auto* at = static_cast<double*>(partials_.data());
+    auto const* const all = at;
     for (auto const& r : terms_.runs()) {
       launch_squares(s.handle(), terms_.segments(), r, at, processors);
       at += r.tiles;
     }
-    launch_sum_of_partials(s.handle(), partials(), terms_.tiles(), partials() + terms_.tiles());
+    launch_sum_of_partials(s.handle(), all, terms_.tiles(), at);
     check_cuda(cudaGetLastError(), "launch of a sum of squares");
+    check_cuda(cudaMemcpyAsync(sum_.data(), at, sizeof(double), cudaMemcpyDeviceToHost, s.handle()),
+               "cudaMemcpyAsync");
   }
+  /// Precondition: what was issued last has ended.
+  double sum() const { return *static_cast<double const*>(sum_.data()); }
 
  private:
-  double* partials() const { return static_cast<double*>(partials_.data()); }
-
+  std::vector<region> regions_;
   cuda_sums terms_;
   cuda_buffer partials_;
+  pinned_buffer sum_;
 };
 
 }  // namespace cleave
