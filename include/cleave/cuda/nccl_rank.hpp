@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -74,7 +73,7 @@ class nccl_rank {
   }
 
   /// A place for a communicator, which NCCL may fill later; it stays as long as this.
-  ncclComm_t* make_place() { return places_.emplace_back(std::make_unique<ncclComm_t>(nullptr)).get(); }
+  ncclComm_t* make_place() { return &places_.emplace_back(1).front(); }
 
   /// What `call` about `of` answered at once. \throws run_error where it failed
   void check(std::string_view call, ncclResult_t r, ncclComm_t of) const {
@@ -119,20 +118,20 @@ class nccl_rank {
     if (!is_own_thread() || std::exchange(revoked_, true)) return;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 7)
     for (auto const& place : places_)
-      if (*place && state_of(*place) != ncclInProgress)
-        static_cast<void>(ncclCommRevoke(*place, NCCL_REVOKE_DEFAULT));
+      if (place[0] && state_of(place[0]) != ncclInProgress)
+        static_cast<void>(ncclCommRevoke(place[0], NCCL_REVOKE_DEFAULT));
 #endif
   }
   /// Ends all communicators without their peers, and waits for the GPU as `cuda_device::drain`; afterwards
   /// nothing uses the memory of this rank any more, or it is never freed.
   void abort_all() noexcept {
-    if (std::ranges::none_of(places_, [](auto const& place) { return *place != nullptr; })) return;
+    if (std::ranges::none_of(places_, [](auto const& place) { return place[0] != nullptr; })) return;
     revoke();
     auto const until = clock::now() + options_.abort_within;
     for (auto const& place : places_)
-      if (*place && revoked_) static_cast<void>(is_quiet_by(*place, until));
-    for (auto const& place : places_)
-      if (*place) static_cast<void>(ncclCommAbort(std::exchange(*place, nullptr)));
+      if (place[0] && revoked_) static_cast<void>(is_quiet_by(place[0], until));
+    for (auto& place : places_)
+      if (place[0]) static_cast<void>(ncclCommAbort(std::exchange(place[0], nullptr)));
     device_->drain();
   }
   /// Ends one: together with its peers, unless the run has failed or they do not come.
@@ -167,10 +166,10 @@ class nccl_rank {
   }
   void look_for_errors() const {
     for (auto const& place : places_) {
-      if (!*place) continue;
-      auto const state = state_of(*place);
+      if (!place[0]) continue;
+      auto const state = state_of(place[0]);
       if (state == ncclSuccess || state == ncclInProgress) continue;
-      first_.publish(nccl_failure("NCCL", state, *place, here_));
+      first_.publish(nccl_failure("NCCL", state, place[0], here_));
     }
   }
 
@@ -185,7 +184,7 @@ class nccl_rank {
   std::thread::id owner_ = std::this_thread::get_id();
   mutable host_board first_{1};
   bool revoked_ = false;
-  std::vector<std::unique_ptr<ncclComm_t>> places_;
+  std::vector<std::vector<ncclComm_t>> places_;  // one each, which stays where it is
 };
 
 }  // namespace cleave

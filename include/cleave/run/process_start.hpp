@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <array>
-#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <cstdlib>
@@ -122,12 +121,16 @@ class start_reader {
       fail(name, std::string(name) + " is not set, which " + by.name + " sets beside " + by.rank);
       return 0;
     }
-    std::uint32_t n = 0;
     std::string_view const all(text);
-    auto const end = std::from_chars(all.data(), all.data() + all.size(), n);
-    if (all.empty() || end.ec != std::errc() || end.ptr != all.data() + all.size())
+    std::uint64_t n = 0;
+    bool known = !all.empty() && all.size() <= 10;
+    for (char const c : all) {
+      known = known && c >= '0' && c <= '9';
+      if (known) n = n * 10 + static_cast<std::uint64_t>(c - '0');
+    }
+    if (!known || n > 0xffffffff)
       fail(name, std::string(name) + " is " + quoted(all) + ", which is no number of ranks");
-    return n;
+    return static_cast<std::uint32_t>(n);
   }
 
   void read_place(process_launcher const& by) {
