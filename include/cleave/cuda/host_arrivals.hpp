@@ -2,13 +2,11 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -31,29 +29,29 @@ class host_arrivals {
   host_arrivals& operator=(host_arrivals&&) = default;
   /// What has not arrived never will.
   ~host_arrivals() {
-    if (!of_) return;
     for (auto const& l : landings_) l->close();
-    if (of_->is_kept())
-      static_cast<void>(new std::vector(std::move(landings_)));  // a stream may still use them
   }
 
   /// Precondition: `most_bytes` at most. \throws cuda_error
   void copy(cudaStream_t s, void* to, void const* from, std::size_t bytes) {
     expects(bytes <= most_bytes, "host_arrivals: few bytes");
-    auto& l = free_landing();
-    l.begin(to, bytes);
-    check_cuda(cudaMemcpyAsync(l.room.data(), from, bytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
-    check_cuda(cudaLaunchHostFunc(s, &landing::arrive, &l), "cudaLaunchHostFunc");
+    auto const& l = free_landing();
+    check_cuda(cudaMemcpyAsync(l->room.data(), from, bytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
+    l->begin(to, bytes, l);
+    auto const e = cudaLaunchHostFunc(s, &landing::arrive, l.get());
+    if (e != cudaSuccess) l->close(), l->self.reset();
+    check_cuda(e, "cudaLaunchHostFunc");
   }
 
  private:
   struct landing {
     explicit landing(std::shared_ptr<cuda_resources> const& of) : room(of, most_bytes) {}
 
-    void begin(void* where, std::size_t n) {
+    void begin(void* where, std::size_t n, std::shared_ptr<landing> here) {
       std::lock_guard lock(mutex);
       to = where;
       bytes = n;
+      self = std::move(here);
       busy.store(true, std::memory_order_relaxed);
     }
     void close() {
@@ -62,7 +60,9 @@ class host_arrivals {
     }
     static void arrive(void* which) {
       auto& l = *static_cast<landing*>(which);
+      std::shared_ptr<landing> until_unlocked;
       std::lock_guard lock(l.mutex);
+      until_unlocked = std::move(l.self);
       if (l.to) std::memcpy(l.to, l.room.data(), l.bytes);
       l.busy.store(false, std::memory_order_release);
     }
@@ -72,18 +72,19 @@ class host_arrivals {
     void* to = nullptr;
     std::size_t bytes = 0;
     std::atomic<bool> busy = false;
+    std::shared_ptr<landing> self;  // while a stream may use it
   };
 
-  landing& free_landing() {
+  std::shared_ptr<landing> const& free_landing() {
     for (std::size_t turn = 0; turn < landings_.size(); ++turn) {
       next_ = (next_ + 1) % landings_.size();
-      if (!landings_[next_]->busy.load(std::memory_order_acquire)) return *landings_[next_];
+      if (!landings_[next_]->busy.load(std::memory_order_acquire)) return landings_[next_];
     }
-    return *landings_.emplace_back(std::make_unique<landing>(of_));
+    return landings_.emplace_back(std::make_shared<landing>(of_));
   }
 
   std::shared_ptr<cuda_resources> of_;
-  std::vector<std::unique_ptr<landing>> landings_;
+  std::vector<std::shared_ptr<landing>> landings_;
   std::size_t next_ = 0;
 };
 
