@@ -50,6 +50,20 @@ find_nccl() {
   done
 }
 
+# The first Python whose torch has CUDA, and what compiles with that torch.
+find_torch() {
+  local each
+  python='' torch='' torch_headers=''
+  for each in "$root/build/venv-torch/bin/python" python3 /usr/bin/python3; do
+    [[ ! $fake ]] && "$each" -c 'import torch; assert torch.cuda.is_available()' 2> /dev/null || continue
+    python=$(command -v "$each")
+    torch=$("$python" -c 'import os, torch; print(os.path.dirname(torch.__file__))')
+    torch_headers="-isystem $torch/include -isystem $torch/include/torch/csrc/api/include"
+    torch_headers+=" -D_GLIBCXX_USE_CXX11_ABI=$("$python" -c 'import torch; print(int(torch._C._GLIBCXX_USE_CXX11_ABI))')"
+    return
+  done
+}
+
 # object NAME COMMAND...: compiles beside others, as many at once as there are processors. Where it fails, the object is
 # not there, and what needs it is left out.
 object() {
@@ -84,7 +98,9 @@ program() {
     linked=(g++ "${objects[@]}" "${fakes[@]}" -lpthread -ldl)
   else
     linked=("$nvcc" "${objects[@]}" -lpthread)
-    [[ $name != gpu_rank ]] || linked+=("$nccl_library" -Xlinker -rpath -Xlinker "$(dirname "$nccl_library")")
+    [[ $name != gpu_rank ]] || linked+=(-Xlinker "$nccl_library" -Xlinker -rpath -Xlinker "$(dirname "$nccl_library")")
+    [[ $name != gpu_torch ]] || linked+=(-cudart shared -L"$torch/lib" -Xlinker --no-as-needed -ltorch_cuda -ltorch_cpu -ltorch -lc10_cuda
+      -lc10 -Xlinker -rpath -Xlinker "$torch/lib")
   fi
   if ! "${linked[@]}" -o "$out/bin/$name" > "$out/log/link-$name.txt" 2>&1; then
     row build "$name" "is built" "$(grep -m 1 -E 'error|undefined' "$out/log/link-$name.txt" | cut -c 1-300)" FAILED
@@ -118,6 +134,10 @@ build() {
     by_nvcc bench/gpu/by_cub.cu --extended-lambda
     by_gxx bench/gpu/without_cub.cpp
     [[ ! $nccl_header ]] || by_gxx tests/gpu/rank.cpp -isystem "$nccl_header"
+    by_nvcc examples/cuda/kernels.cu
+    by_gxx examples/cuda/threads.cpp
+    # shellcheck disable=SC2086
+    [[ ! $torch ]] || by_gxx examples/cuda/torch.cpp -O0 $torch_headers
   fi
   by_gxx tests/gpu/loopback.cpp
   by_nvcc tests/support/cuda/linear_kernels.cu
@@ -136,6 +156,8 @@ build() {
   program gpu_sums bench/gpu/sums.cpp "${kernels[@]}" "$cub"
   program gpu_pipeline bench/gpu/pipeline.cpp "${kernels[@]}" "${spin[@]}"
   [[ ! $nccl_header ]] || program gpu_rank "$ranks" "${kernels[@]}" "${linear[@]}"
+  [[ $fake ]] || program gpu_threads examples/cuda/threads.cpp examples/cuda/kernels.cu "${kernels[@]}"
+  [[ ! -f $out/objects/examples_cuda_torch.o ]] || program gpu_torch examples/cuda/torch.cpp "${kernels[@]}"
 }
 
 # phase NAME SECONDS COMMAND...: what it says goes to the log too; a row where it fails or takes longer.
@@ -266,13 +288,30 @@ sanitizers() {
 }
 
 compare_with_torch() {
-  local python
-  for python in "$root/build/venv-torch/bin/python" python3 /usr/bin/python3; do
-    [[ ! $fake ]] && "$python" -c 'import torch; assert torch.cuda.is_available()' 2> /dev/null || continue
-    phase torch 60 "$(command -v "$python")" "$root/bench/gpu/torch_sums.py" "$out"
+  if [[ ! $torch ]]; then
+    row torch "PyTorch's sums beside ours, stages of libtorch" "" \
+      "$([[ $fake ]] && echo "there is no GPU for it" || echo "no Python here has a torch with CUDA")" skipped
     return
-  done
-  row torch "PyTorch's sums beside ours" "" "$([[ $fake ]] && echo "there is no GPU for it" || echo "no Python here has a torch with CUDA")" skipped
+  fi
+  phase torch 60 "$python" "$root/bench/gpu/torch_sums.py" "$out"
+  if [[ -x $out/bin/gpu_torch ]]; then
+    phase libtorch 40 "$out/bin/gpu_torch"
+    row libtorch "stages of libtorch (examples/cuda/torch.cpp)" "losses of training in one piece" \
+      "$(tail -n 1 "$out/log/libtorch.txt" | cut -c 1-300)" "$(grep -q '^loss' "$out/log/libtorch.txt" && echo seen || echo FAILED)"
+  else
+    row libtorch "stages of libtorch (examples/cuda/torch.cpp)" "" \
+      "not built with this torch: $(grep -m 1 error "$out/log/compile-examples_cuda_torch.txt" | cut -c 1-200)" skipped
+  fi
+}
+
+# What an example prints is what its last lines say.
+run_example() {
+  [[ -x $out/bin/gpu_threads ]] || return 0
+  phase example 30 "$out/bin/gpu_threads"
+  local promised
+  promised=$(sed -n '/^\/\/ It prints:/,$s/^\/\/   //p' "$root/examples/cuda/threads.cpp")
+  row example "examples/cuda/threads.cpp" "prints what it says" "$(wc -l < "$out/log/example.txt") lines" \
+    "$([[ $(cat "$out/log/example.txt") == "$promised" ]] && echo passed || echo FAILED)"
 }
 
 write_results() {
@@ -294,6 +333,7 @@ write_results() {
 
 find_toolkit
 find_nccl
+find_torch
 processors=$(nproc)
 rows=$out/rows.txt
 rm -rf "$out"
@@ -321,6 +361,7 @@ row build "programs" "" "built after $SECONDS s" seen
 
 phase kernels 90 "$out/bin/gpu_kernels" ${fake:+few}
 phase loopback 60 "$out/bin/gpu_loopback"
+run_example
 processes
 sanitizers
 phase sums 120 "$out/bin/gpu_sums" "$out" $small
