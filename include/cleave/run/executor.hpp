@@ -36,9 +36,9 @@ struct executor_options {
   /// How long a step may take until it no longer waits for what it has issued; none: whoever runs it sees
   /// to that.
   std::optional<std::chrono::milliseconds> limit = {};
-  /// Replayed where device, communicator, stages and program can (`replay_obstacle`); the same on all ranks,
-  /// as are the weights that steps are given. Stages are then called in the first two steps alone, and times
-  /// of later ones are all 0. What a stage issues must be the same in each step.
+  /// Replayed where device, communicator, stages and program can (`find_replay_obstacle`); the same on all
+  /// ranks, as are the weights that steps are given. Stages are then called in the first two steps alone, and
+  /// times of later ones are all 0. What a stage issues must be the same in each step.
   step_mode steps = step_mode::issued;
 };
 
@@ -111,14 +111,9 @@ class executor {
   /// had. Of a step that was recorded or replayed, 0.
   std::vector<instruction_time> times() { return events_.times(); }
 
-  /// Why steps are issued, or nothing where they are replayed.
-  std::optional<std::string> const& replay_obstacle() const { return replays_.obstacle(); }
-  /// They are issued after all, because of another rank's obstacle. Precondition: no step has been run.
-  void issue_steps(std::string why) { replays_.issue_all(std::move(why)); }
-  /// How many steps were recorded, each because none like it had been.
-  std::size_t recordings() const { return replays_.recordings(); }
-  /// Communicators end only when nothing recorded uses them. Precondition: no step follows.
-  void forget_recordings() noexcept { replays_.forget(); }
+  /// What is recorded to be replayed, or why steps are issued.
+  step_recorder<D>& replays() { return replays_; }
+  step_recorder<D> const& replays() const { return replays_; }
 
  private:
   using stream = typename D::stream;

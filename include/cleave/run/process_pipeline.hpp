@@ -141,10 +141,12 @@ class process_pipeline : activity_source {
 
   /// Why steps by that plan are issued, all of them on all ranks; or nothing where they are replayed.
   std::optional<std::string> const& replay_obstacle(std::size_t plan_number = 0) const {
-    return runtime_->replay_obstacle(plan_number);
+    return runtime_->replays(plan_number).obstacle();
   }
   /// How many of its steps were recorded.
-  std::size_t recordings(std::size_t plan_number = 0) const { return runtime_->recordings(plan_number); }
+  std::size_t recordings(std::size_t plan_number = 0) const {
+    return runtime_->replays(plan_number).recordings();
+  }
 
  private:
   using communicator_type = typename Backend::communicator;
@@ -214,14 +216,14 @@ class process_pipeline : activity_source {
     std::optional<std::string> first;
     for (std::uint32_t r = 0; r < grid_.size(); ++r) {
       std::string why;
-      if (rank_id{r} == rank()) why = runtime_->replay_obstacle(plans_).value_or("");
+      if (rank_id{r} == rank()) why = runtime_->replays(plans_).obstacle().value_or("");
       std::uint64_t size = why.size();
       board().broadcast(std::as_writable_bytes(std::span(&size, 1)), rank_id{r}, until);
       why.resize(static_cast<std::size_t>(size));
       board().broadcast(std::as_writable_bytes(std::span(why)), rank_id{r}, until);
       if (!first && !why.empty()) first = "rank " + std::to_string(r) + ": " + why;
     }
-    if (first) runtime_->issue_steps(plans_, *std::move(first));
+    if (first) runtime_->replays(plans_).issue_all(*std::move(first));
   }
 
   /// \throws run_error where a rank has another program

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "cleave/run/gradients/parameter_updater.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/program/placement_change.hpp"
+#include "cleave/run/program/step_recorder.hpp"
 #include "cleave/run/recording.hpp"
 #include "cleave/run/step_values.hpp"
 #include "cleave/schedule/placement.hpp"
@@ -97,20 +97,14 @@ class rank_runtime {
   /// Where the rank is in the program of a plan. From any thread.
   std::uint32_t at(std::size_t plan_number) const { return executors_[plan_number].front()->at(); }
 
-  /// As of `executor`.
-  std::optional<std::string> const& replay_obstacle(std::size_t plan_number) const {
-    return executors_[plan_number].front()->replay_obstacle();
+  step_recorder<D>& replays(std::size_t plan_number) { return executors_[plan_number].front()->replays(); }
+  step_recorder<D> const& replays(std::size_t plan_number) const {
+    return executors_[plan_number].front()->replays();
   }
-  void issue_steps(std::size_t plan_number, std::string why) {
-    executors_[plan_number].front()->issue_steps(std::move(why));
-  }
-  std::size_t recordings(std::size_t plan_number) const {
-    return executors_[plan_number].front()->recordings();
-  }
-  /// Precondition: no step follows.
+  /// Lets go of what was recorded by all plans. Precondition: no step follows.
   void forget_recordings() noexcept {
     for (auto& e : executors_)
-      if (e.front()) e.front()->forget_recordings();
+      if (e.front()) e.front()->replays().forget();
   }
 
   /// As of `parameter_updater`.

@@ -99,12 +99,17 @@ TEST_CASE("program activity: an exchange waits for all of its peers, each named 
   CHECK_FALSE(a.at);
 }
 
-TEST_CASE("program activity: behind its instructions a rank sums gradients with all others, or is done") {
+TEST_CASE(
+    "program activity: behind its instructions a rank replays or sums gradients with all others, or is "
+    "done") {
   auto p = program_of({});
   auto const reducing = activity_of(p, program_reducing);
   CHECK(reducing.kind == activity_kind::waiting);
   CHECK(reducing.peers == std::vector{rank_id{0}, rank_id{2}});
   CHECK(reducing.operation == "sums of gradients");
+  auto const replaying = activity_of(p, program_replaying);
+  CHECK(replaying.peers == reducing.peers);
+  CHECK(replaying.operation == "a replayed step");
   CHECK(activity_of(p, program_done).kind == activity_kind::done);
   CHECK(activity_of(p, program_done).peers.empty());
 }

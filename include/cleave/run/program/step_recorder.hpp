@@ -48,8 +48,9 @@ class step_recorder {
     if (!obstacle_) inputs_.emplace(d, p);
   }
 
+  /// Why steps are issued, or nothing where they are replayed.
   std::optional<std::string> const& obstacle() const { return obstacle_; }
-  /// From now on steps are issued. Precondition: none has been recorded.
+  /// They are issued after all: because of another rank's obstacle, for one. Precondition: none was recorded.
   void issue_all(std::string why) {
     obstacle_ = std::move(why);
     inputs_.reset();
@@ -79,7 +80,8 @@ class step_recorder {
     return false;
   }
 
-  /// Lets go of what was recorded. Precondition: no replay follows.
+  /// Lets go of what was recorded: communicators end only once nothing recorded uses them. Precondition: no
+  /// step follows.
   void forget() noexcept {
     for (auto& k : kinds_) k.recorded.reset();
   }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/program/step_recorder.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/run/failure.hpp"
+#include "cleave/run/host/host_communicator.hpp"
+#include "cleave/run/host/host_device.hpp"
+#include "cleave/run/host/host_ranks.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// A device that issues calls by name: they are done at once, or written down.
+struct noting_device : host_device {
+  using recording = std::vector<std::string>;
+  using host_device::host_device;
+
+  void issue(std::string name) { (recording_ ? *recording_ : done).push_back(std::move(name)); }
+  void begin_recording(stream&) { recording_.emplace(); }
+  recording end_recording(stream&) {
+    auto made = std::exchange(recording_, std::nullopt);
+    if (refuses) throw run_error({failure_code::device, {}, "no recording"});
+    return *made;
+  }
+  void replay(recording const& r, stream&) { done.insert(done.end(), r.begin(), r.end()); }
+
+  std::vector<std::string> done;
+  bool refuses = false;
+
+ private:
+  std::optional<recording> recording_;
+};
+static_assert(recording_device<noting_device> && !recording_device<host_device>);
+
+struct noted_run {
+  host_ranks ranks{1};
+  noting_device d{ranks, rank_id{0}};
+  noting_device::stream s = d.make_stream(0);
+  rank_program const p = {};
+  step_recorder<noting_device> steps;
+  int calls = 0;
+
+  explicit noted_run(std::optional<std::string> obstacle = {}) : steps(d, p, std::move(obstacle)) {}
+
+  bool step(step_values const& v = {}) {
+    return steps.carry_out(v, s, [&] { d.issue(std::to_string(++calls)); });
+  }
+};
+
+using names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("step recorder: the first step is issued, the second recorded, and all replay it") {
+  noted_run r;
+  CHECK(!r.step());
+  CHECK(r.steps.recordings() == 0);
+  for (int i = 0; i < 3; ++i) CHECK(r.step());
+  CHECK(r.d.done == names{"1", "2", "2", "2"});
+  CHECK(r.steps.recordings() == 1);
+  CHECK(!r.steps.is_recording());
+  CHECK(!r.steps.obstacle());
+}
+
+TEST_CASE("step recorder: steps that keep gradients are others, and other weights are recorded anew") {
+  noted_run r;
+  std::vector<double> const weights = {0.5, 1};
+  for (int i = 0; i < 2; ++i) r.step();
+  CHECK(!r.step({.gradients = gradient_end::kept}));
+  CHECK(r.step({.gradients = gradient_end::kept}));
+  CHECK(r.step());
+  for (int i = 0; i < 2; ++i) CHECK(r.step({.weights = weights}));
+  CHECK(r.step({.gradients = gradient_end::kept}));
+  CHECK(r.d.done == names{"1", "2", "3", "4", "2", "5", "5", "4"});
+  CHECK(r.steps.recordings() == 3);
+}
+
+TEST_CASE("step recorder: with an obstacle all steps are issued, and on a device that cannot record") {
+  noted_run r("out of tape");
+  for (int i = 0; i < 3; ++i) CHECK(!r.step());
+  CHECK(r.steps.obstacle() == "out of tape");
+  noted_run later;
+  later.steps.issue_all("rank 1 cannot");
+  for (int i = 0; i < 3; ++i) CHECK(!later.step());
+  CHECK(later.d.done == names{"1", "2", "3"});
+  CHECK(find_replay_obstacle<host_device, host_communicator>(r.p, 0) ==
+        "the device cannot record what is issued to it");
+}
+
+TEST_CASE("step recorder: what fails while it is recorded ends the recording, and is what is thrown") {
+  noted_run r;
+  r.step();
+  r.d.refuses = true;
+  CHECK_THROWS_WITH_AS(r.steps.carry_out({}, r.s, [] { throw std::runtime_error("out of paper"); }),
+                       "out of paper", std::runtime_error);
+  CHECK(!r.steps.is_recording());
+  CHECK_THROWS_AS(r.step(), run_error);
+  r.d.refuses = false;
+  r.d.issue("a");
+  CHECK(r.d.done == names{"1", "a"});
+  CHECK(r.step());
+  CHECK(r.steps.recordings() == 1);
+  r.steps.forget();
+}
