@@ -19,6 +19,8 @@ namespace cleave {
 
 /// As many blocks run at once on a multiprocessor, of 64 registers a lane.
 inline constexpr std::uint32_t blocks_at_once = 4;
+/// Of those that square, whose sums take more registers.
+inline constexpr std::uint32_t square_blocks_at_once = 3;
 
 template <class From, class To, class Operation>
 __global__ void __launch_bounds__(gpu_lanes::lanes, blocks_at_once)
@@ -60,7 +62,7 @@ __device__ double block_sum_of_neighbours(double const (&mine)[N], double* scrat
 }
 
 template <class T>
-__global__ void __launch_bounds__(gpu_lanes::lanes, blocks_at_once)
+__global__ void __launch_bounds__(gpu_lanes::lanes, square_blocks_at_once)
     squares_kernel(sum_segment const* segments, std::uint32_t count, std::uint32_t tiles, double* partials) {
   constexpr std::size_t packs = square_packs<T, gpu_lanes>;
   __shared__ double scratch[2][packs * gpu_lanes::lanes / 32];  // by turns: all lanes meet once a tile
@@ -149,7 +151,7 @@ void launch_sum_in_order(cudaStream_t stream, std::span<region const> regions, r
 void launch_squares(cudaStream_t stream, sum_segment const* segments, sum_run const& run, double* partials,
                     std::uint32_t processors) {
   if (run.tiles == 0) return;
-  std::uint32_t const blocks = std::min(run.tiles, blocks_at_once * processors);
+  std::uint32_t const blocks = std::min(run.tiles, square_blocks_at_once * processors);
   with_floating(run.from, [&](auto zero) {
     squares_kernel<decltype(zero)><<<blocks, gpu_lanes::lanes, 0, stream>>>(
         segments + run.first_segment, static_cast<std::uint32_t>(run.segments), run.tiles, partials);

@@ -48,9 +48,10 @@ constexpr std::array<double, square_packs<T, Lanes>> square_lane(sum_segment con
   } else {
     for (std::uint32_t row = 0; row < rows; ++row)
       for (std::uint32_t u = 0; u < packs; ++u)
-        for (std::uint32_t k = 0; k < pack; ++k)
-          if (row * sums_by_turns + (u * lanes + lane) * pack + k < left)
-            add(u, k, Lanes::template load<T>(mine + at(row, u) + k * sizeof(T)));
+        for (std::uint32_t k = 0; k < pack; ++k) {
+          std::uint32_t const i = row * std::uint32_t{sums_by_turns} + (u * lanes + lane) * pack + k;
+          if (i < left) add(u, k, Lanes::template load<T>(mine + at(row, u) + k * sizeof(T)));
+        }
   }
 
   std::array<double, packs> whole = {};

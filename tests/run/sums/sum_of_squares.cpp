@@ -86,7 +86,7 @@ TEST_CASE("sum of squares: it is added in the order that its description has, bi
     CHECK(table.segments.size() ==
           static_cast<std::size_t>(std::ranges::count_if(all, [](region const& r) { return r.count > 0; })));
   }
-  std::vector<float> large(2100 * 8192);  // more tiles than sums
+  std::vector<float> large(std::size_t{2100} * 8192);  // more tiles than sums
   for (auto& x : large) x = static_cast<float>(random.unit());
   std::vector<double> tiles;
   add_tiles(large, tiles);

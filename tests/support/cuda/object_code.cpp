@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 #include <elf.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -41,7 +42,7 @@ class gpu_object {
     T x;
     auto const found = bytes_.substr(place, sizeof x);
     if (found.size() < sizeof x) throw std::out_of_range("code for a GPU that ends too early");
-    std::memcpy(&x, found.data(), sizeof x);
+    std::ranges::copy(found, reinterpret_cast<char*>(&x));
     return x;
   }
   std::string text(std::size_t place) const {
