@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/graph/adjacency_fault.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/error_text.hpp"
+#include "support/rng.hpp"
+
+using namespace cleave;
+
+namespace {
+
+using enum broken_adjacency;
+
+adjacency<std::uint32_t> path_of_three() {
+  return {.first = {0, 1, 3, 4}, .head = {1, 0, 2, 1}, .node_weight = {}, .edge_weight = {}};
+}
+
+template <class Adjacency>
+std::string complaint(Adjacency const& g) {
+  return cleave::testing::error_text([&] { check_adjacency(g.view()); });
+}
+
+/// Random edges, parallel ones and loops too, each at both ends.
+struct random_rows {
+  std::vector<std::vector<std::pair<std::uint32_t, std::int64_t>>> row;
+
+  random_rows(cleave::testing::rng& dice, std::size_t nodes, std::size_t edges) : row(nodes) {
+    for (std::size_t e = 0; e < edges; ++e) {
+      auto const a = dice.below(nodes), b = dice.below(nodes);
+      auto const w = static_cast<std::int64_t>(dice.below(3));
+      row[a].emplace_back(static_cast<std::uint32_t>(b), w);
+      if (a != b || dice.one_in(2)) row[b].emplace_back(static_cast<std::uint32_t>(a), w);
+    }
+    for (auto& r : row) dice.shuffle(r);
+  }
+  adjacency<std::uint32_t> graph() const {
+    adjacency<std::uint32_t> g;
+    for (auto const& r : row) {
+      for (auto const& [to, w] : r) g.head.push_back(to), g.edge_weight.push_back(w);
+      g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    }
+    return g;
+  }
+  /// How often the row of `a` names `b` with this weight.
+  std::size_t listed(std::size_t a, std::size_t b, std::int64_t w) const {
+    std::size_t times = 0;
+    for (auto const& [to, weight] : row[a]) times += to == b && weight == w;
+    return times;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("adjacency_fault: whole arrays have none, with any index and weight type") {
+  CHECK(find_adjacency_fault(path_of_three().view()) == std::nullopt);
+  CHECK(find_adjacency_fault(adjacency_view<int>{}) == std::nullopt);
+  CHECK(find_adjacency_fault(adjacency<std::uint8_t, float, unsigned>{}.view()) == std::nullopt);
+  adjacency<std::int64_t, double, float> const loops{
+      .first = {0, 3, 5}, .head = {0, 1, 1, 0, 0}, .node_weight = {0.5, 0}, .edge_weight = {7, 1, 2, 2, 1}};
+  CHECK(find_adjacency_fault(loops.view()) == std::nullopt);
+}
+
+TEST_CASE("adjacency_fault: each broken promise is found where it is, and told") {
+  auto g = path_of_three();
+  g.node_weight = {1, 2};
+  CHECK(find_adjacency_fault(g.view())->what == wrong_length);
+  CHECK(complaint(g) ==
+        "graph: there are 3 nodes and 2 node weights, 4 arcs and 0 edge weights: give one for each, or none");
+  g.node_weight = {1, -2, 3};
+  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{bad_node_weight, 1, 0});
+  CHECK(complaint(g) == "graph: node #1 weighs -2: weights are finite, not negative");
+  g.node_weight.clear();
+  g.edge_weight = {1, 1, -5, -5};
+  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{bad_edge_weight, 1, 2});
+  CHECK(complaint(g) ==
+        "graph: the edge from node #1 to node #2 weighs -5: weights are finite, not negative");
+
+  g = path_of_three();
+  g.first = {0, 3, 1, 4};
+  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{rows_out_of_arcs, 2, 0});
+  CHECK(complaint(g) ==
+        "graph: first[2] is 1: rows begin at 0, never before the row above, and end with the 4 "
+        "arcs");
+  g.first = {1, 1, 3, 4};
+  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{rows_out_of_arcs, 0, 0});
+  g.first = {0, 1, 3, 3};
+  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{rows_out_of_arcs, 3, 0});
+  adjacency<int> const negative{.first = {0, -1, 0}, .head = {}, .node_weight = {}, .edge_weight = {}};
+  CHECK(find_adjacency_fault(negative.view()) == adjacency_fault{rows_out_of_arcs, 1, 0});
+  adjacency<int> const headless{.first = {}, .head = {0}, .node_weight = {}, .edge_weight = {}};
+  CHECK(complaint(headless) == "graph: there are 1 arcs and no rows");
+
+  g = path_of_three();
+  g.head[2] = 3;
+  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{no_such_node, 1, 2});
+  CHECK(complaint(g) == "graph: node #1 names the neighbour 3, and there are 3 nodes");
+
+  g = path_of_three();
+  g.head[3] = 0;
+  CHECK(find_adjacency_fault(g.view())->what == one_sided_edge);
+  g = path_of_three();
+  g.edge_weight = {1, 1, 2, 3};
+  CHECK(find_adjacency_fault(g.view()) == adjacency_fault{one_sided_edge, 1, 2});
+  CHECK(complaint(g) ==
+        "graph: the edge from node #1 to node #2, of weight 2, is not listed as often at its "
+        "other end with that weight: list each edge at both ends");
+}
+
+TEST_CASE("adjacency_fault: weights that are no numbers, and sums past 63 bits, are refused") {
+  auto const nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  for (double const bad : {nan, inf, -1.0}) {
+    adjacency<std::uint32_t, double> const g{
+        .first = {0, 0, 0}, .head = {}, .node_weight = {1, bad}, .edge_weight = {}};
+    CHECK(find_adjacency_fault(g.view()) == adjacency_fault{bad_node_weight, 1, 0});
+  }
+  auto const most = std::numeric_limits<std::int64_t>::max();
+  adjacency<std::uint32_t> heavy{.first = {0, 0, 0}, .head = {}, .node_weight = {most, 0}, .edge_weight = {}};
+  CHECK(find_adjacency_fault(heavy.view()) == std::nullopt);
+  heavy.node_weight[1] = 1;
+  CHECK(find_adjacency_fault(heavy.view()) == adjacency_fault{nodes_too_heavy, 1, 0});
+  CHECK(complaint(heavy).find("add up past 2^63 - 1 at node #1") != std::string::npos);
+
+  auto g = path_of_three();
+  g.edge_weight = {most / 2, most / 2, 1, 1};
+  CHECK(find_adjacency_fault(g.view())->what == edges_too_heavy);
+  adjacency<std::uint32_t, std::uint64_t> const unsigned_weights{
+      .first = {0, 0}, .head = {}, .node_weight = {std::uint64_t{1} << 63}, .edge_weight = {}};
+  CHECK(find_adjacency_fault(unsigned_weights.view())->what == nodes_too_heavy);
+  adjacency<std::uint32_t, double> const huge{
+      .first = {0, 0, 0}, .head = {}, .node_weight = {1e308, 1e308}, .edge_weight = {}};
+  CHECK(find_adjacency_fault(huge.view()) == adjacency_fault{nodes_too_heavy, 1, 0});
+}
+
+TEST_CASE("adjacency_fault: an edge is one-sided just where its rows disagree, on random graphs") {
+  cleave::testing::rng dice(1);
+  int broken = 0;
+  for (int round = 0; round < 400; ++round) {
+    auto const nodes = 1 + dice.below(8);
+    random_rows rows(dice, nodes, dice.below(20));
+    REQUIRE(find_adjacency_fault(rows.graph().view()) == std::nullopt);
+    auto& victim = rows.row[dice.below(nodes)];
+    if (victim.empty()) continue;
+    auto& [to, weight] = victim[dice.below(victim.size())];
+    (dice.one_in(2) ? to = static_cast<std::uint32_t>(dice.below(nodes)), 0 : (weight += 1, 0));
+
+    bool even = true;
+    for (std::size_t a = 0; a < nodes; ++a)
+      for (auto const& [b, w] : rows.row[a]) even &= a == b || rows.listed(a, b, w) == rows.listed(b, a, w);
+    auto const g = rows.graph();
+    auto const fault = find_adjacency_fault(g.view());
+    REQUIRE(fault.has_value() == !even);
+    if (!fault) continue;
+    ++broken;
+    CHECK(fault->what == one_sided_edge);
+    REQUIRE(fault->arc >= g.first[fault->node]);
+    REQUIRE(fault->arc < g.first[fault->node + 1]);
+    auto const other = g.head[fault->arc];
+    auto const w = g.edge_weight[fault->arc];
+    CHECK(rows.listed(fault->node, other, w) > rows.listed(other, fault->node, w));
+  }
+  CHECK(broken > 100);
+}
