@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <thread>
+#include <vector>
+
+namespace cleave {
+
+/// Threads that share the pieces of one piece of work. What a piece does may not depend on which thread does
+/// it, nor on another piece: then the result is the same for any number of threads.
+class thread_team {
+ public:
+  explicit thread_team(std::uint32_t threads = 1) : threads_(threads ? threads : 1) {}
+  std::uint32_t threads() const { return threads_; }
+
+  /// Calls `work(piece)` for each piece below `pieces`, and returns when all are done. The first exception is
+  /// thrown again here.
+  template <class Work>
+  void share(std::size_t pieces, Work const& work) const {
+    auto const helpers = std::min<std::size_t>(threads_, pieces);
+    if (helpers <= 1) {
+      for (std::size_t piece = 0; piece < pieces; ++piece) work(piece);
+      return;
+    }
+    std::atomic<std::size_t> next{0};
+    std::vector<std::exception_ptr> failure(helpers);
+    auto const help = [&](std::size_t helper) {
+      try {
+        for (auto piece = next++; piece < pieces; piece = next++) work(piece);
+      } catch (...) {
+        failure[helper] = std::current_exception();
+        next = pieces;
+      }
+    };
+    {
+      std::vector<std::jthread> others;
+      others.reserve(helpers - 1);
+      for (std::size_t helper = 1; helper < helpers; ++helper) others.emplace_back(help, helper);
+      help(0);
+    }
+    for (auto const& e : failure)
+      if (e) std::rethrow_exception(e);
+  }
+
+ private:
+  std::uint32_t threads_;
+};
+
+}  // namespace cleave
