@@ -69,9 +69,12 @@ void check_consistent(cleave::dense const& g, std::uint32_t k, balance_options c
   if (o.backward.empty()) REQUIRE(!cleave::find_backward_edge(g, p));
   for (std::size_t n = 0; n < o.pinned.size(); ++n)
     if (o.pinned[n] != no_part && !g.replicable[n]) REQUIRE(p.of[n] == o.pinned[n]);
-  std::vector<double> speed;
-  for (std::uint32_t i = 0; i < p.parts; ++i) speed.push_back(o.speed.empty() ? 1 : o.speed[i]);
-  auto const loads = cleave::part_loads(g, p, {o.cost_per_byte, speed});
+  std::vector<double> speed, link;
+  for (std::uint32_t i = 0; i < p.parts; ++i) {
+    speed.push_back(o.speed.empty() ? 1 : o.speed[i]);
+    link.push_back(o.link.empty() ? 1 : o.link[i]);
+  }
+  auto const loads = cleave::part_loads(g, p, {o.cost_per_byte, speed, link});
   REQUIRE(loads.size() == p.loads.size());
   for (std::size_t i = 0; i < loads.size(); ++i)
     REQUIRE(std::abs(loads[i] - p.loads[i]) <= 1e-9 * (1 + loads[i]));
@@ -170,7 +173,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("balance: the same with memory limits, alike or not, and unequal speeds") {
+TEST_CASE("balance: the same with memory limits, alike or not, unequal speeds and links") {
   cleave::testing::rng r(2);
   for (int i = 0; i < 400; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(9), .states = 6, .replicable = 5});
@@ -181,6 +184,9 @@ TEST_CASE("balance: the same with memory limits, alike or not, and unequal speed
       std::vector<double> speed;
       for (std::size_t s = 0; s < k; ++s) speed.push_back(static_cast<double>(std::size_t{1} << r.below(3)));
       o.speed = speed;
+      std::vector<double> link;
+      for (std::size_t s = 0; s < k; ++s) link.push_back(static_cast<double>(r.below(3)) / 2);
+      if (r.one_in(2)) o.link = link;
     }
     if (r.one_in(2)) {
       o.memory = 5 + r.below(30);
@@ -373,6 +379,9 @@ TEST_CASE("balance: refuses numbers that make no sense and names the node") {
   auto const heavy = chain(3, std::numeric_limits<double>::max(), 1);
   CHECK(error_text([&] { balance(heavy, 2); }).find("summed up to node #1") != std::string::npos);
   auto const pair = chain(2, 1, 1);
+  CHECK(error_text([&] { balance(pair, 1, {.link = -1}); }).find("link of part 0") != std::string::npos);
+  CHECK(error_text([&] { balance(pair, 2, {.link = {1, 1, 1}}); }).find("3 links are given for 2 parts") !=
+        std::string::npos);
   for (double const speed : {0.0, -1.0, std::nan("")})
     CHECK(error_text([&] { balance(pair, 1, {.speed = speed}); }).find("speed of part 0") !=
           std::string::npos);

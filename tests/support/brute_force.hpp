@@ -51,7 +51,8 @@ class small_graph {
     for (std::size_t n = 0; n < o_.pinned.size(); ++n)
       if (o_.pinned[n] != no_part && has(all, n) && has(s, n) != (index(o_.pinned[n]) == i))
         return impossible;
-    return weight_[s] / (o_.speed.empty() ? 1 : o_.speed[i]) + o_.cost_per_byte * transfer_[s];
+    return weight_[s] / (o_.speed.empty() ? 1 : o_.speed[i]) +
+           (o_.link.empty() ? 1 : o_.link[i]) * o_.cost_per_byte * transfer_[s];
   }
 
   /// The least largest load over all ways to fill `k` stages with no edge from a later to an earlier one.

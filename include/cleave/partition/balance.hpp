@@ -47,7 +47,7 @@ class balancer {
       result.loads.resize(result.parts);
       return result;
     }
-    costs_ = costs_of(g_, units_, parts_, {o_.cost_per_byte, o_.speed});
+    costs_ = costs_of(g_, units_, parts_, {o_.cost_per_byte, o_.speed, o_.link});
     if (!o_.memory.empty()) memory_ = memory_of<Index>(g_, units_, o_.node_memory);
     rank_units();
     place_pins();
@@ -134,6 +134,8 @@ class balancer {
   slicing_task<Index> task_for(std::vector<Index> const& order) const {
     slicing_task<Index> t{pairs_of<Index>(costs_, order),  costs_.speed_of, {}, {}, {}, {}, {},
                           o_.empty == empty_parts::allowed};
+    if (!costs_.linked.empty()) t.link_of = costs_.link_of;
+    for (auto const& row : costs_.linked) t.linked.push_back(pairs_of<Index>(costs_, order, row));
     for (auto const& weight : costs_.weight) {
       auto& before = t.before.emplace_back(1);
       for (Index const u : order) before.push_back(before.back() + weight[u]);
@@ -240,11 +242,11 @@ class balancer {
 /// Cuts `g` into min(k, units) parts so that the largest load is least: of all slices of each tried
 /// topological order the best, exactly.
 ///
-/// A part's load is the weight of its nodes over its speed plus `cost_per_byte` for each byte that enters or
-/// leaves it (`load_model`). Nodes that must share a part are one unit: groups of the graph, `together`, and
-/// what lies on a cycle through those. Parts are numbered in the order of the pipeline: apart from backward
-/// nodes no edge leads to a part of smaller number. Replicable nodes have no part. A graph of no
-/// others has 1 part, an empty graph none.
+/// A part's load is the weight of its nodes over its speed plus `cost_per_byte`, times its link, for each
+/// byte that enters or leaves it (`load_model`). Nodes that must share a part are one unit: groups of the
+/// graph, `together`, and what lies on a cycle through those. Parts are numbered in the order of the
+/// pipeline: apart from backward nodes no edge leads to a part of smaller number. Replicable nodes have no
+/// part. A graph of no others has 1 part, an empty graph none.
 ///
 /// O(V + E) for what surrounds it, O(k (V + E) log V) for each probe in the worst case, usually O(V + E);
 /// some 10 to 40 probes.

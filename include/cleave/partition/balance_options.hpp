@@ -32,6 +32,7 @@ struct balance_options {
   double cost_per_byte = 1;        ///< of moving one byte, in the unit of the weights
   per_part<std::size_t> memory{};  ///< bytes a part can hold of state and constants (and `node_memory`)
   per_part<double> speed{};        ///< weight that a part does in a unit of time
+  per_part<double> link{};         ///< times what transfers cost a part: 0 for a host that pays none
   std::vector<std::vector<std::size_t>> together{};  ///< sets of nodes that must share a part
   std::vector<char> backward{};   ///< of a node: its edges cost transfers but do not restrict the order
   std::vector<part_id> pinned{};  ///< of a node: its part, or no_part
@@ -63,7 +64,8 @@ struct balanced_partition : partition {
 /// Whether an empty part may stand before one with nodes: only where parts differ; else more parts than units
 /// are of no use.
 inline bool may_leave_gaps(balance_options const& o) {
-  return o.empty == empty_parts::allowed && !(o.speed.same() && o.memory.same() && o.pinned.empty());
+  return o.empty == empty_parts::allowed &&
+         !(o.speed.same() && o.memory.same() && o.link.same() && o.pinned.empty());
 }
 
 /// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
@@ -89,6 +91,11 @@ std::optional<std::string> find_option_fault(balance_options const& o, basic_den
     if (!(o.speed[s] > 0) || !is_finite(o.speed[s]))
       return "the speed of part " + count(s) + " is " + std::to_string(o.speed[s]) +
              ": it must be finite and above 0";
+  if (!o.link.covers(k)) return count(o.link.size()) + " links are given for " + count(k) + " parts";
+  for (std::size_t s = 0; s < o.link.size(); ++s)
+    if (!(o.link[s] >= 0) || !is_finite(o.link[s]))
+      return "the link of part " + count(s) + " is " + std::to_string(o.link[s]) +
+             ": it must be finite, not negative";
   if (!o.memory.covers(k))
     return count(o.memory.size()) + " memory limits are given for " + count(k) + " parts";
   auto const wrong_size = [&](std::size_t size) { return size != 0 && size != g.nodes(); };

@@ -24,6 +24,8 @@ namespace cleave {
 struct load_model {
   double cost_per_byte = 1;  ///< in the unit of the weights
   per_part<double> speed{};  ///< weight done in a unit of time; 1 where nothing is said
+  per_part<double> link{};   ///< times what a part's transfers cost; 1 where nothing is said, 0 for a part
+                             ///< that pays none, such as a host whose memory the others reach
 };
 
 /// Calls `f(v, from, readers)` for each value that is read outside the part of its producer; `readers` are
@@ -74,11 +76,12 @@ template <std::unsigned_integral Index>
 std::vector<double> part_loads(basic_dense<Index> const& g, partition const& p,
                                load_model const& model = {}) {
   expects(model.speed.covers(p.parts), "one speed, or one for each part");
+  expects(model.link.covers(p.parts), "one link, or one for each part");
   auto load = part_weights(g, p);
   auto const bytes = part_transfers(g, p);
   for (std::size_t i = 0; i < load.size(); ++i)
     load[i] = load[i] / (model.speed.empty() ? 1 : model.speed[i]) +
-              model.cost_per_byte * static_cast<double>(bytes[i]);
+              (model.link.empty() ? 1 : model.link[i]) * model.cost_per_byte * static_cast<double>(bytes[i]);
   return load;
 }
 

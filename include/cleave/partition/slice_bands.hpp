@@ -23,9 +23,14 @@ struct slicing_task {
   std::vector<std::vector<Index>> fitting;  ///< for each memory limit: `first_fitting`; empty without limits
   std::vector<Index> low, high;             ///< of a boundary: where it may be
   bool may_be_empty = false;                ///< whether a slice may
+  std::vector<std::uint32_t> link_of{};     ///< of a part: its row of `linked`
+  std::vector<transfer_pairs<Index>> linked{};  ///< instead of `pairs`, for each different link
 
   std::size_t units() const { return pairs.size(); }
   std::size_t parts() const { return speed_of.size(); }
+  transfer_pairs<Index> const& pairs_at(std::size_t s) const {
+    return linked.empty() ? pairs : linked[link_of[s]];
+  }
   /// The first begin of a slice that ends at `j` and fits into the memory of part `s`.
   Index fits_from(std::size_t s, std::size_t j) const {
     return fitting.empty() ? Index{} : fitting[limit_of[s]][j];

@@ -52,8 +52,9 @@ class slicer {
 
   std::int64_t load(std::size_t s, Index begin, Index end) const {
     std::int64_t sum = task_.before[task_.speed_of[s]][end] - task_.before[task_.speed_of[s]][begin];
+    auto const& pairs = task_.pairs_at(s);
     for (std::size_t j = begin; j < end; ++j)
-      task_.pairs.each_change(j, [&](Index place, std::int64_t cost) { sum += place >= begin ? cost : 0; });
+      pairs.each_change(j, [&](Index place, std::int64_t cost) { sum += place >= begin ? cost : 0; });
     return sum;
   }
 
@@ -84,6 +85,7 @@ class slicer {
   std::vector<Index> ends_of(std::size_t s, std::int64_t bound, Index low, Index high, std::int64_t& next) {
     auto const& begins = reached_[s];
     auto const& before = task_.before[task_.speed_of[s]];
+    auto const& pairs = task_.pairs_at(s);
     Index const first = begins.front(), last = begins.back();
     std::vector<Index> ends;
     if (task_.may_be_empty)
@@ -102,7 +104,7 @@ class slicer {
     std::int64_t shared = 0;  // paid by slices from every begin
     auto const enter = [&](std::size_t j, auto add) {
       add(static_cast<Index>(j), before[j + 1] - before[j]);
-      task_.pairs.each_change(j, add);
+      pairs.each_change(j, add);
     };
     auto const sort_in = [&](auto add) {
       return [&, add](Index place, std::int64_t cost) {
@@ -144,7 +146,7 @@ class slicer {
     std::vector<std::int64_t> cost(end - first);
     for (std::size_t j = first; j < end; ++j) {
       cost[j - first] += before[j + 1] - before[j];
-      task_.pairs.each_change(j, [&](Index place, std::int64_t c) {
+      task_.pairs_at(s).each_change(j, [&](Index place, std::int64_t c) {
         if (place >= first) cost[place - first] += c;
       });
     }
@@ -175,10 +177,10 @@ class slicer {
       auto& cost = left[j + 1 - from];
       cost = left[j - from] + time_left[j + 1] - time_left[j];
       right[j - from] += time_right[j + 1] - time_right[j];
-      task_.pairs.each_change(j, [&](Index place, std::int64_t c) {
-        if (place < from) return;
-        cost += c;
-        right[place - from] += c;
+      task_.pairs_at(s - 1).each_change(j,
+                                        [&](Index place, std::int64_t c) { cost += place < from ? 0 : c; });
+      task_.pairs_at(s).each_change(j, [&](Index place, std::int64_t c) {
+        if (place >= from) right[place - from] += c;
       });
     }
     std::int64_t sum = 0;

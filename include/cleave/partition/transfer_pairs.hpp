@@ -35,15 +35,16 @@ struct transfer_pairs {
   }
 };
 
-/// O(units + touches).
+/// For parts that pay `transfer` for each value. O(units + touches).
 template <std::unsigned_integral Index>
-transfer_pairs<Index> pairs_of(unit_costs<Index> const& c, std::span<Index const> order) {
+transfer_pairs<Index> pairs_of(unit_costs<Index> const& c, std::span<Index const> order,
+                               std::span<std::int64_t const> transfer) {
   struct progress {
     Index count = 0, first = 0, last = 0;
   };
   transfer_pairs<Index> pairs;
   pairs.alone.resize(order.size());
-  std::vector<progress> met(c.transfer.size());
+  std::vector<progress> met(transfer.size());
   auto const pair = [&](Index earlier, std::int64_t saved) {
     pairs.earlier.push_back(earlier);
     pairs.saved.push_back(saved);
@@ -51,20 +52,25 @@ transfer_pairs<Index> pairs_of(unit_costs<Index> const& c, std::span<Index const
   for (std::size_t j = 0; j < order.size(); ++j) {
     for (Index const v : c.touched[order[j]]) {
       auto& m = met[v];
-      pairs.alone[j] += c.transfer[v];
+      pairs.alone[j] += transfer[v];
       bool const all = ++m.count == c.touching[v].size();
       if (m.count == 1)
         m.first = static_cast<Index>(j);
       else if (all && m.count == 2)
-        pair(m.first, 2 * c.transfer[v]);
+        pair(m.first, 2 * transfer[v]);
       else
-        pair(m.last, c.transfer[v]);
-      if (all && m.count > 2) pair(m.first, c.transfer[v]);
+        pair(m.last, transfer[v]);
+      if (all && m.count > 2) pair(m.first, transfer[v]);
       m.last = static_cast<Index>(j);
     }
     pairs.first.push_back(narrow<Index>(pairs.earlier.size()));
   }
   return pairs;
+}
+
+template <std::unsigned_integral Index>
+transfer_pairs<Index> pairs_of(unit_costs<Index> const& c, std::span<Index const> order) {
+  return pairs_of(c, order, std::span<std::int64_t const>(c.transfer));
 }
 
 }  // namespace cleave

@@ -38,11 +38,18 @@ struct unit_costs {
   std::size_t fastest = 0;                        ///< the row of the highest speed
   double relative_speed = 0;                      ///< of all parts together, the fastest being 1
 
-  std::vector<std::int64_t> transfer;  ///< of a value that may cross: what each crossing costs
-  csr<Index> touching;                 ///< of a value: the units that make or read it, two or more, each once
-  csr<Index> touched;                  ///< the same from the unit's side, ascending
+  std::vector<std::int64_t> transfer;  ///< of a value that may cross: what each crossing costs, at least
+  std::vector<std::uint32_t> link_of;  ///< of a part: which of the rows below holds for it
+  std::vector<std::vector<std::int64_t>> linked;  ///< for each different link: of a value, what each crossing
+                                                  ///< costs; empty where all parts are alike
+  csr<Index> touching;  ///< of a value: the units that make or read it, two or more, each once
+  csr<Index> touched;   ///< the same from the unit's side, ascending
 
   std::size_t units() const { return weight.front().size(); }
+  /// Of each value, what part `s` pays for it.
+  std::vector<std::int64_t> const& transfer_of(std::size_t s) const {
+    return linked.empty() ? transfer : linked[link_of[s]];
+  }
 };
 
 /// The values that several units touch and whose transfer costs something, with the cost of each. O(V + E).
@@ -91,6 +98,13 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
   for (double const speed : speeds) slowest = std::min(slowest, speed);
   for (auto const row : c.speed_of) c.relative_speed += speeds[row] / speeds[c.fastest];
 
+  std::vector<double> links;
+  for (std::uint32_t s = 0; s < parts; ++s) {
+    double const link = model.link.empty() ? 1 : model.link[s];
+    c.link_of.push_back(static_cast<std::uint32_t>(std::ranges::find(links, link) - links.begin()));
+    if (c.link_of.back() == links.size()) links.push_back(link);
+  }
+
   auto const prices = list_transfers(g, u, model.cost_per_byte, c.touching);
   std::vector<double> sum(u.size());
   double total = 0;
@@ -105,7 +119,7 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
       demand(total += g.weight[n] / slowest, n, "the weights");
     }
   for (std::size_t v = 0; v < prices.size(); ++v)
-    demand(total += 2 * static_cast<double>(c.touching[v].size()) * prices[v],
+    demand(total += 2 * static_cast<double>(c.touching[v].size()) * prices[v] * std::ranges::max(links),
            u.members[c.touching[v].front()].front(), "the transfers' costs");
 
   c.scale = fixed_point::for_total(total);
@@ -119,12 +133,20 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
     auto& row = c.weight.emplace_back();
     for (double const w : sum) row.push_back(exact(w / speed));
   }
-  for (double const price : prices) c.transfer.push_back(exact(price));
+  auto const all_prices = [&](double link) {
+    std::vector<std::int64_t> row;
+    for (double const price : prices) row.push_back(exact(link * price));
+    return row;
+  };
+  for (std::size_t i = 0; i < links.size() && links.size() > 1; ++i) c.linked.push_back(all_prices(links[i]));
+  c.transfer = all_prices(std::ranges::min(links));
   int const spare = bits == 0 ? 0 : std::countr_zero(bits);
   c.scale.exponent -= spare;
   for (auto& row : c.weight)
     for (auto& w : row) w >>= spare;
   for (auto& t : c.transfer) t >>= spare;
+  for (auto& row : c.linked)
+    for (auto& t : row) t >>= spare;
 
   c.touched = users_of(c.touching, u.size());
   return c;
