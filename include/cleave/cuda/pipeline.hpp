@@ -22,6 +22,7 @@
 #include "cleave/run/process_pipeline.hpp"
 #include "cleave/run/process_start.hpp"
 #include "cleave/run/recording.hpp"
+#include "cleave/run/steady_list.hpp"
 #include "cleave/schedule/delivery.hpp"
 
 namespace cleave {
@@ -100,15 +101,15 @@ class cuda_backend final : public rank_watch::waiter {
   cuda_device& own_device() { return device_; }
 
   nccl_communicator& connect_all() {
-    all_ = &make(nccl_, board_, board_.rank(), board_.size());
+    all_ = &communicators_.emplace(nccl_, board_, board_.rank(), board_.size());
     return *all_;
   }
   nccl_communicator* connect(std::optional<std::uint32_t> colour, std::uint32_t key) {
-    auto& made = make(*all_, colour, key, nccl_communicator::use::messages);
+    auto& made = communicators_.emplace(*all_, colour, key, nccl_communicator::use::messages);
     return colour ? &made : nullptr;
   }
   nccl_communicator* connect_sums(std::optional<std::uint32_t> colour, std::uint32_t key) {
-    auto& made = make(*all_, colour, key, nccl_communicator::use::sums);
+    auto& made = communicators_.emplace(*all_, colour, key, nccl_communicator::use::sums);
     if (!colour) return nullptr;
     std::vector<rank_id> others;
     bool const sliced = made.size() > 2 && nccl_.options().reductions == nccl_reductions::ordered;
@@ -153,11 +154,6 @@ class cuda_backend final : public rank_watch::waiter {
     return *found;
   }
 
-  template <class... With>
-  nccl_communicator& make(With&&... with) {
-    return communicators_.emplace_back(1).front().emplace(std::forward<With>(with)...);
-  }
-
   [[noreturn]] void refuse(std::uint32_t together) {
     auto const f = too_many_messages(together, nccl_.options().largest_group, board_.rank());
     board_.publish(f);
@@ -168,7 +164,7 @@ class cuda_backend final : public rank_watch::waiter {
   cuda_device device_;
   nccl_rank nccl_;
   cuda_stream connecting_;
-  std::vector<std::vector<std::optional<nccl_communicator>>> communicators_;  // each stays where it is
+  steady_list<nccl_communicator> communicators_;
   nccl_communicator* all_ = nullptr;
 };
 

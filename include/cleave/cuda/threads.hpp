@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "cleave/cuda/loopback_group.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/host_threads.hpp"
+#include "cleave/run/steady_list.hpp"
 #include "cleave/run/thread_pipeline.hpp"
 
 namespace cleave {
@@ -37,11 +37,11 @@ struct cuda_threads {
     return cuda_device(options);
   }
   /// \throws cuda_error
-  void make_group(std::optional<group>& to, host_ranks& ranks, std::vector<rank_id> members,
-                  std::span<device> devices) {
+  group& make_group(steady_list<group>& to, host_ranks& ranks, std::vector<rank_id> members,
+                    std::span<device> devices) {
     std::vector<cuda_device*> of_members;
     for (auto const m : members) of_members.push_back(&devices[index(m)]);
-    to.emplace(ranks, std::move(members), of_members);
+    return to.emplace(ranks, std::move(members), of_members);
   }
   void begin(device& d) { d.use(); }
   /// Where the work of one does not end, all leave what they have: it may use memory of any.

@@ -15,6 +15,7 @@
 #include "cleave/mpi/device.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/process_pipeline.hpp"
+#include "cleave/run/steady_list.hpp"
 
 namespace cleave {
 
@@ -45,12 +46,12 @@ class mpi_backend final : public rank_watch::waiter {
   mpi_device& own_device() { return device_; }
 
   mpi_communicator& connect_all() {
-    all_ = &make(ranks_, device_, messages_);
+    all_ = &communicators_.emplace(ranks_, device_, messages_);
     return *all_;
   }
   /// Who says no colour makes one alone.
   mpi_communicator* connect(std::optional<std::uint32_t> colour, std::uint32_t key) {
-    auto& made = make(*all_, colour ? *colour : all_->size() + index(all_->rank()), key);
+    auto& made = communicators_.emplace(*all_, colour ? *colour : all_->size() + index(all_->rank()), key);
     return colour ? &made : nullptr;
   }
   mpi_communicator* connect_sums(std::optional<std::uint32_t> colour, std::uint32_t key) {
@@ -62,16 +63,11 @@ class mpi_backend final : public rank_watch::waiter {
   void end() noexcept {}
 
  private:
-  template <class... With>
-  mpi_communicator& make(With&&... with) {
-    return communicators_.emplace_back(1).front().emplace(std::forward<With>(with)...);
-  }
-
   MPI_Comm ranks_;
   mpi_options messages_;
   mpi_device device_;
   tcp_board board_;
-  std::vector<std::vector<std::optional<mpi_communicator>>> communicators_;  // each stays where it is
+  steady_list<mpi_communicator> communicators_;
   mpi_communicator* all_ = nullptr;
 };
 

@@ -19,6 +19,7 @@
 #include "cleave/run/program/placement_change.hpp"
 #include "cleave/run/program/step_recorder.hpp"
 #include "cleave/run/recording.hpp"
+#include "cleave/run/steady_list.hpp"
 #include "cleave/run/step_values.hpp"
 #include "cleave/schedule/placement.hpp"
 
@@ -73,38 +74,29 @@ class rank_runtime {
   void add_plan(planned_step auto const& p, std::size_t number) {
     expects(number <= executors_.size(), "rank_runtime: plans are numbered one after the other");
     if (auto const c = find_placement_change(place_, p.order().place)) throw placement_change_error(*c);
-    executors_.resize(number);
-    std::vector<std::optional<rank_executor>> made(1);
-    made.front().emplace(device_, *with_.pipe, board_, stages_, make_rank_program(p, rank_),
-                         executor_options{.reporter = with_.here, .steps = steps_},
-                         reducer_ ? &*reducer_ : nullptr);
-    executors_.push_back(std::move(made));
+    executors_.keep_first(number);
+    executors_.emplace(device_, *with_.pipe, board_, stages_, make_rank_program(p, rank_),
+                       executor_options{.reporter = with_.here, .steps = steps_},
+                       reducer_ ? &*reducer_ : nullptr);
   }
 
   /// Precondition throughout: there is such a plan.
   void run_step(step_values const& values, std::size_t plan_number) {
-    executors_[plan_number].front()->run_step(values);
+    executors_[plan_number].run_step(values);
   }
-  rank_program const& program(std::size_t plan_number) const {
-    return executors_[plan_number].front()->program();
-  }
+  rank_program const& program(std::size_t plan_number) const { return executors_[plan_number].program(); }
   std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::size_t plan_number) const {
-    return executors_[plan_number].front()->result(m, number);
+    return executors_[plan_number].result(m, number);
   }
-  std::vector<instruction_time> times(std::size_t plan_number) {
-    return executors_[plan_number].front()->times();
-  }
+  std::vector<instruction_time> times(std::size_t plan_number) { return executors_[plan_number].times(); }
   /// Where the rank is in the program of a plan. From any thread.
-  std::uint32_t at(std::size_t plan_number) const { return executors_[plan_number].front()->at(); }
+  std::uint32_t at(std::size_t plan_number) const { return executors_[plan_number].at(); }
 
-  step_recorder<D>& replays(std::size_t plan_number) { return executors_[plan_number].front()->replays(); }
-  step_recorder<D> const& replays(std::size_t plan_number) const {
-    return executors_[plan_number].front()->replays();
-  }
+  step_recorder<D>& replays(std::size_t plan_number) { return executors_[plan_number].replays(); }
+  step_recorder<D> const& replays(std::size_t plan_number) const { return executors_[plan_number].replays(); }
   /// Lets go of what was recorded by all plans. Precondition: no step follows.
   void forget_recordings() noexcept {
-    for (auto& e : executors_)
-      if (e.front()) e.front()->replays().forget();
+    for (std::size_t i = 0; i < executors_.size(); ++i) executors_[i].replays().forget();
   }
 
   /// As of `parameter_updater`.
@@ -156,7 +148,7 @@ class rank_runtime {
   std::vector<stage_id> here_;
   std::optional<gradient_reducer<D, C>> reducer_;
   typename updater_of<S>::type updater_;
-  std::vector<std::vector<std::optional<rank_executor>>> executors_;  // each in a place that stays
+  steady_list<rank_executor> executors_;
 };
 
 }  // namespace cleave

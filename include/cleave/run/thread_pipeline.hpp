@@ -23,6 +23,7 @@
 #include "cleave/run/host/host_threads.hpp"
 #include "cleave/run/program/program_activity.hpp"
 #include "cleave/run/rank_runtime.hpp"
+#include "cleave/run/steady_list.hpp"
 #include "cleave/run/step_values.hpp"
 
 namespace cleave {
@@ -172,16 +173,13 @@ class thread_pipeline {
   /// Makes a group of `members`, and one communicator for each.
   std::vector<communicator*> make_group(std::vector<rank_id> const& members) {
     std::vector<communicator*> made;
-    auto& to = groups_[group_count_++];
-    backend_.make_group(to, ranks_, members, devices_);
-    for (std::uint32_t m = 0; m < members.size(); ++m) made.push_back(&communicators_.emplace_back(*to, m));
+    auto& all = backend_.make_group(groups_, ranks_, members, devices_);
+    for (std::uint32_t m = 0; m < members.size(); ++m) made.push_back(&communicators_.emplace(all, m));
     return made;
   }
 
   std::vector<communicators> make_groups(placement const& place, std::vector<tie_set> const& sets) {
     auto const n = ranks_in_each_;
-    groups_ = std::vector<std::optional<group>>(options_.replicas * (1 + sets.size()) + n);
-    communicators_.reserve(ranks_.count() * (2 + sets.size()));
     std::vector<communicators> with(ranks_.count());
     for (auto& w : with) w.ties.resize(sets.size());
     for (std::uint32_t d = 0; d < options_.replicas; ++d) {
@@ -290,9 +288,8 @@ class thread_pipeline {
   host_ranks ranks_;
   std::vector<device> devices_;  // what is pointed to stays: there is room for all
   std::vector<S> stages_;
-  std::vector<std::optional<group>> groups_;  // with more places than are used
-  std::size_t group_count_ = 0;
-  std::vector<communicator> communicators_;  // as of devices
+  steady_list<group> groups_;
+  steady_list<communicator> communicators_;
   std::vector<std::optional<runtime>> runtimes_;
   std::size_t plans_ = 0;
 

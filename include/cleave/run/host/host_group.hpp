@@ -9,6 +9,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/group_transfer.hpp"
+#include "cleave/run/host/host_device.hpp"
 #include "cleave/run/host/host_event.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/transfer_matcher.hpp"
@@ -27,9 +28,10 @@ class host_group {
   std::uint32_t size() const { return matcher_.size(); }
   host_ranks& ranks() const { return matcher_.ranks(); }
 
-  /// Member `member` begins all of these, as of `transfer_matcher`; `end` happens when all have ended.
+  /// Member `member` begins all of these, as of `transfer_matcher`; `end` happens when all have ended. The
+  /// stream is the calling thread.
   void issue(std::uint32_t member, std::span<group_transfer const> all, std::uint64_t reductions,
-             host_event& end) {
+             host_event& end, host_device::stream const& = {}) {
     if (all.empty()) return end.pass();
     matcher_.issue(member, all, reductions, &end.expect(static_cast<std::uint32_t>(all.size())), *this);
   }

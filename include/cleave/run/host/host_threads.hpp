@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <concepts>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "cleave/run/host/host_device.hpp"
 #include "cleave/run/host/host_group.hpp"
 #include "cleave/run/host/host_ranks.hpp"
+#include "cleave/run/steady_list.hpp"
 
 namespace cleave {
 
@@ -19,18 +19,18 @@ namespace cleave {
 /// - `B::device`, `B::communicator`, `B::group`  movable, movable, and what stays where it is made. A
 ///                               communicator is made of a group and the number of a member.
 /// - `b.make_device(ranks, r)`   what rank `r` uses.
-/// - `b.make_group(to, ranks, members, devices)`  makes a group of these ranks behind `to`; `devices` are
-///                               those of all ranks. Each member gets a communicator.
+/// - `b.make_group(to, ranks, members, devices)`  the group of these ranks, which it makes in `to`; `devices`
+///                               are those of all ranks. Each member gets a communicator.
 /// - `b.begin(d)`                on the thread that uses `d` from now on.
 /// - `b.end(devices)`            when nobody issues anything any more, before memory goes; noexcept.
 template <class B>
 concept thread_backend =
     communicator<typename B::communicator, typename B::device> &&
     std::constructible_from<typename B::communicator, typename B::group&, std::uint32_t> &&
-    requires(B& b, std::optional<typename B::group>& to, host_ranks& ranks, rank_id r,
+    requires(B& b, steady_list<typename B::group>& to, host_ranks& ranks, rank_id r,
              std::vector<rank_id> members, std::span<typename B::device> devices) {
       { b.make_device(ranks, r) } -> std::same_as<typename B::device>;
-      { b.make_group(to, ranks, members, devices) };
+      { b.make_group(to, ranks, members, devices) } -> std::same_as<typename B::group&>;
       { b.begin(devices.front()) };
       { b.end(devices) } noexcept;
     };
@@ -42,9 +42,9 @@ struct host_threads {
   using group = host_group;
 
   device make_device(host_ranks& ranks, rank_id r) { return {ranks, r}; }
-  void make_group(std::optional<group>& to, host_ranks& ranks, std::vector<rank_id> members,
-                  std::span<device> /*devices*/) {
-    to.emplace(ranks, std::move(members));
+  group& make_group(steady_list<group>& to, host_ranks& ranks, std::vector<rank_id> members,
+                    std::span<device> /*devices*/) {
+    return to.emplace(ranks, std::move(members));
   }
   void begin(device&) {}
   void end(std::span<device>) noexcept {}

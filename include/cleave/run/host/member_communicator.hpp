@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/run/concepts.hpp"
+#include "cleave/run/group_transfer.hpp"
+
+namespace cleave {
+
+/// One member of a group of ranks that are threads of one process. Messages go on by themselves once they are
+/// issued; those of a pair of ranks match in order, and nothing else is ordered. Reductions are made in the
+/// order of the members.
+template <device D, class Group>
+class member_communicator {
+ public:
+  /// `group` must outlive it. Precondition: there is such a member.
+  member_communicator(Group& group, std::uint32_t member) : group_(&group), member_(member) {
+    expects(member < group.size(), "member_communicator: a member of the group");
+  }
+
+  rank_id rank() const { return rank_id{member_}; }
+  std::uint32_t size() const { return group_->size(); }
+
+  void begin_group() { pending_.clear(); }
+  void send(region r, message const& m, typename D::stream&) {
+    pending_.push_back(group_transfer::send(r, m));
+  }
+  void receive(region r, message const& m, typename D::stream&) {
+    pending_.push_back(group_transfer::receive(r, m));
+  }
+  void all_reduce(region r, reduce_op op, std::uint32_t number, typename D::stream&) {
+    pending_.push_back(group_transfer::reduce(r, op, number));
+    ++reductions_;
+  }
+  /// \throws what the group does
+  void end_group(typename D::event& e, typename D::stream& s) {
+    group_->issue(member_, pending_, first_reduction_, e, s);
+    first_reduction_ = reductions_;
+  }
+
+  std::optional<failure> poll() const { return group_->ranks().poll(); }
+  void abort(failure const& f) noexcept { group_->ranks().publish(f); }
+
+ private:
+  Group* group_;
+  std::uint32_t member_;
+  std::vector<group_transfer> pending_;
+  std::uint64_t reductions_ = 0, first_reduction_ = 0;
+};
+
+}  // namespace cleave
