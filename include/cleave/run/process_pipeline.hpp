@@ -22,6 +22,7 @@
 #include "cleave/run/process_backend.hpp"
 #include "cleave/run/program/program_activity.hpp"
 #include "cleave/run/program/program_agreement.hpp"
+#include "cleave/run/program/replay_agreement.hpp"
 #include "cleave/run/rank_runtime.hpp"
 #include "cleave/run/rank_watch.hpp"
 #include "cleave/run/recording.hpp"
@@ -212,18 +213,10 @@ class process_pipeline : activity_source {
   /// Where one rank cannot replay steps, none does.
   void agree_on_steps() {
     if (steps_ == step_mode::issued) return;
+    auto& own = runtime_->replays(plans_);
     auto const until = std::chrono::steady_clock::now() + watch_.limit();
-    std::optional<std::string> first;
-    for (std::uint32_t r = 0; r < grid_.size(); ++r) {
-      std::string why;
-      if (rank_id{r} == rank()) why = runtime_->replays(plans_).obstacle().value_or("");
-      std::uint64_t size = why.size();
-      board().broadcast(std::as_writable_bytes(std::span(&size, 1)), rank_id{r}, until);
-      why.resize(static_cast<std::size_t>(size));
-      board().broadcast(std::as_writable_bytes(std::span(why)), rank_id{r}, until);
-      if (!first && !why.empty()) first = "rank " + std::to_string(r) + ": " + why;
-    }
-    if (first) runtime_->replays(plans_).issue_all(*std::move(first));
+    if (auto first = find_first_obstacle(board(), own.obstacle(), rank(), grid_.size(), until))
+      own.issue_all(*std::move(first));
   }
 
   /// \throws run_error where a rank has another program
@@ -235,13 +228,7 @@ class process_pipeline : activity_source {
   /// \throws run_error where others sum other gradients
   void agree_about_gradients(placement const& on) {
     if (grid_.size(rank_axis::data) < 2 && sets_.empty()) return;
-    std::vector<gradient_claim> own;
-    if constexpr (parameter_stage<S>)
-      for (std::uint32_t s = 0; s < on.stages(); ++s) {
-        if (on.rank_of[s] != rank_id{place().pipe}) continue;
-        auto const of_stage = claims_of(stage_id{s}, stages_->gradients(stage_id{s}));
-        own.insert(own.end(), of_stage.begin(), of_stage.end());
-      }
+    auto own = claims_of_rank(on, rank_id{place().pipe}, *stages_);
     agree(
         [&](auto until) { agree_on_gradients(board(), std::move(own), rank(), grid_.size(), sets_, until); });
   }

@@ -17,6 +17,7 @@
 #include "cleave/run/thread_pipeline.hpp"
 #include "cleave/schedule/families/forward_only.hpp"
 #include "cleave/schedule/generate.hpp"
+#include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
 
 using namespace cleave;
@@ -27,12 +28,7 @@ namespace {
 /// Four stages in a line on two ranks, with the w of stages 0, 1 and 3 tied.
 struct tied_line {
   schedule s = make_schedule(schedule_family::interleaved_1f1b, {2, 2, 4});
-  transport t{.stages = 4,
-              .edges = {{the_caller, 0, stage_id{0}, 0},
-                        {stage_id{0}, 0, stage_id{1}, 0},
-                        {stage_id{1}, 0, stage_id{2}, 0},
-                        {stage_id{2}, 0, stage_id{3}, 0},
-                        {stage_id{3}, 0, the_caller, 0}}};
+  transport t = transport_of_chain(s);
   std::vector<linear_stage> stages{{2, 1}, {3, 0}, {1, -1}, {-1, 2}};
   std::vector<double> numbers{1, -2, 3, 1};
   std::vector<tensor_view> inputs;

@@ -5,13 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "cleave/run/step_plan.hpp"
 #include "cleave/schedule/generate.hpp"
+#include "support/kept_broadcasts.hpp"
+#include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
 
 using namespace cleave;
@@ -22,32 +22,10 @@ namespace {
 /// Stages in a line, one a rank; each rank may have been given something else.
 struct given {
   schedule s = make_schedule(schedule_family::one_f_one_b, {3, 1, 4});
-  transport t{.stages = 3,
-              .edges = {{the_caller, 0, stage_id{0}, 0},
-                        {stage_id{0}, 0, stage_id{1}, 0},
-                        {stage_id{1}, 0, stage_id{2}, 0},
-                        {stage_id{2}, 0, the_caller, 0}}};
+  transport t = transport_of_chain(s);
   run_layouts l = linear_layouts(t, {2, 2, 2, 2});
 
   step_plan plan() const { return step_plan(s, t, l); }
-};
-
-/// All ranks' broadcasts in one thread: what rank r sends is kept, and is there for those who come later.
-/// Each rank goes through them twice, so that the second time it sees all.
-struct kept_broadcasts {
-  std::vector<std::vector<std::byte>>* kept;
-  rank_id here;
-  std::size_t next = 0;
-
-  void broadcast(std::span<std::byte> bytes, rank_id root, std::chrono::steady_clock::time_point) {
-    if (kept->size() <= next) kept->resize(next + 1);
-    auto& k = (*kept)[next++];
-    if (root == here) k.assign(bytes.begin(), bytes.end());
-    if (k.size() == bytes.size() && !k.empty()) std::memcpy(bytes.data(), k.data(), k.size());
-  }
-  void barrier(std::chrono::steady_clock::time_point) {}
-  void publish(failure const&) noexcept {}
-  std::optional<failure> poll() { return std::nullopt; }
 };
 
 /// What each rank is told in the end: the words of the error, or nothing.

@@ -14,6 +14,7 @@
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/program/program_agreement.hpp"
+#include "cleave/schedule/placement.hpp"
 
 /// Before the first step, ranks find out whether the gradients that they are to sum are alike. A transport
 /// that is told no sizes would add up what does not belong together, or wait for ever.
@@ -43,6 +44,19 @@ inline std::vector<gradient_claim> claims_of(stage_id s, std::span<region const>
   std::vector<gradient_claim> made = {{{s, gradient_claim::all}, element_type::f32, gradients.size()}};
   for (std::uint32_t n = 0; n < gradients.size(); ++n)
     made.push_back({{s, n}, gradients[n].type, gradients[n].count});
+  return made;
+}
+
+/// What rank `r` says of all of its stages: nothing where they have no gradients. O(stages + gradients).
+template <class S>
+std::vector<gradient_claim> claims_of_rank(placement const& on, rank_id r, S& stages) {
+  std::vector<gradient_claim> made;
+  if constexpr (parameter_stage<S>)
+    for (std::uint32_t s = 0; s < on.stages(); ++s) {
+      if (on.rank_of[s] != r) continue;
+      auto const of_stage = claims_of(stage_id{s}, stages.gradients(stage_id{s}));
+      made.insert(made.end(), of_stage.begin(), of_stage.end());
+    }
   return made;
 }
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/program/replay_agreement.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/kept_broadcasts.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+using obstacle = std::optional<std::string>;
+
+/// What each rank hears, where each says what is in its way.
+std::vector<obstacle> heard_by(std::vector<obstacle> const& own) {
+  std::vector<std::vector<std::byte>> kept;
+  std::vector<obstacle> heard;
+  auto const ranks = static_cast<std::uint32_t>(own.size());
+  for (int round = 0; round < 2; ++round)
+    for (std::uint32_t r = 0; r < ranks; ++r) {
+      kept_broadcasts board{&kept, rank_id{r}};
+      auto first = find_first_obstacle(board, own[r], rank_id{r}, ranks, {});
+      if (round == 1) heard.push_back(std::move(first));
+    }
+  return heard;
+}
+
+}  // namespace
+
+TEST_CASE("replay agreement: where nothing is in the way of any rank, all may replay") {
+  CHECK(heard_by(std::vector<obstacle>(3)) == std::vector<obstacle>(3));
+  CHECK(heard_by({std::nullopt}) == std::vector<obstacle>(1));
+}
+
+TEST_CASE("replay agreement: all ranks hear of the first rank that cannot, also one that could") {
+  CHECK(heard_by({std::nullopt, "its stage waits", "out of memory"}) ==
+        std::vector<obstacle>(3, "rank 1: its stage waits"));
+  CHECK(heard_by({"a long story " + std::string(1000, '.'), std::nullopt})[1] ==
+        "rank 0: a long story " + std::string(1000, '.'));
+}
