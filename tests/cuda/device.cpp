@@ -167,11 +167,11 @@ TEST_CASE("cuda device: elements that do not lie at multiples of their size are 
   auto const b = d.allocate(64);
   auto* const odd = static_cast<std::byte*>(b.data()) + 2;
   std::array const pairs{region_pair{{odd, 3, element_type::bf16}, {odd + 30, 3, element_type::f32}}};
-  CHECK_THROWS_WITH_AS(
-      d.make_sums(std::array{region_pair{pairs[0].from, {odd + 28, 3, element_type::f32}}}),
-      "sums: elements of a region do not lie at multiples of their size, as a GPU needs them; begin "
-      "regions at such an address",
-      error);
+  CHECK_THROWS_WITH_AS(d.make_sums(std::array{region_pair{pairs[0].from, {odd + 28, 3, element_type::f32}}}),
+                       "sums: a region of 3 elements of f32 begins 2 bytes behind a multiple of their size, "
+                       "where a GPU cannot "
+                       "read them; begin it at such a multiple",
+                       misplaced_elements_error);
   CHECK_NOTHROW(d.make_sums(pairs));
   CHECK_THROWS_AS(d.sum_of_squares(std::array{region{odd, 3, element_type::f32}}), error);
 }

@@ -22,8 +22,7 @@ inline char const* cuda_remedy(cudaError_t e) {
   switch (e) {
     case cudaErrorInsufficientDriver:
       return "no driver is installed, or one that is older than the runtime of this program; nvidia-smi "
-             "shows "
-             "which, a newer one may be installed, or the program be built with an older toolkit";
+             "shows which, a newer one may be installed, or the program be built with an older toolkit";
     case cudaErrorNoDevice:
     case cudaErrorInvalidDevice:
       return "nvidia-smi -L lists those there are, of which CUDA_VISIBLE_DEVICES may hide some";

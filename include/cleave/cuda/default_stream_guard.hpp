@@ -54,8 +54,7 @@ class default_stream_guard {
   [[noreturn]] static void refuse() {
     throw error(
         "work was issued to a default stream of CUDA, or something waited for it; launch kernels on the "
-        "stream "
-        "that the stage is given, hand that to libraries, and copy with cudaMemcpyAsync");
+        "stream that the stage is given, hand that to libraries, and copy with cudaMemcpyAsync");
   }
 
   bool ended_ = false;

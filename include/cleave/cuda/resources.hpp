@@ -123,9 +123,6 @@ class cuda_resources {
     return !is_kept();
   }
 
-  /// Those that are there. Must not be called while others come or go.
-  std::vector<cudaStream_t> const& streams() const { return streams_; }
-
  private:
   using clock = std::chrono::steady_clock;
 

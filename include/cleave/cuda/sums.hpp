@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,31 +23,45 @@
 
 namespace cleave {
 
-/// The first region of a table whose elements do not lie at multiples of their size, as a GPU needs them; or
-/// null. Linear.
-inline void const* find_misplaced_elements(sum_table const& table) {
-  auto const lies = [](void const* p, element_type t) {
-    return reinterpret_cast<std::uintptr_t>(p) % size_of(t) == 0;
+/// Elements that do not lie at a multiple of their size, as a GPU needs them: `beyond` bytes behind one.
+struct misplaced_elements {
+  element_type type;
+  std::uint64_t count;
+  std::size_t beyond;
+
+  bool operator==(misplaced_elements const&) const = default;
+};
+
+/// The first region of a table whose elements do, or nothing. Linear.
+inline std::optional<misplaced_elements> find_misplaced_elements(sum_table const& table) {
+  auto const beyond = [](void const* p, element_type t) {
+    return static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(p) % size_of(t));
   };
   for (auto const& run : table.runs)
     for (auto const& s : std::span(table.segments).subspan(run.first_segment, run.segments)) {
-      if (!lies(s.from, run.from)) return s.from;
-      if (!lies(s.to, run.to)) return s.to;
+      if (auto const b = beyond(s.from, run.from)) return misplaced_elements{run.from, s.count, b};
+      if (auto const b = beyond(s.to, run.to)) return misplaced_elements{run.to, s.count, b};
     }
-  return nullptr;
+  return std::nullopt;
 }
+
+class misplaced_elements_error : public witness_error<misplaced_elements> {
+ public:
+  explicit misplaced_elements_error(misplaced_elements const& m)
+      : witness_error("sums: a region of " + std::to_string(m.count) + " elements of " +
+                          std::string(name_of(m.type)) + " begins " + std::to_string(m.beyond) +
+                          " bytes behind a multiple of their size, where a GPU cannot read them; begin it at "
+                          "such a multiple",
+                      m) {}
+};
 
 /// A list of additions whose table is in the memory of a GPU.
 class cuda_sums {
  public:
-  /// Waits until the table is there. \throws error where elements do not lie at multiples of their size;
-  /// cuda_error
+  /// Waits until the table is there. \throws misplaced_elements_error, cuda_error
   cuda_sums(std::shared_ptr<cuda_resources> const& of, sum_table const& table, cuda_stream const& uploading)
       : runs_(table.runs) {
-    if (find_misplaced_elements(table))
-      throw error(
-          "sums: elements of a region do not lie at multiples of their size, as a GPU needs them; begin "
-          "regions at such an address");
+    if (auto const m = find_misplaced_elements(table)) throw misplaced_elements_error(*m);
     auto const all = std::as_bytes(std::span(table.segments));
     segments_ = cuda_buffer(of, all.size());
     if (all.empty()) return;

@@ -126,9 +126,8 @@ enum class reduce_op : std::uint8_t { sum, max };
 /// - `c.poll()`           from any thread: the first failure of the run as far as it is known here, then
 ///                        always the same; never waits.
 /// - `c.abort(f)`         from any thread: nothing of this rank waits any more, neither calls nor streams,
-/// now
-///                        and later. Other ranks hear of it by the board. Memory of messages stays until no
-///                        rank takes part in the run.
+///                        now and later. Other ranks hear of it by the board. Memory of messages stays until
+///                        no rank takes part in the run.
 template <class C, class D>
 concept communicator =
     device<D> && requires(C& c, C const& here, typename D::stream& s, typename D::event& e, region r,

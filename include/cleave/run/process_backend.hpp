@@ -16,8 +16,7 @@ namespace cleave {
 /// - `b.board()`, `b.own_device()`  those of this rank
 /// - `b.connect_all()`           a communicator of all ranks, for messages and sums
 /// - `b.connect(colour, key)`    one of those that say the same colour, in the order of their keys; null
-/// where
-///                               this rank says none. Every rank calls it, in the same order.
+///                               where this rank says none. Every rank calls it, in the same order.
 /// - `b.connect_sums(colour, key)`  the same, for sums alone
 /// - `b.prepare(c, program)`     makes ready what a program of this rank sends; every rank of `c` calls it
 /// - `b.release(f)`              of `rank_watch::waiter`
