@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,11 @@ using gradient_copies = std::vector<region>;
 template <device D>
 class gradient_buckets {
  public:
-  /// Buckets hold tensors of one type, in order, and no more than `most_bytes` unless one alone has more. A
-  /// bucket of one tensor with one copy is that copy itself. O(tensors log tensors).
+  /// Buckets hold tensors of one type, in order, and no more than `most_bytes` unless one alone has more;
+  /// each begins at a multiple of 16 bytes, what is between them is of no account. A bucket is the memory of
+  /// its tensors itself, and nothing is copied, where each has one copy and they lie there as in a bucket,
+  /// without anything between them: one tensor alone, or a row in one piece of memory.
+  /// O(tensors log tensors).
   gradient_buckets(D& d, std::vector<gradient_copies> const& tensors, std::size_t most_bytes) : device_(d) {
     std::vector<std::size_t> order(tensors.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -62,20 +66,38 @@ class gradient_buckets {
     typename D::sums first, others, back;
   };
 
+  static std::uint64_t aligned(std::uint64_t count, element_type t) {
+    auto const unit = 16 / size_of(t);
+    return (count + unit - 1) / unit * unit;
+  }
+
+  /// The memory of tensors that lie as in a bucket, and nothing else between them.
+  static std::optional<region> find_row(std::vector<gradient_copies const*> const& tensors) {
+    region row{tensors.front()->front().data, 0, tensors.front()->front().type};
+    for (auto const* t : tensors) {
+      auto const& r = t->front();
+      bool const follows = r.data == static_cast<std::byte*>(row.data) + row.bytes();
+      if (t->size() > 1 || !follows || row.count != aligned(row.count, row.type)) return std::nullopt;
+      row.count += r.count;
+    }
+    return row;
+  }
+
   void add(std::vector<gradient_copies const*> const& tensors) {
-    auto const type = tensors.front()->front().type;
-    if (tensors.size() == 1 && tensors.front()->size() == 1) {
-      regions_.push_back(tensors.front()->front());
+    if (auto const row = find_row(tensors)) {
+      regions_.push_back(*row);
       return;
     }
-    std::size_t count = 0;
-    for (auto const* t : tensors) count += t->front().count;
-    auto memory = device_.allocate(count * size_of(type));
+    auto const type = tensors.front()->front().type;
+    std::uint64_t count = 0;
+    for (auto const* t : tensors) count = aligned(count, type) + t->front().count;
+    auto memory = device_.allocate(static_cast<std::size_t>(count) * size_of(type));
     void* const data = memory.data();
     auto* const start = static_cast<std::byte*>(data);
     std::vector<region_pair> first, others, back;
-    std::size_t at = 0;
+    std::uint64_t at = 0;
     for (auto const* t : tensors) {
+      at = aligned(at, type);
       region const here{start + at * size_of(type), t->front().count, type};
       for (std::size_t c = 0; c < t->size(); ++c) {
         (c == 0 ? first : others).push_back({(*t)[c], here});
