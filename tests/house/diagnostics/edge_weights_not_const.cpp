@@ -1,0 +1,13 @@
+// expect: edge_weights\(n\): make it const, a range of numbers beside neighbours\(n\)
+#include <vector>
+
+#include "cleave/graph/neighbour_snapshot.hpp"
+
+struct ir {
+  std::vector<int> ops;
+  std::vector<int> const& nodes() const { return ops; }
+  std::vector<int> const& neighbours(int) const { return ops; }
+  std::vector<int> edge_weights(int) { return ops; }
+};
+
+void mistake(ir const& g) { cleave::neighbours_of(g); }
