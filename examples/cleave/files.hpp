@@ -29,7 +29,7 @@ inline std::string read_text(fs::path const& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) refuse("cannot be opened; check the path and its permissions");
   std::ostringstream text;
-  if (in.peek() != in.eof() && !(text << in.rdbuf())) refuse("cannot be read");
+  if (in.peek() != std::ifstream::traits_type::eof() && !(text << in.rdbuf())) refuse("cannot be read");
   return std::move(text).str();
 }
 

@@ -27,7 +27,15 @@ std::vector<subcommand> const subcommands = {
     {"demo", "cuts a model, runs its stages as a pipeline and shows that they equal the whole", tool::demo},
     {"schedule", "draws the order in which ranks run stages, of 18 kinds", tool::schedule},
     {"verify", "says everything that is wrong with such an order", tool::verify},
-    {"simulate", "draws an order from a file in time", tool::simulate}};
+    {"simulate", "draws an order from a file in time", tool::simulate},
+    {"report", "compares partitioners by the tables of a bench", tool::report}};
+
+std::string names_of_subcommands() {
+  std::string names;
+  for (auto const& s : subcommands)
+    names += (names.empty() ? "" : &s == &subcommands.back() ? " or " : ", ") + s.name;
+  return names;
+}
 
 int run(std::vector<std::string> const& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h") {
@@ -36,8 +44,7 @@ int run(std::vector<std::string> const& words) {
       text += "  " + s.name + std::string(10 - s.name.size(), ' ') + s.about + "\n";
     text +=
         "\ncleave SUBCOMMAND --help tells more. Exit codes: 0 done, 1 infeasible, 2 usage, 3 bad input.\n";
-    if (words.empty())
-      throw tool::usage_error("a subcommand is missing: split, inspect, demo, schedule, verify or simulate");
+    if (words.empty()) throw tool::usage_error("a subcommand is missing: " + names_of_subcommands());
     tool::print(text);
     return 0;
   }

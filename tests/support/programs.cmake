@@ -30,7 +30,7 @@ if(CMAKE_CUDA_COMPILER)
 endif()
 find_package(Threads REQUIRED)
 
-set(libraries boost bytes onnx mpi cuda nccl nvcc opencv torch torch_cuda json range_v3 doctest zlib)
+set(libraries boost bytes onnx mpi cuda nccl nvcc opencv torch torch_cuda json range_v3 doctest zlib metis)
 set(boost_debian libboost1.74-dev)
 set(boost_includes "<boost/|cleave/adapt/bgl")
 set(bytes_debian "libflatbuffers-dev, libxxhash-dev")
@@ -65,6 +65,8 @@ set(doctest_debian doctest-dev)
 set(doctest_includes "<doctest/")
 set(zlib_debian zlib1g-dev)
 set(zlib_includes "<zlib\\.h>")
+set(metis_debian libmetis-dev)
+set(metis_includes "<metis\\.h>")
 
 if(CMAKE_CXX_FLAGS MATCHES "_GLIBCXX_DEBUG")
   # Containers pass between a program and ONNX, which was compiled with the other kind.
@@ -131,6 +133,15 @@ find_package(doctest QUIET)
 set(doctest_target doctest::doctest)
 find_package(ZLIB QUIET)
 set(zlib_target ZLIB::ZLIB)
+find_path(metis_folder metis.h)
+find_library(metis_library metis)
+if(metis_folder AND metis_library)
+  add_library(metis_for_programs INTERFACE)
+  target_include_directories(metis_for_programs SYSTEM INTERFACE ${metis_folder})
+  target_link_libraries(metis_for_programs INTERFACE ${metis_library})
+endif()
+set(metis_target metis_for_programs)
+mark_as_advanced(metis_folder metis_library)
 
 # What `source` needs beside cleave, by what it and the "…" files of the project that it includes say: the targets found in
 # `needed`, the names of missing libraries in `missing`. A library that is asked for with __has_include is used if there.

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// METIS in the bench's own process, where its library is installed (Debian: libmetis-dev).
+#include <algorithm>
+#include <cleave/core/error.hpp>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench_algorithms.hpp"
+
+#if __has_include(<metis.h>)
+#include <metis.h>
+
+namespace tool {
+
+namespace {
+
+/// Weights as METIS takes them.
+std::vector<idx_t> narrowed(std::span<std::int64_t const> from) {
+  std::vector<idx_t> to;
+  to.reserve(from.size());
+  for (auto const w : from) {
+    if (w > std::numeric_limits<idx_t>::max()) throw cleave::error("a weight is too large for METIS' idx_t");
+    to.push_back(static_cast<idx_t>(w));
+  }
+  return to;
+}
+
+/// The slack of a bisection compounds where parts are made by bisecting again.
+idx_t load_tolerance(double eps, std::uint32_t parts, bool recursive) {
+  double slack = eps;
+  if (recursive) {
+    double const levels = std::max(1.0, std::ceil(std::log2(std::max(2.0, static_cast<double>(parts)))));
+    slack = std::pow(1 + eps, 1 / levels) - 1;
+  }
+  return std::max<idx_t>(1, static_cast<idx_t>(1000 * slack + 1e-6));
+}
+
+struct metis_arrays {
+  std::vector<idx_t> first, head, node_weight, edge_weight, options;
+};
+
+template <bool Recursive>
+std::function<bench_answer()> prepare(bench_task const& task) {
+  metis_arrays arrays{{task.graph.first.begin(), task.graph.first.end()},
+                      {task.graph.head.begin(), task.graph.head.end()},
+                      narrowed(task.graph.node_weight),
+                      narrowed(task.graph.edge_weight),
+                      std::vector<idx_t>(METIS_NOPTIONS)};
+  METIS_SetDefaultOptions(arrays.options.data());
+  arrays.options[METIS_OPTION_SEED] = static_cast<idx_t>(task.seed);
+  arrays.options[METIS_OPTION_UFACTOR] = load_tolerance(task.eps, task.parts, Recursive);
+  return [a = std::move(arrays), parts = static_cast<idx_t>(task.parts), n = task.graph.nodes()]() mutable {
+    auto const or_null = [](std::vector<idx_t>& list) { return list.empty() ? nullptr : list.data(); };
+    idx_t nodes = static_cast<idx_t>(n), constraints = 1, cut = -1;
+    std::vector<idx_t> part(n);
+    auto const partition = Recursive ? METIS_PartGraphRecursive : METIS_PartGraphKway;
+    int const code =
+        partition(&nodes, &constraints, a.first.data(), a.head.data(), or_null(a.node_weight), nullptr,
+                  or_null(a.edge_weight), &parts, nullptr, nullptr, a.options.data(), &cut, part.data());
+    if (code != METIS_OK) throw cleave::error("METIS returned " + std::to_string(code));
+    return bench_answer{{part.begin(), part.end()}, cut};
+  };
+}
+
+}  // namespace
+
+std::vector<bench_algorithm> metis_algorithms() {
+  return {{"metis", "METIS, k-way (in a process of its own)", prepare<false>},
+          {"metis-rb", "METIS, recursive bisection", prepare<true>}};
+}
+
+}  // namespace tool
+#else  // the header is asked for, so that the tool is built where METIS is not
+namespace tool {
+std::vector<bench_algorithm> metis_algorithms() { return {}; }
+}  // namespace tool
+#endif

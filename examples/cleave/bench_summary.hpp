@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bench_classes.hpp"
+#include "bench_row.hpp"
+
+namespace tool {
+
+/// What is asked of an algorithm: this instance in so many parts.
+struct bench_problem {
+  std::string instance;
+  std::uint32_t parts;
+  double eps;
+  bool operator==(bench_problem const&) const = default;
+};
+
+/// What became of an algorithm on a problem, over its seeds: medians of the runs that kept the balance.
+struct bench_cell {
+  std::size_t good = 0, infeasible = 0, late = 0, crashed = 0, refused = 0;
+  double cut = 0, cpu_s = 0, wall_s = 0;
+  double worst_imbalance = 0;  ///< of the infeasible runs
+  std::string first_fault;     ///< the status of the first run without an answer
+
+  std::size_t runs() const { return good + infeasible + late + crashed + refused; }
+};
+
+/// Whether a part is heavier than asked for. Tables round to four decimals.
+inline bool is_infeasible(bench_row const& r) {
+  return r.imbalance > r.eps + 0.000075 || (r.empty > 0 && r.nodes >= r.parts);
+}
+
+inline double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  std::size_t const half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+inline bench_cell cell_of(std::vector<bench_row const*> const& rows) {
+  bench_cell c;
+  std::vector<double> cuts, cpu, wall;
+  for (auto const* r : rows) {
+    if (r->cut && is_infeasible(*r)) {
+      ++c.infeasible;
+      c.worst_imbalance = std::max(c.worst_imbalance, r->imbalance);
+    } else if (r->cut) {
+      ++c.good;
+      cuts.push_back(*r->cut);
+      cpu.push_back(r->cpu_s);
+      wall.push_back(r->wall_s);
+    } else {
+      if (c.first_fault.empty()) c.first_fault = r->status;
+      ++(r->status.starts_with("no answer")                                              ? c.late
+         : r->status.starts_with("SIG") || r->status.find("no result") != r->status.npos ? c.crashed
+                                                                                         : c.refused);
+    }
+  }
+  if (c.good > 0) {
+    c.cut = median(cuts);
+    c.cpu_s = median(cpu);
+    c.wall_s = median(wall);
+  }
+  return c;
+}
+
+/// A geometric mean of ratios, their geometric standard deviation (a factor, at least 1), and the least and
+/// the greatest of them.
+struct ratio_mean {
+  double mean = 0, deviation = 1, least = 0, most = 0;
+  std::size_t count = 0;
+};
+
+inline ratio_mean mean_of(std::vector<double> const& ratios) {
+  if (ratios.empty()) return {};
+  auto const count = static_cast<double>(ratios.size());
+  double logs = 0, squares = 0;
+  for (double const r : ratios) logs += std::log(r);
+  for (double const r : ratios) squares += std::pow(std::log(r) - logs / count, 2);
+  auto const [least, most] = std::ranges::minmax(ratios);
+  return {std::exp(logs / count), std::exp(std::sqrt(squares / count)), least, most, ratios.size()};
+}
+
+/// Rows by problem and algorithm, in the order in which they came. An algorithm on several threads is one of
+/// its own.
+class bench_summary {
+ public:
+  explicit bench_summary(std::span<bench_row const> rows) {
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<bench_row const*>> groups;
+    for (auto const& r : rows) {
+      auto const p = place_in(problems_, bench_problem{r.instance, r.parts, r.eps});
+      auto const name =
+          r.algorithm + (r.threads > 1 ? " (" + std::to_string(r.threads) + " threads)" : std::string());
+      auto const a = place_in(algorithms_, name);
+      if (a == threads_.size()) threads_.push_back(r.threads);
+      groups[{p, a}].push_back(&r);
+    }
+    cells_.resize(problems_.size() * algorithms_.size());
+    for (auto const& [at, group] : groups) cells_[at.first * algorithms_.size() + at.second] = cell_of(group);
+  }
+
+  std::vector<bench_problem> const& problems() const { return problems_; }
+  std::vector<std::string> const& algorithms() const { return algorithms_; }
+  bench_cell const& at(std::size_t problem, std::size_t algorithm) const {
+    return cells_[problem * algorithms_.size() + algorithm];
+  }
+  std::optional<std::size_t> find_algorithm(std::string_view name) const {
+    auto const found = std::ranges::find(algorithms_, name);
+    if (found == algorithms_.end()) return {};
+    return static_cast<std::size_t>(found - algorithms_.begin());
+  }
+  std::vector<std::string_view> classes() const {
+    std::vector<std::string_view> found;
+    for (auto const& p : problems_) place_in(found, class_of_instance(p.instance));
+    return found;
+  }
+
+  /// Cut of `algorithm` over that of `base`, where both kept the balance; none where one cut is 0 and the
+  /// other is not.
+  std::optional<double> cut_ratio(std::size_t problem, std::size_t algorithm, std::size_t base) const {
+    auto const &a = at(problem, algorithm), &b = at(problem, base);
+    if (a.good == 0 || b.good == 0) return {};
+    if (a.cut == 0 && b.cut == 0) return 1.0;
+    if (a.cut == 0 || b.cut == 0) return {};
+    return a.cut / b.cut;
+  }
+  /// The same of CPU seconds, or of wall seconds where the algorithm had several threads. What took no time
+  /// that can be measured counts as the clock's step.
+  std::optional<double> time_ratio(std::size_t problem, std::size_t algorithm, std::size_t base) const {
+    auto const &a = at(problem, algorithm), &b = at(problem, base);
+    if (a.good == 0 || b.good == 0) return {};
+    double constexpr step = 1e-4;
+    if (threads_[algorithm] > 1) return std::max(a.wall_s, step) / std::max(b.wall_s, step);
+    return std::max(a.cpu_s, step) / std::max(b.cpu_s, step);
+  }
+
+  template <class Ratio, class Wanted>
+  ratio_mean mean(Ratio ratio, std::size_t algorithm, std::size_t base, Wanted wanted) const {
+    std::vector<double> all;
+    for (std::size_t p = 0; p < problems_.size(); ++p)
+      if (wanted(problems_[p]))
+        if (auto const r = (this->*ratio)(p, algorithm, base)) all.push_back(*r);
+    return mean_of(all);
+  }
+
+  /// The least cut of all algorithms that kept the balance.
+  std::optional<double> best_cut(std::size_t problem) const {
+    std::optional<double> best;
+    for (std::size_t a = 0; a < algorithms_.size(); ++a)
+      if (at(problem, a).good > 0 && (!best || at(problem, a).cut < *best)) best = at(problem, a).cut;
+    return best;
+  }
+  /// How many times the best cut each problem's is, in ascending order: a performance profile (Dolan, Moré,
+  /// 2002). Problems without a good answer, or where the best is 0 and this one is not, are missing.
+  std::vector<double> profile(std::size_t algorithm) const {
+    std::vector<double> ratios;
+    for (std::size_t p = 0; p < problems_.size(); ++p) {
+      auto const& c = at(p, algorithm);
+      if (c.good == 0) continue;
+      double const best = *best_cut(p);
+      if (best > 0 || c.cut == 0) ratios.push_back(best > 0 ? c.cut / best : 1);
+    }
+    std::ranges::sort(ratios);
+    return ratios;
+  }
+
+ private:
+  template <class List, class Item>
+  static std::size_t place_in(List& list, Item item) {
+    auto const found = std::ranges::find(list, item);
+    auto const at = static_cast<std::size_t>(found - list.begin());
+    if (found == list.end()) list.push_back(std::move(item));
+    return at;
+  }
+
+  std::vector<bench_problem> problems_;
+  std::vector<std::string> algorithms_;
+  std::vector<std::uint32_t> threads_;
+  std::vector<bench_cell> cells_;
+};
+
+}  // namespace tool

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cleave/core/printable.hpp>
+#include <cleave/io/units.hpp>
+#include <cstddef>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bench_summary.hpp"
+#include "terminal.hpp"
+
+namespace tool {
+
+/// `0.953`, `1.04`, `12.5`: ratios of cuts are compared in the third digit.
+inline std::string precise_ratio(double r) { return cleave::fixed_text(r, r < 10 ? 3 : 1); }
+
+/// Problems that are looked at together.
+struct problem_group {
+  std::string name;
+  std::function<bool(bench_problem const&)> has;
+};
+
+inline std::vector<problem_group> groups_by_class(bench_summary const& s) {
+  std::vector<problem_group> groups;
+  for (auto const kind : s.classes())
+    groups.push_back({std::string(kind),
+                      [kind](bench_problem const& p) { return class_of_instance(p.instance) == kind; }});
+  if (groups.size() > 1) groups.push_back({"all", [](bench_problem const&) { return true; }});
+  return groups;
+}
+
+inline std::vector<problem_group> groups_by_parts(bench_summary const& s) {
+  std::set<std::uint32_t> counts;
+  for (auto const& p : s.problems()) counts.insert(p.parts);
+  std::vector<problem_group> groups;
+  for (auto const k : counts)
+    groups.push_back({"k = " + std::to_string(k), [k](bench_problem const& p) { return p.parts == k; }});
+  return groups;
+}
+
+/// An algorithm on a group of problems: means and their spreads, and on how many.
+struct group_result {
+  ratio_mean cut, time;
+
+  bool known() const { return cut.count > 0; }
+  /// `0.95 / 0.41`: cut and time.
+  std::string means() const { return precise_ratio(cut.mean) + " / " + cleave::fixed_text(time.mean, 2); }
+  std::string spread() const {
+    return precise_ratio(cut.least) + "–" + precise_ratio(cut.most) + " / " +
+           cleave::fixed_text(time.least, 2) + "–" + cleave::fixed_text(time.most, 2);
+  }
+};
+
+inline group_result result_of(bench_summary const& s, std::size_t algorithm, std::size_t base,
+                              problem_group const& on) {
+  return {s.mean(&bench_summary::cut_ratio, algorithm, base, on.has),
+          s.mean(&bench_summary::time_ratio, algorithm, base, on.has)};
+}
+
+/// Why runs gave nothing that counts: `2 infeasible (18.3 %), 1 late`; empty where all did.
+inline std::string faults_text(bench_cell const& c) {
+  std::string text;
+  auto const add = [&](std::size_t count, std::string const& what) {
+    if (count == 0) return;
+    text += (text.empty() ? "" : ", ") + (c.runs() == 1 ? "" : std::to_string(count) + " ") + what;
+  };
+  add(c.infeasible, "infeasible (" + cleave::percent_text(c.worst_imbalance) + ")");
+  add(c.late, "timed out");
+  add(c.crashed, "crashed: " + cleave::printable(c.first_fault, 40));
+  add(c.refused, cleave::printable(c.first_fault, 60));
+  return text;
+}
+
+/// A problem's cell: for the baseline cut and seconds, for the others ratios to them; then what went wrong.
+inline std::string problem_text(bench_summary const& s, std::size_t problem, std::size_t algorithm,
+                                std::size_t base) {
+  auto const& c = s.at(problem, algorithm);
+  if (c.runs() == 0) return "–";
+  std::string text;
+  if (c.good > 0) {
+    auto const ratio = s.cut_ratio(problem, algorithm, base);
+    text =
+        algorithm == base || !ratio
+            ? "cut " + cleave::decimal_text(c.cut, 2) + ", " + cleave::short_text(c.cpu_s) + " s"
+            : precise_ratio(*ratio) + " / " + cleave::fixed_text(*s.time_ratio(problem, algorithm, base), 2);
+  }
+  auto const faults = faults_text(c);
+  return text + (text.empty() || faults.empty() ? "" : "; ") + faults;
+}
+
+inline bool has_best_cut(bench_summary const& s, std::size_t problem, std::size_t algorithm) {
+  auto const& c = s.at(problem, algorithm);
+  return c.good > 0 && c.cut == s.best_cut(problem);
+}
+
+/// Runs of an algorithm that count, and those that do not.
+struct run_counts {
+  std::size_t good = 0, infeasible = 0, late = 0, crashed = 0, refused = 0, missing = 0, best = 0;
+};
+
+inline run_counts counts_of(bench_summary const& s, std::size_t algorithm) {
+  run_counts n;
+  for (std::size_t p = 0; p < s.problems().size(); ++p) {
+    auto const& c = s.at(p, algorithm);
+    n.good += c.good;
+    n.infeasible += c.infeasible;
+    n.late += c.late;
+    n.crashed += c.crashed;
+    n.refused += c.refused;
+    n.missing += c.runs() == 0;
+    n.best += has_best_cut(s, p, algorithm);
+  }
+  return n;
+}
+
+/// The tables in Markdown, as docs/performance.md has them.
+inline std::string markdown_of(bench_summary const& s, std::size_t base) {
+  std::string text;
+  auto const row = [&](std::vector<std::string> const& cells) {
+    text += "|";
+    for (auto const& c : cells) text += " " + c + " |";
+    text += "\n";
+  };
+  auto const head = [&](std::vector<std::string> const& cells) {
+    row(cells);
+    text += "|";
+    for (std::size_t i = 0; i < cells.size(); ++i) text += "---|";
+    text += "\n";
+  };
+  auto const table = [&](std::vector<problem_group> const& groups) {
+    std::vector<std::string> cells{"cut / time, × " + s.algorithms()[base]};
+    for (auto const& g : groups) cells.push_back(g.name);
+    head(cells);
+    for (std::size_t a = 0; a < s.algorithms().size(); ++a) {
+      cells = {s.algorithms()[a]};
+      for (auto const& g : groups) {
+        auto const r = result_of(s, a, base, g);
+        cells.push_back(r.known() ? r.means() + " (" + std::to_string(r.cut.count) + ")" : "–");
+      }
+      row(cells);
+    }
+    text += "\n";
+  };
+  table(groups_by_class(s));
+  table(groups_by_parts(s));
+  std::vector<std::string> columns{"instance", "k"};
+  columns.insert(columns.end(), s.algorithms().begin(), s.algorithms().end());
+  head(columns);
+  for (std::size_t p = 0; p < s.problems().size(); ++p) {
+    std::vector<std::string> cells{cleave::printable(s.problems()[p].instance),
+                                   std::to_string(s.problems()[p].parts)};
+    for (std::size_t a = 0; a < s.algorithms().size(); ++a) {
+      auto const shown = problem_text(s, p, a, base);
+      cells.push_back(has_best_cut(s, p, a) ? "**" + shown + "**" : shown);
+    }
+    row(cells);
+  }
+  return text;
+}
+
+}  // namespace tool
