@@ -8,10 +8,16 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cleave/run/executor.hpp"
+#include "cleave/run/host/host_ranks.hpp"
+#include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/measured_times.hpp"
+#include "cleave/run/recording.hpp"
+#include "cleave/run/step_plan.hpp"
 #include "cleave/schedule/generate.hpp"
 #include "cleave/schedule/schedule_names.hpp"
 #include "cleave/schedule/simulate.hpp"
@@ -49,6 +55,55 @@ void measure_overhead(gpu_report& report) {
   }
 }
 
+/// Of a rank that has all stages: there is nobody to send to, and nothing that could not be recorded.
+struct nobody_else {
+  static constexpr bool can_be_recorded = true;
+
+  rank_id rank() const { return rank_id{0}; }
+  std::uint32_t size() const { return 1; }
+  void begin_group() {}
+  void send(region, message const&, cuda_stream&) {}
+  void receive(region, message const&, cuda_stream&) {}
+  void all_reduce(region, reduce_op, std::uint32_t, cuda_stream&) {}
+  void end_group(cuda_event& e, cuda_stream& s) { device->record(e, s); }
+  std::optional<failure> poll() const { return std::nullopt; }
+  void abort(failure const&) noexcept {}
+
+  cuda_device* device;
+};
+
+/// The same host's time where steps are one CUDA graph that is launched again, beside steps that are issued.
+void measure_replays(gpu_report& report) {
+  auto const s = make_schedule(schedule_family::one_f_one_b, {1, 1, 64});
+  spinning_model const model(s, 4096);
+  step_plan const plan(s, model.t, model.layouts);
+  auto const actions = static_cast<double>(count_actions(s));
+  double issued = 0;
+  for (auto const steps : {step_mode::issued, step_mode::replayed}) {
+    cuda_device device;
+    nobody_else alone{&device};
+    host_ranks ranks(1);
+    spinning_stages stages(spinning_bodies{{}});
+    executor run(device, alone, ranks, stages, make_rank_program(plan, rank_id{0}), {.steps = steps});
+    auto const input = device.allocate(4096);
+    std::vector<tensor_view> const inputs(s.microbatches, {input.data(), element_type::f32, {1024}});
+    for (int first = 0; first < 3; ++first) run.run_step({inputs, 1, {}});
+    auto const t = repeat(30, [&] {
+      auto const begin = wall_seconds();
+      run.run_step({inputs, 1, {}});
+      return 1e6 * (wall_seconds() - begin) / actions;
+    });
+    if (steps == step_mode::issued) {
+      issued = t.median;
+      continue;
+    }
+    report.measure("the same on 1 rank, replayed as a CUDA graph", "less than issued",
+                   text("%.2f us (%.2f to %.2f) an action, %.2f of issued, %zu recording", t.median, t.least,
+                        t.most, t.median / issued, run.replays().recordings()),
+                   t.median / issued, t.median < issued);
+  }
+}
+
 void measure_makespans(gpu_report& report) {
   constexpr auto forward = 2ms, backward = 4ms;
   for (auto const family : {schedule_family::gpipe, schedule_family::one_f_one_b,
@@ -76,6 +131,7 @@ void measure_makespans(gpu_report& report) {
 int main() try {
   gpu_report report("pipeline");
   measure_overhead(report);
+  measure_replays(report);
   if (gpu_report::is_fake())
     report.skip("steps beside the simulated ones", "the fake runtime runs one kernel at a time");
   else
