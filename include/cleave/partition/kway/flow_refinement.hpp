@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/partition/kway/corridor.hpp"
+#include "cleave/partition/kway/flow_cutter.hpp"
+#include "cleave/partition/kway/level_graph.hpp"
+#include "cleave/partition/kway/team.hpp"
+
+namespace cleave {
+
+struct flow_options {
+  corridor_width width;
+  std::uint32_t rounds = 4;  ///< over the pairs of parts; fewer if nothing changes any more
+};
+
+/// Replaces the cuts between pairs of parts by least cuts in a strip along them, as long as the cut
+/// decreases. Pairs that share no part are refined at the same time; the result does not depend on the number
+/// of threads. Sanders, Schulz, ESA 2011; Gottesbüren, Heuer, Sanders, SEA 2022 (parallel).
+template <class Level>
+class flow_refinement {
+ public:
+  flow_refinement(Level const& g, level_parts& p, std::span<std::uint32_t const> fixed,
+                  thread_team const& team)
+      : g_(g),
+        p_(p),
+        fixed_(fixed),
+        team_(team),
+        position_(g.nodes, corridor::nowhere),
+        kits_(team.threads()) {}
+
+  /// The decrease of the cut.
+  std::int64_t refine(flow_options const& options) {
+    std::int64_t gain = 0;
+    changed_.assign(p_.parts(), 1);
+    for (std::uint32_t round = 0; round < options.rounds; ++round) {
+      find_pairs();
+      auto const gained = refine_pairs(options.width);
+      gain += gained;
+      if (gained == 0) break;
+    }
+    return gain;
+  }
+
+ private:
+  struct border_node {
+    std::uint64_t pair;  // its smaller part, then its larger one
+    std::uint32_t node;
+    bool operator<(border_node const& o) const { return std::pair(pair, node) < std::pair(o.pair, o.node); }
+  };
+  struct work {
+    part_pair pair;
+    std::vector<std::uint32_t> moved;
+    std::int64_t gain = 0;
+  };
+  struct tools {
+    corridor strip;
+    flow_cutter cutter;
+  };
+
+  /// Lists the border nodes of all pairs one of whose parts changed in the last round.
+  void find_pairs() {
+    border_.clear();
+    std::vector<std::uint32_t> seen(p_.parts(), corridor::nowhere);
+    for (std::uint32_t n = 0; n < g_.nodes; ++n) {
+      auto const own = p_.of[n];
+      for (auto a = g_.first[n]; a < g_.first[n + 1]; ++a) {
+        auto const other = p_.of[g_.head[a]];
+        if (other == own || seen[other] == n || (!changed_[own] && !changed_[other])) continue;
+        seen[other] = n;
+        border_.push_back({std::uint64_t{std::min(own, other)} << 32 | std::max(own, other), n});
+      }
+    }
+    std::sort(border_.begin(), border_.end());
+    nodes_.clear();
+    nodes_.reserve(border_.size());
+    waiting_.clear();
+    for (std::size_t i = 0; i < border_.size(); ++i) {
+      nodes_.push_back(border_[i].node);
+      if (i + 1 < border_.size() && border_[i + 1].pair == border_[i].pair) continue;
+      auto const a = static_cast<std::uint32_t>(border_[i].pair >> 32);
+      auto const b = static_cast<std::uint32_t>(border_[i].pair);
+      auto const begin = waiting_.empty() ? 0 : end_of_last_;
+      waiting_.push_back({a, b, {nodes_.data() + begin, nodes_.size() - begin}});
+      end_of_last_ = nodes_.size();
+    }
+  }
+
+  /// Refines all pairs, as many at a time as share no part.
+  std::int64_t refine_pairs(corridor_width const& width) {
+    std::int64_t gain = 0;
+    changed_.assign(p_.parts(), 0);
+    std::vector<std::uint8_t> busy(p_.parts());
+    while (!waiting_.empty()) {
+      std::fill(busy.begin(), busy.end(), std::uint8_t{0});
+      std::vector<work> batch;
+      std::vector<part_pair> rest;
+      for (auto const& pair : waiting_)
+        if (busy[pair.a] || busy[pair.b]) {
+          rest.push_back(pair);
+        } else {
+          busy[pair.a] = busy[pair.b] = 1;
+          batch.push_back({pair, {}, 0});
+        }
+      waiting_ = std::move(rest);
+      team_.share(kits_.size(), [&](std::size_t kit) {
+        for (auto i = kit; i < batch.size(); i += kits_.size()) refine_pair(batch[i], width, kits_[kit]);
+      });
+      for (auto const& done : batch) gain += apply(done);
+    }
+    return gain;
+  }
+
+  void refine_pair(work& w, corridor_width const& width, tools& kit) {
+    kit.strip.make(g_, p_, fixed_, w.pair, width, position_);
+    auto const old_cut = kit.strip.cut();
+    if (auto const found = kit.strip.nodes() ? kit.cutter.cut(kit.strip.net, old_cut) : std::nullopt) {
+      w.gain = old_cut - found->weight;
+      for (std::size_t i = 0; i < kit.strip.nodes(); ++i) {
+        auto const n = kit.strip.node(i);
+        auto const part = kit.cutter.side_of(i + 2) == flow_end::source ? w.pair.a : w.pair.b;
+        if (p_.of[n] != part) w.moved.push_back(n);
+      }
+    }
+  }
+
+  std::int64_t apply(work const& w) {
+    for (auto const n : w.moved) {
+      auto const from = p_.of[n], to = from == w.pair.a ? w.pair.b : w.pair.a;
+      auto const weight = static_cast<std::int64_t>(g_.weight(n));
+      p_.of[n] = to;
+      p_.weight[from] -= weight, p_.weight[to] += weight;
+    }
+    if (!w.moved.empty()) changed_[w.pair.a] = changed_[w.pair.b] = 1;
+    return w.gain;
+  }
+
+  Level const& g_;
+  level_parts& p_;
+  std::span<std::uint32_t const> fixed_;
+  thread_team const& team_;
+  std::vector<std::uint32_t> position_;  // pairs at work at the same time share no node
+  std::vector<std::uint8_t> changed_;    // whether a part changed in the last round
+  std::vector<border_node> border_;
+  std::vector<std::uint32_t> nodes_;
+  std::size_t end_of_last_ = 0;
+  std::vector<part_pair> waiting_;
+  std::vector<tools> kits_;  // of a thread each
+};
+
+/// Refines by flows; the decrease of the cut. Limits that hold keep holding.
+template <class Level>
+std::int64_t refine_by_flows(Level const& g, level_parts& p, std::span<std::uint32_t const> fixed,
+                             flow_options const& options, thread_team const& team) {
+  return flow_refinement<Level>(g, p, fixed, team).refine(options);
+}
+
+}  // namespace cleave
