@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/fixed_point.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/partition/kway/level_graph.hpp"
+
+namespace cleave {
+
+/// More nodes or arcs than 32 bits can number.
+class kway_size_error : public error {
+ public:
+  using error::error;
+};
+
+/// A user's graph as the engine reads it: 32-bit numbers, no loops, integral weights. The arrays are the
+/// user's where they already are so.
+struct flat_graph {
+  std::uint32_t nodes = 0;
+  std::uint32_t const* first = nullptr;
+  std::uint32_t const* head = nullptr;
+  bool weighted = false;                ///< otherwise all weights are 1
+  raw_array<std::int64_t> node_weight;  ///< if weighted
+  raw_array<std::int64_t> arc_weight;   ///< if weighted
+  raw_array<std::uint32_t> own_first, own_head;
+  std::int64_t node_total = 0, arc_total = 0;
+  fixed_point node_unit, arc_unit;  ///< of weights that were floating
+
+  std::uint32_t arcs() const { return first ? first[nodes] : 0; }
+  bool narrow() const {
+    constexpr auto most = std::numeric_limits<std::int32_t>::max();
+    return node_total <= most && arc_total <= most;
+  }
+};
+
+/// Floating weights in units that keep their sum below 2^60; integral ones as they are.
+template <weight_number Weight>
+fixed_point weight_unit(std::span<Weight const> weights) {
+  if constexpr (std::floating_point<Weight>) {
+    double total = 0;
+    for (auto const w : weights) total += static_cast<double>(w);
+    return fixed_point::for_total(total);
+  } else {
+    return {};
+  }
+}
+
+template <weight_number Weight>
+std::int64_t in_unit(Weight w, fixed_point unit) {
+  if constexpr (std::floating_point<Weight>)
+    return unit.of(static_cast<double>(w));
+  else
+    return static_cast<std::int64_t>(w);
+}
+
+/// Precondition: `find_adjacency_fault` finds none. \throws kway_size_error. O(n + m).
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
+flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+  if (g.nodes() >= free_node || g.arcs() >= free_node)
+    throw kway_size_error("k-way partition: " + std::to_string(g.nodes()) + " nodes with " +
+                          std::to_string(g.arcs()) + " arcs are more than 4294967294");
+  flat_graph f;
+  f.nodes = static_cast<std::uint32_t>(g.nodes());
+  f.weighted = !g.node_weight.empty() || !g.edge_weight.empty();
+  f.node_total = f.nodes;
+  std::size_t loops = 0;
+  for (std::uint32_t n = 0; n < f.nodes; ++n)
+    for (auto const to : g.neighbours(n)) loops += static_cast<std::size_t>(to) == n;
+  f.arc_total = static_cast<std::int64_t>(g.arcs() - loops);
+
+  if constexpr (sizeof(Index) == sizeof(std::uint32_t))
+    if (loops == 0 && f.nodes > 0) {
+      // The same bytes: no index is negative. Types that differ in sign only may alias.
+      f.first = reinterpret_cast<std::uint32_t const*>(g.first.data());
+      f.head = reinterpret_cast<std::uint32_t const*>(g.head.data());
+    }
+  bool const copied = f.first == nullptr;
+  if (copied) {
+    f.own_first = raw_array<std::uint32_t>(std::size_t{f.nodes} + 1);
+    f.own_head = raw_array<std::uint32_t>(g.arcs() - loops + 1);
+  }
+  f.node_unit = weight_unit(g.node_weight);
+  f.arc_unit = weight_unit(g.edge_weight);
+  if (f.weighted) {
+    f.node_weight = raw_array<std::int64_t>(f.nodes);
+    f.arc_weight = raw_array<std::int64_t>(g.arcs() - loops);
+    f.node_total = f.arc_total = 0;
+  }
+  if (!copied && !f.weighted) return f;
+  std::uint32_t to = 0;
+  for (std::uint32_t n = 0; n < f.nodes; ++n) {
+    if (copied) f.own_first[n] = to;
+    if (f.weighted) f.node_total += f.node_weight[n] = in_unit(g.weight(n), f.node_unit);
+    for (auto arc = static_cast<std::size_t>(g.first[n]); arc < static_cast<std::size_t>(g.first[n + 1]);
+         ++arc) {
+      auto const other = static_cast<std::uint32_t>(g.head[arc]);
+      if (other == n) continue;
+      if (copied) f.own_head[to] = other;
+      if (f.weighted) f.arc_total += f.arc_weight[to] = in_unit(g.weight_of_arc(arc), f.arc_unit);
+      ++to;
+    }
+  }
+  if (copied) {
+    f.own_first[f.nodes] = to;
+    f.first = f.own_first.data();
+    f.head = f.own_head.data();
+  }
+  return f;
+}
+
+}  // namespace cleave

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/partition/kway/clusters.hpp"
+#include "cleave/partition/kway/contract.hpp"
+#include "cleave/partition/kway/effort.hpp"
+#include "cleave/partition/kway/label_clusters.hpp"
+#include "cleave/partition/kway/level_graph.hpp"
+#include "cleave/partition/kway/matching.hpp"
+#include "cleave/partition/kway/team.hpp"
+
+namespace cleave {
+
+/// A level that stands on another.
+template <class Weight>
+struct level_above {
+  level_graph<Weight> graph;
+  raw_array<std::uint32_t> cluster_of;  ///< of the nodes of the level below: the node here, or `no_cluster`
+  std::vector<std::uint32_t> fixed;  ///< the part that a node here must be in, or `free_node`; may be empty
+};
+
+/// Levels above a graph, each a contraction of the last, until one is small or hardly shrinks any more.
+template <class Weight>
+class level_hierarchy {
+ public:
+  level_hierarchy(std::uint32_t parts, level_effort const& effort, thread_team const& team)
+      : target_(std::max(effort.least_nodes, effort.nodes_a_part * parts)), effort_(effort), team_(team) {}
+
+  template <class Level>
+  std::vector<level_above<Weight>> above(Level const& g, std::vector<std::uint32_t> const& fixed) {
+    std::vector<level_above<Weight>> levels;
+    std::int64_t total = 0;
+    for (std::uint32_t n = 0; n < g.nodes; ++n) total += g.weight(n);
+    heaviest_ = std::max<std::int64_t>(1, total / (2 * std::int64_t{target_}) * 3);
+    if (g.nodes <= target_ || !add(levels, g, fixed)) return levels;
+    while (levels.back().graph.nodes > target_)
+      if (!add(levels, levels.back().graph.view(), levels.back().fixed)) break;
+    return levels;
+  }
+
+ private:
+  template <class Level>
+  bool add(std::vector<level_above<Weight>>& levels, Level const& g,
+           std::vector<std::uint32_t> const& fixed) {
+    cluster_rules const rules{.heaviest = heaviest_, .fixed = &fixed};
+    auto c = clusters(g, rules);
+    if (c.clusters > g.nodes - g.nodes / 20) return false;
+    level_above<Weight> next;
+    next.graph = contraction(g, c).graph(team_);
+    if (!fixed.empty()) {
+      next.fixed.assign(c.clusters, free_node);
+      for (std::uint32_t n = 0; n < g.nodes; ++n)
+        if (fixed[n] != free_node && c.of[n] != no_cluster) next.fixed[c.of[n]] = fixed[n];
+    }
+    next.cluster_of = std::move(c.of);
+    levels.push_back(std::move(next));
+    return true;
+  }
+
+  template <class Level>
+  clustering clusters(Level const& g, cluster_rules const& rules) const {
+    if (effort_.clusters == coarsening::matching)
+      return heavy_edge_matching<Level>(g, rules).clusters(effort_.match_rounds, team_);
+    return label_clustering<Level>(g, rules).clusters(effort_.label_rounds, team_);
+  }
+
+  std::uint32_t target_;
+  level_effort effort_;
+  thread_team const& team_;
+  std::int64_t heaviest_ = 1;
+};
+
+}  // namespace cleave

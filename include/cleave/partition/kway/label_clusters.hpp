@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/partition/kway/clusters.hpp"
+#include "cleave/partition/kway/level_graph.hpp"
+#include "cleave/partition/kway/team.hpp"
+
+namespace cleave {
+
+/// Size-constrained label propagation: in rounds, each node moves to the cluster that it is most connected
+/// with, as long as it has room. O(rounds * (n + m)). Meyerhenke, Sanders, Schulz, SEA 2014, §4.
+template <class Level>
+class label_clustering {
+ public:
+  label_clustering(Level const& g, cluster_rules const& rules)
+      : g_(g), rules_(rules), label_(g.nodes), weight_(g.nodes) {}
+
+  clustering clusters(std::uint32_t rounds, thread_team const& team) {
+    id_ranges const ranges{g_.nodes, rules_.grain};
+    team.share(ranges.count(), [&](std::size_t r) { propagate(rounds, ranges.begin(r), ranges.end(r)); });
+    return numbered();
+  }
+
+ private:
+  void propagate(std::uint32_t rounds, std::uint32_t lo, std::uint32_t hi) {
+    std::vector<std::int64_t> near(hi - lo, 0);
+    std::vector<std::uint32_t> seen;
+    for (auto n = lo; n < hi; ++n) {
+      label_[n] = n;
+      weight_[n] = g_.weight(n);
+    }
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      std::uint32_t moved = 0;
+      for (auto n = lo; n < hi; ++n) moved += move_node(n, lo, hi, near, seen);
+      if (moved <= (hi - lo) / 64) break;
+    }
+    join_two_hops(lo, hi, near, seen);
+  }
+
+  void count_labels(std::uint32_t n, std::uint32_t lo, std::uint32_t hi, std::vector<std::int64_t>& near,
+                    std::vector<std::uint32_t>& seen) const {
+    seen.clear();
+    for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
+      auto const other = g_.head[arc];
+      if (other - lo >= hi - lo) continue;
+      auto const label = label_[other];
+      if (near[label - lo] == 0) seen.push_back(label);
+      near[label - lo] += g_.arc_weight(arc);
+    }
+  }
+
+  bool move_node(std::uint32_t n, std::uint32_t lo, std::uint32_t hi, std::vector<std::int64_t>& near,
+                 std::vector<std::uint32_t>& seen) {
+    count_labels(n, lo, hi, near, seen);
+    auto const own = label_[n];
+    auto best = own;
+    std::int64_t most = near[own - lo];
+    auto const w = g_.weight(n);
+    for (auto const label : seen) {
+      auto const connection = near[label - lo];
+      near[label - lo] = 0;
+      if (label == own || connection < most) continue;
+      if (connection == most && (best == own || weight_[label] >= weight_[best])) continue;
+      if (weight_[label] + w > rules_.heaviest || !rules_.may_join(n, label)) continue;
+      best = label;
+      most = connection;
+    }
+    near[own - lo] = 0;
+    if (best == own) return false;
+    weight_[own] -= w;
+    weight_[best] += w;
+    label_[n] = best;
+    return true;
+  }
+
+  /// Nodes that remained alone join others that favour the same cluster, which has no room for them.
+  void join_two_hops(std::uint32_t lo, std::uint32_t hi, std::vector<std::int64_t>& near,
+                     std::vector<std::uint32_t>& seen) {
+    std::vector<std::uint32_t> waiting(hi - lo, free_node);
+    for (auto n = lo; n < hi; ++n) {
+      if (label_[n] != n || weight_[n] != g_.weight(n) || g_.degree(n) == 0) continue;
+      count_labels(n, lo, hi, near, seen);
+      auto favourite = free_node;
+      std::int64_t most = 0;
+      for (auto const label : seen) {
+        if (near[label - lo] > most) most = near[label - lo], favourite = label;
+        near[label - lo] = 0;
+      }
+      if (favourite == free_node) continue;
+      auto& other = waiting[favourite - lo];
+      if (other != free_node && other != n && weight_[other] + weight_[n] <= rules_.heaviest &&
+          rules_.may_join(n, other)) {
+        weight_[other] += weight_[n];
+        weight_[n] = 0;
+        label_[n] = other;
+      } else {
+        other = n;
+      }
+    }
+  }
+
+  /// Labels name nodes that may have left; the first member in id order leads.
+  clustering numbered() {
+    raw_array<std::uint32_t> leader(g_.nodes);
+    std::vector<std::uint32_t> first(g_.nodes, free_node);
+    for (std::uint32_t n = 0; n < g_.nodes; ++n) {
+      if (g_.degree(n) == 0) {
+        leader[n] = no_cluster;
+        continue;
+      }
+      auto& lead = first[label_[n]];
+      if (lead == free_node) lead = n;
+      leader[n] = lead;
+    }
+    return numbered_clusters(leader, g_.nodes);
+  }
+
+  Level const& g_;
+  cluster_rules const& rules_;
+  raw_array<std::uint32_t> label_;
+  raw_array<std::int64_t> weight_;
+};
+
+}  // namespace cleave

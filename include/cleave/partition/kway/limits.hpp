@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "cleave/partition/kway/flat_graph.hpp"
+#include "cleave/partition/kway/options.hpp"
+
+namespace cleave {
+
+/// The share of the total that each part should weigh, rounded up.
+inline std::vector<std::int64_t> fair_weights(std::int64_t total, std::uint32_t parts,
+                                              kway_options const& o) {
+  std::vector<std::int64_t> fair(parts, total / parts + (total % parts != 0));
+  if (o.share.same()) return fair;
+  double shares = 0;
+  for (std::uint32_t part = 0; part < parts; ++part) shares += o.share[part];
+  for (std::uint32_t part = 0; part < parts; ++part) {
+    auto const exact = static_cast<double>(total) * (o.share[part] / shares);
+    fair[part] = static_cast<std::int64_t>(exact);
+    if (static_cast<double>(fair[part]) < exact) ++fair[part];
+  }
+  return fair;
+}
+
+/// What each part may weigh: (1 + imbalance) * its fair weight, rounded down; more only where a node or what
+/// is fixed to it leaves no choice.
+inline std::vector<std::int64_t> weight_limits(flat_graph const& g, std::vector<std::int64_t> const& fair,
+                                               kway_options const& o) {
+  auto const parts = fair.size();
+  std::vector<std::int64_t> limit(parts), bound(parts, 0);
+  std::int64_t heaviest = 0;
+  for (std::uint32_t n = 0; n < g.nodes; ++n) {
+    auto const w = g.weighted ? g.node_weight[n] : 1;
+    if (!o.fixed.empty() && o.fixed[n] != no_part)
+      bound[index(o.fixed[n])] += w;
+    else
+      heaviest = std::max(heaviest, w);
+  }
+  for (std::size_t part = 0; part < parts; ++part) {
+    auto const slack = o.imbalance[part] * static_cast<double>(fair[part]);
+    auto const room = std::numeric_limits<std::int64_t>::max() / 2 - fair[part];
+    limit[part] = fair[part] + (slack < static_cast<double>(room) ? static_cast<std::int64_t>(slack) : room);
+    limit[part] = std::min(std::max(limit[part], bound[part]), g.node_total);
+  }
+  if (std::none_of(limit.begin(), limit.end(), [&](std::int64_t l) { return l >= heaviest; }))
+    for (std::size_t part = 0; part < parts; ++part)
+      if (fair[part] > 0 || heaviest == 0) limit[part] = std::max(limit[part], heaviest);
+  return limit;
+}
+
+}  // namespace cleave

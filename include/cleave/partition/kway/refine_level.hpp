@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "cleave/partition/kway/effort.hpp"
+#include "cleave/partition/kway/kway_fm.hpp"
+#include "cleave/partition/kway/level_graph.hpp"
+#include "cleave/partition/kway/part_links.hpp"
+#include "cleave/partition/kway/rebalance.hpp"
+#include "cleave/partition/kway/sweep.hpp"
+
+namespace cleave {
+
+/// Brings parts within their limits and lessens the cut. Returns by how much it fell; where balance costs
+/// more than moves gain, that is negative.
+template <class Level>
+std::int64_t refine_level(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
+                          active_nodes& active, level_effort const& effort) {
+  auto gained = rebalance(g, p, fixed, active);
+  gained += sweep_boundary(g, p, fixed, active, effort.sweeps);
+  if (effort.passes > 0) gained += kway_fm<Level>(g, p, fixed).refine(active, effort.passes, effort.patience);
+  return gained;
+}
+
+}  // namespace cleave

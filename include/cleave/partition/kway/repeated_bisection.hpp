@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/random.hpp"
+#include "cleave/partition/kway/bisection.hpp"
+#include "cleave/partition/kway/effort.hpp"
+#include "cleave/partition/kway/level_graph.hpp"
+
+namespace cleave {
+
+/// A small graph cut into parts by cutting it in two, and the halves again. The slack that the limits leave
+/// is dealt out over the bisections that are still to come, so that it lasts to the end.
+class repeated_bisection {
+ public:
+  repeated_bisection(small_view const& g, std::vector<std::uint32_t> const& fixed,
+                     std::vector<std::int64_t> const& limit, bisection_effort const& effort)
+      : limit_(limit), effort_(effort), part_(g.nodes, 0) {
+    piece whole;
+    whole.first_part = 0;
+    whole.parts = static_cast<std::uint32_t>(limit.size());
+    whole.fixed = fixed;
+    whole.node.resize(g.nodes);
+    for (std::uint32_t n = 0; n < g.nodes; ++n) whole.node[n] = n;
+    whole.view = g;
+    pieces_.push_back(std::move(whole));
+  }
+
+  std::vector<std::uint32_t> parts(splitmix& random) {
+    while (!pieces_.empty()) {
+      auto p = std::move(pieces_.back());
+      pieces_.pop_back();
+      if (p.parts == 1)
+        for (auto const n : p.node) part_[n] = p.first_part;
+      else
+        cut(p, random);
+    }
+    return std::move(part_);
+  }
+
+ private:
+  struct piece {
+    std::uint32_t first_part = 0, parts = 1;
+    std::vector<std::uint32_t> node;   // of the whole graph
+    std::vector<std::uint32_t> fixed;  // to a part
+    level_graph<std::int64_t> graph;
+    small_view view;
+  };
+
+  void cut(piece const& p, splitmix& random) {
+    auto const left = (p.parts + 1) / 2;
+    std::int64_t total = 0, room_left = 0, room = 0;
+    for (std::uint32_t n = 0; n < p.view.nodes; ++n) total += p.view.weight(n);
+    for (std::uint32_t i = 0; i < p.parts; ++i) {
+      room = added(room, limit_[p.first_part + i]);
+      if (i + 1 == left) room_left = room;
+    }
+    auto const depth = static_cast<int>(std::bit_width(p.parts - 1));
+    std::array<std::int64_t, 2> const limit{side_limit(total, room_left, room, depth),
+                                            side_limit(total, room - room_left, room, depth)};
+    auto const aim = room == 0 ? 0 : scaled(total, room_left, room);
+    auto const sides = multilevel_bisection(p.view, sides_of(p, left), limit, aim, effort_).best(random);
+    pieces_.push_back(half(p, sides, 0, p.first_part, left));
+    pieces_.push_back(half(p, sides, 1, p.first_part + left, p.parts - left));
+  }
+
+  /// No more than half of what fits: limits may be as large as the total.
+  static std::int64_t added(std::int64_t a, std::int64_t b) {
+    constexpr auto most = std::numeric_limits<std::int64_t>::max() / 2;
+    return a > most - std::min(b, most) ? most : a + b;
+  }
+
+  static std::int64_t scaled(std::int64_t total, std::int64_t part, std::int64_t whole) {
+    return static_cast<std::int64_t>(static_cast<double>(total) * static_cast<double>(part) /
+                                     static_cast<double>(whole));
+  }
+
+  /// What a side may weigh: its share of the total, and of the slack as much as one of `depth` bisections
+  /// gets.
+  static std::int64_t side_limit(std::int64_t total, std::int64_t side, std::int64_t room, int depth) {
+    if (depth <= 1 || room <= total) return side;
+    auto const share = scaled(total, side, room) + 1;
+    return std::min(side, share + (side - share) / depth);
+  }
+
+  std::vector<std::uint32_t> sides_of(piece const& p, std::uint32_t left) const {
+    auto side = p.fixed;
+    for (auto& s : side)
+      if (s != free_node) s = s - p.first_part < left ? 0 : 1;
+    return side;
+  }
+
+  piece half(piece const& p, two_sides const& sides, std::uint8_t side, std::uint32_t first_part,
+             std::uint32_t parts) const {
+    piece h;
+    h.first_part = first_part;
+    h.parts = parts;
+    std::vector<std::uint32_t> renamed(p.view.nodes, free_node);
+    std::uint32_t arcs = 0;
+    std::vector<std::uint32_t> kept;
+    for (std::uint32_t n = 0; n < p.view.nodes; ++n) {
+      if (sides.of[n] != side) continue;
+      renamed[n] = static_cast<std::uint32_t>(kept.size());
+      kept.push_back(n);
+      h.node.push_back(p.node[n]);
+      if (!p.fixed.empty()) h.fixed.push_back(p.fixed[n]);
+      arcs += p.view.degree(n);
+    }
+    if (parts == 1) return h;
+    auto& g = h.graph;
+    g.nodes = static_cast<std::uint32_t>(kept.size());
+    g.first = raw_array<std::uint32_t>(kept.size() + 1);
+    g.node_weights = raw_array<std::int64_t>(kept.size());
+    g.head = raw_array<std::uint32_t>(arcs);
+    g.arc_weights = raw_array<std::int64_t>(arcs);
+    std::uint32_t end = 0;
+    for (std::uint32_t i = 0; i < g.nodes; ++i) {
+      auto const n = kept[i];
+      g.first[i] = end;
+      g.node_weights[i] = p.view.weight(n);
+      for (auto arc = p.view.first[n]; arc < p.view.first[n + 1]; ++arc) {
+        if (renamed[p.view.head[arc]] == free_node) continue;
+        g.head[end] = renamed[p.view.head[arc]];
+        g.arc_weights[end++] = p.view.arc_weight(arc);
+      }
+    }
+    g.first[g.nodes] = end;
+    h.view = g.view();
+    return h;
+  }
+
+  std::vector<std::int64_t> const& limit_;
+  bisection_effort effort_;
+  std::vector<std::uint32_t> part_;
+  std::vector<piece> pieces_;
+};
+
+}  // namespace cleave
