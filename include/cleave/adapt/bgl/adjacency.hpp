@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/adapt/bgl/property.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/neighbour_snapshot.hpp"
+
+namespace cleave {
+
+/// Any Boost graph without its directions, as arrays for `partition_kway` and what else reads undirected
+/// graphs: nodes by their place in `vertices(g)`, edges in the order of `edges(g)`. What goes from u to v and
+/// what goes from v to u are two edges, edges from a vertex to itself none. Expected O(V + E).
+template <std::unsigned_integral Index = std::uint32_t, class BoostGraph, class EdgeWeight = unsaid,
+          class NodeWeight = unsaid>
+auto bgl_adjacency(BoostGraph const& g, EdgeWeight const& edge_weight = {},
+                   NodeWeight const& node_weight = {}) {
+  using vertex = bgl_vertex<BoostGraph>;
+  using edge = typename boost::graph_traits<BoostGraph>::edge_descriptor;
+  using node_number = kept_weight<decltype(bgl_property(g, node_weight, std::declval<vertex>()))>;
+  using edge_number = kept_weight<decltype(bgl_property(g, edge_weight, std::declval<edge>()))>;
+  bgl_positions<BoostGraph, Index> const position(g);
+  adjacency<Index, node_number, edge_number> made;
+  std::vector<std::size_t> next(position.size() + 1);
+  each_bgl_edge(g, [&](vertex const& u, vertex const& v, edge const&) {
+    if (u == v) return;
+    ++next[position[u] + std::size_t{1}];
+    ++next[position[v] + std::size_t{1}];
+  });
+  made.first.resize(next.size());
+  for (std::size_t n = 1; n < next.size(); ++n) made.first[n] = narrow<Index>(next[n] += next[n - 1]);
+  made.head.resize(next.back());
+  if constexpr (!std::same_as<EdgeWeight, unsaid>) made.edge_weight.resize(next.back());
+  each_bgl_edge(g, [&](vertex const& u, vertex const& v, edge const& e) {
+    if (u == v) return;
+    auto const arc = [&](Index from, Index to) {
+      if constexpr (!std::same_as<EdgeWeight, unsaid>)
+        made.edge_weight[next[from]] = static_cast<edge_number>(bgl_property(g, edge_weight, e));
+      made.head[next[from]++] = to;
+    };
+    arc(position[u], position[v]);
+    arc(position[v], position[u]);
+  });
+  if constexpr (!std::same_as<NodeWeight, unsaid>)
+    for (auto [v, end] = vertices(g); v != end; ++v)
+      made.node_weight.push_back(static_cast<node_number>(bgl_property(g, node_weight, *v)));
+  return made;
+}
+
+}  // namespace cleave
