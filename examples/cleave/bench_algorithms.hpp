@@ -36,6 +36,9 @@ struct bench_algorithm {
 std::vector<bench_algorithm> bench_algorithms();
 std::vector<std::string> bench_algorithms_left_out();
 
+/// The presets of `partition_kway`.
+std::vector<bench_algorithm> kway_algorithms();
+
 /// METIS: empty where the build found none.
 std::vector<bench_algorithm> metis_algorithms();
 

@@ -43,7 +43,7 @@ idx_t load_tolerance(double eps, std::uint32_t parts, bool recursive) {
 }
 
 struct metis_arrays {
-  std::vector<idx_t> first, head, node_weight, edge_weight, options;
+  std::vector<idx_t> first, head, node_weight, edge_weight, options, part;
 };
 
 template <bool Recursive>
@@ -52,20 +52,20 @@ std::function<bench_answer()> prepare(bench_task const& task) {
                       {task.graph.head.begin(), task.graph.head.end()},
                       narrowed(task.graph.node_weight),
                       narrowed(task.graph.edge_weight),
-                      std::vector<idx_t>(METIS_NOPTIONS)};
+                      std::vector<idx_t>(METIS_NOPTIONS),
+                      std::vector<idx_t>(task.graph.nodes())};
   METIS_SetDefaultOptions(arrays.options.data());
   arrays.options[METIS_OPTION_SEED] = static_cast<idx_t>(task.seed);
   arrays.options[METIS_OPTION_UFACTOR] = load_tolerance(task.eps, task.parts, Recursive);
   return [a = std::move(arrays), parts = static_cast<idx_t>(task.parts), n = task.graph.nodes()]() mutable {
     auto const or_null = [](std::vector<idx_t>& list) { return list.empty() ? nullptr : list.data(); };
     idx_t nodes = static_cast<idx_t>(n), constraints = 1, cut = -1;
-    std::vector<idx_t> part(n);
     auto const partition = Recursive ? METIS_PartGraphRecursive : METIS_PartGraphKway;
     int const code =
         partition(&nodes, &constraints, a.first.data(), a.head.data(), or_null(a.node_weight), nullptr,
-                  or_null(a.edge_weight), &parts, nullptr, nullptr, a.options.data(), &cut, part.data());
+                  or_null(a.edge_weight), &parts, nullptr, nullptr, a.options.data(), &cut, a.part.data());
     if (code != METIS_OK) throw cleave::error("METIS returned " + std::to_string(code));
-    return bench_answer{{part.begin(), part.end()}, cut};
+    return bench_answer{{a.part.begin(), a.part.end()}, cut};
   };
 }
 

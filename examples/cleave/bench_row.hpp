@@ -25,12 +25,12 @@ struct bench_row {
   std::uint64_t seed = 0;
   std::uint32_t threads = 1;
   double wall_s = 0, cpu_s = 0;
-  std::optional<double> cut;  ///< counted from the parts; none where there was no answer
-  double imbalance = 0;       ///< heaviest part / ceil(total / parts) - 1
-  std::uint32_t empty = 0;    ///< parts without a node
-  double memory_csr = 0;      ///< peak memory of the call, in sizes of the graph's 32-bit rows
-  std::optional<double> claimed_cut;
-  std::string status;  ///< "ok", or what happened instead
+  std::optional<double> cut{};  ///< counted from the parts; none where there was no answer
+  double imbalance = 0;         ///< heaviest part / ceil(total / parts) - 1
+  std::uint32_t empty = 0;      ///< parts without a node
+  double memory_csr = 0;        ///< peak memory of the call, in sizes of the graph's 32-bit rows
+  std::optional<double> claimed_cut{};
+  std::string status{};  ///< "ok", or what happened instead
 };
 
 inline constexpr std::string_view bench_columns =

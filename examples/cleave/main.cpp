@@ -28,6 +28,7 @@ std::vector<subcommand> const subcommands = {
     {"schedule", "draws the order in which ranks run stages, of 18 kinds", tool::schedule},
     {"verify", "says everything that is wrong with such an order", tool::verify},
     {"simulate", "draws an order from a file in time", tool::simulate},
+    {"bench", "runs partitioners side by side", tool::bench},
     {"report", "compares partitioners by the tables of a bench", tool::report}};
 
 std::string names_of_subcommands() {

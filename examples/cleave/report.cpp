@@ -39,28 +39,6 @@ std::string svg_of(bench_summary const& s, Base... base) {
   return to.str();
 }
 
-std::string terminal_table(bench_summary const& s, std::size_t base) {
-  auto const groups = groups_by_class(s);
-  std::vector<std::vector<std::string>> rows{{"cut / time, × " + s.algorithms()[base]}};
-  for (auto const& g : groups) rows[0].push_back(g.name);
-  rows[0].push_back("good");
-  rows[0].push_back("infeasible");
-  rows[0].push_back("no answer");
-  for (std::size_t a = 0; a < s.algorithms().size(); ++a) {
-    std::vector<std::string> row{cleave::printable(s.algorithms()[a], 40)};
-    for (auto const& g : groups) {
-      auto const r = result_of(s, a, base, g);
-      row.push_back(r.known() ? r.means() : "–");
-    }
-    auto const n = counts_of(s, a);
-    row.push_back(std::to_string(n.good));
-    row.push_back(std::to_string(n.infeasible));
-    row.push_back(std::to_string(n.late + n.crashed + n.refused));
-    rows.push_back(row);
-  }
-  return table_text(rows);
-}
-
 }  // namespace
 
 int report(std::span<std::string const> words) {

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+// cleave bench --algos fast,metis --instances DIR -k 2,8,32 --out r.csv: partitioners side by side, each run
+// in a process of its own, each result counted from its parts.
+#include <cleave/core/printable.hpp>
+#include <cleave/core/real.hpp>
+#include <cleave/io/graph_files/part_file.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench_algorithms.hpp"
+#include "bench_instances.hpp"
+#include "bench_judge.hpp"
+#include "bench_row.hpp"
+#include "bench_run.hpp"
+#include "bench_summary.hpp"
+#include "bench_tables.hpp"
+#include "files.hpp"
+#include "options.hpp"
+#include "subcommands.hpp"
+#include "terminal.hpp"
+
+namespace tool {
+
+namespace {
+
+struct bench_options {
+  std::vector<std::string> algorithms, instances;
+  std::vector<std::uint32_t> parts{2, 8, 32};
+  double eps = 0.03, time_limit = 60;
+  std::uint64_t seeds = 1;
+  std::uint32_t threads = 1;
+  std::string out, part_folder;
+  bool append = false, list = false;
+};
+
+std::vector<std::string> words_of(std::string_view list) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= list.size();) {
+    auto const comma = std::min(list.find(',', at), list.size());
+    if (comma > at) words.emplace_back(list.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return words;
+}
+
+bool read_counts(std::string_view text, std::vector<std::uint32_t>& to) {
+  to.clear();
+  for (auto const& word : words_of(text)) {
+    to.push_back(0);
+    if (!read_number<std::uint32_t>(word, to.back(), 1, 1u << 30)) return false;
+  }
+  return !to.empty();
+}
+
+command command_of(bench_options& o) {
+  command c{
+      "bench",
+      "[INSTANCE ...]",
+      "Runs partitioners side by side, each run in a process of its own, and counts cut and balance from "
+      "the\nparts. An instance is a file (METIS .graph, Matrix Market, edge list, DIMACS, .dag), a folder of "
+      "them, or\na generated one (--list). The table has the columns of bench/peers.",
+      {}};
+  auto const option = [&](std::string short_name, std::string name, std::string value, std::string wants,
+                          std::string help,
+                          auto take) { c.options.push_back({short_name, name, value, wants, help, take}); };
+  option("", "--algos", "NAME,...", "names of algorithms", "which algorithms (else all of them; --list)",
+         [&](auto text) { return !(o.algorithms = words_of(text)).empty(); });
+  option("", "--instances", "WHAT", "instances", "more instances; may be given again", [&](auto text) {
+    std::error_code unknown;
+    auto const words = fs::exists(text, unknown) ? std::vector{std::string(text)} : words_of(text);
+    o.instances.insert(o.instances.end(), words.begin(), words.end());
+    return !words.empty();
+  });
+  option("-k", "--k", "K,...", "whole numbers from 1, with commas", "into how many parts (2,8,32)",
+         [&](auto text) { return read_counts(text, o.parts); });
+  option("", "--eps", "X", "a number from 0 to 10", "by how much a part may exceed the average (0.03)",
+         [&](auto text) { return read_number(text, o.eps, 0.0, 10.0); });
+  option("", "--seeds", "N", "a whole number from 1 to 1000", "run with the seeds 1 to N (1)",
+         [&](auto text) { return read_number<std::uint64_t>(text, o.seeds, 1, 1000); });
+  option("", "--time-limit", "S", "seconds from 0.001", "end a run after so many seconds (60)",
+         [&](auto text) { return read_number(text, o.time_limit, 0.001, 1e6); });
+  option("", "--threads", "N", "a whole number from 1 to 1024", "for those algorithms that have threads (1)",
+         [&](auto text) { return read_number<std::uint32_t>(text, o.threads, 1, 1024); });
+  option("-o", "--out", "FILE", "a file name", "write the table there, not to stdout",
+         [&](auto text) { return !(o.out = text).empty(); });
+  option("", "--parts", "DIR", "a folder", "keep the parts of each run there, a file each",
+         [&](auto text) { return !(o.part_folder = text).empty(); });
+  c.options.push_back(flag("--append", "add to the table that is there", o.append));
+  c.options.push_back(flag("--list", "list algorithms and generated instances", o.list));
+  return c;
+}
+
+/// The algorithms asked for; one that this build lacks is named and left out.
+std::vector<bench_algorithm> chosen(std::vector<std::string> const& asked) {
+  auto all = bench_algorithms();
+  if (asked.empty()) return all;
+  std::vector<std::string> names;
+  for (auto const& a : all) names.push_back(a.name);
+  std::vector<bench_algorithm> found;
+  for (auto const& word : asked) {
+    auto const is = [&](auto const& a) { return a.name == word || a.name == "cleave-" + word; };
+    auto const at = std::ranges::find_if(all, is);
+    auto const lacking = bench_algorithms_left_out();
+    if (at != all.end())
+      found.push_back(*at);
+    else if (std::ranges::find(lacking, word) != lacking.end())
+      note(word + " is left out: its library was not there when the tool was built (Debian: libmetis-dev)");
+    else
+      throw usage_error("no algorithm is called " + cleave::printable(word) + suggestion(word, names) +
+                        "; cleave bench --list");
+  }
+  if (found.empty()) throw usage_error("none of these algorithms is built in; cleave bench --list");
+  return found;
+}
+
+int list() {
+  std::vector<std::vector<std::string>> rows{{"algorithm", ""}};
+  for (auto const& a : bench_algorithms()) rows.push_back({a.name, a.about});
+  for (auto const& name : bench_algorithms_left_out()) rows.push_back({name, "not built in"});
+  print(table_text(rows));
+  return 0;
+}
+
+/// Where rows go, one after the other as they come.
+class row_writer {
+ public:
+  explicit row_writer(bench_options const& o) {
+    if (o.out.empty()) {
+      print(std::string(bench_columns) + "\n");
+      return;
+    }
+    std::error_code unknown;
+    bool const goes_on = o.append && fs::exists(o.out, unknown) && fs::file_size(o.out, unknown) > 0;
+    file_.emplace(o.out, goes_on ? std::ios::app : std::ios::trunc);
+    if (!goes_on) *file_ << bench_columns << "\n";
+    if (!file_->flush()) throw cleave::error(cleave::printable(o.out, 200) + ": cannot be written");
+  }
+  void operator()(bench_row const& row) {
+    if (!file_)
+      print(csv_line(row));
+    else if (!(*file_ << csv_line(row)).flush())
+      throw cleave::error("a row cannot be written; is the disk full?");
+  }
+
+ private:
+  std::optional<std::ofstream> file_;
+};
+
+/// `rgg2d_18.metis.k8.eps0.03.seed1.threads1.part`: bench/peers finds the parts of a row by this name.
+void keep_parts(fs::path const& folder, bench_row const& row, run_outcome const& run) {
+  if (!row.cut) return;
+  cleave::partition p{.of = {}, .parts = row.parts};
+  p.of.reserve(run.part_of.size());
+  for (auto const part : run.part_of) p.of.push_back(cleave::part_id{part});
+  write_file(folder / (row.instance + "." + row.algorithm + ".k" + std::to_string(row.parts) + ".eps" +
+                       csv_number(row.eps) + ".seed" + std::to_string(row.seed) + ".threads" +
+                       std::to_string(row.threads) + ".part"),
+             cleave::write_part_file(p));
+}
+
+std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorithm> const& algorithms,
+                               std::vector<bench_instance> const& instances) {
+  row_writer write(o);
+  progress const doing;
+  std::vector<bench_row> rows;
+  for (auto const& instance : instances) {
+    doing("reading " + instance.name);
+    auto const graph = rows_of(instance);
+    if (!graph) continue;
+    for (auto const k : o.parts)
+      for (std::uint64_t seed = 1; seed <= o.seeds; ++seed)
+        for (auto const& a : algorithms) {  // side by side: ratios hold on a busy machine
+          doing(a.name + " on " + instance.name + ", k = " + std::to_string(k));
+          bench_task const task{graph->view(), k, o.eps, seed, o.threads};
+          auto const run = run_apart(a, task, o.time_limit);
+          bench_row row{.algorithm = a.name,
+                        .instance = instance.name,
+                        .nodes = task.graph.nodes(),
+                        .edges = task.graph.arcs() / 2,
+                        .parts = k,
+                        .eps = o.eps,
+                        .seed = seed,
+                        .threads = o.threads};
+          judge(row, task.graph, run);
+          if (!o.part_folder.empty()) keep_parts(o.part_folder, row, run);
+          write(row);
+          rows.push_back(row);
+        }
+  }
+  return rows;
+}
+
+}  // namespace
+
+int bench(std::span<std::string const> words) {
+  bench_options o;
+  auto const operands = read_options(command_of(o), words);
+  if (o.list) return list();
+  o.instances.insert(o.instances.end(), operands.begin(), operands.end());
+  if (o.instances.empty())
+    throw usage_error("an instance is missing: cleave bench grid2d_10k, or a file, or a folder of files");
+  auto const algorithms = chosen(o.algorithms);
+  std::vector<bench_instance> instances;
+  for (auto const& word : o.instances)
+    for (auto& i : instances_of(word)) instances.push_back(i);
+  if (!o.part_folder.empty()) fs::create_directories(o.part_folder);
+
+  auto const rows = run_all(o, algorithms, instances);
+  if (o.out.empty() || rows.empty()) return 0;
+  bench_summary const s(rows);
+  print(terminal_table(s, s.find_algorithm("metis").value_or(0)));
+  print("  " + shown(o.out) + "\n");
+  return 0;
+}
+
+}  // namespace tool

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// The presets of partition_kway, for the bench.
+#include <algorithm>
+#include <cleave/partition/kway.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "bench_algorithms.hpp"
+
+namespace tool {
+
+namespace {
+
+template <cleave::kway_preset Preset>
+std::function<bench_answer()> prepare(bench_task const& task) {
+  std::vector<std::uint32_t> part_of(task.graph.nodes());
+  return [task, part_of]() mutable {
+    auto const p = cleave::partition_kway(
+        task.graph, task.parts,
+        {.preset = Preset, .imbalance = task.eps, .seed = task.seed, .threads = task.threads});
+    std::ranges::transform(p.of, part_of.begin(), [](cleave::part_id id) { return cleave::index(id); });
+    return bench_answer{std::move(part_of), p.cut};
+  };
+}
+
+}  // namespace
+
+std::vector<bench_algorithm> kway_algorithms() {
+  using enum cleave::kway_preset;
+  return {{"cleave-fast", "multilevel k-way, preset fast", prepare<fast>},
+          {"cleave-standard", "multilevel k-way, preset standard", prepare<standard>},
+          {"cleave-quality", "multilevel k-way, preset quality", prepare<quality>}};
+}
+
+}  // namespace tool

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cleave/core/error.hpp>
+#include <cleave/core/printable.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench_algorithms.hpp"
+
+namespace tool {
+
+/// What a run left behind.
+struct run_outcome {
+  std::string status;  ///< "ok", or why there is no answer
+  std::vector<std::uint32_t> part_of{};
+  std::optional<std::int64_t> claimed_cut{};
+  double wall_s = 0, cpu_s = 0;
+  std::uint64_t memory_bytes = 0;  ///< by which the call raised the peak of resident memory
+};
+
+/// Peak resident memory of this process, since the last `forget_peak`.
+inline std::uint64_t peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (std::uint64_t kib = 0; word == "VmHWM:" && status >> kib) return kib * 1024;
+  return 0;
+}
+/// What was freed before is given back first, so that a call cannot use it unseen.
+inline void forget_peak() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+  std::ofstream("/proc/self/clear_refs") << '5';
+}
+
+/// Memory that a child process shares with its parent.
+class shared_answer {
+ public:
+  struct header {
+    char status[240];
+    double wall_s, cpu_s;
+    std::uint64_t memory_bytes;
+    std::int64_t claimed_cut;
+    bool claims, answered;
+  };
+
+  explicit shared_answer(std::size_t nodes) : bytes_(sizeof(header) + nodes * sizeof(std::uint32_t)) {
+    memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory_ == MAP_FAILED) throw cleave::error("there is no memory for the answer of a run");
+  }
+  shared_answer(shared_answer const&) = delete;
+  shared_answer& operator=(shared_answer const&) = delete;
+  ~shared_answer() { munmap(memory_, bytes_); }
+
+  header& head() { return *static_cast<header*>(memory_); }
+  std::uint32_t* parts() {
+    return reinterpret_cast<std::uint32_t*>(static_cast<char*>(memory_) + sizeof(header));
+  }
+
+ private:
+  std::size_t bytes_;
+  void* memory_;
+};
+
+inline double seconds_of(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+/// In the child: only the call is timed; the graph is there, in the algorithm's own form.
+inline void answer(shared_answer& to, bench_algorithm const& algorithm, bench_task const& task) {
+  auto& head = to.head();
+  try {
+    auto const call = algorithm.prepare(task);
+    forget_peak();
+    auto const before = peak_bytes();
+    double const cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), wall = seconds_of(CLOCK_MONOTONIC);
+    auto const found = call();
+    head.wall_s = seconds_of(CLOCK_MONOTONIC) - wall;
+    head.cpu_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    auto const after = peak_bytes();
+    head.memory_bytes = after > before ? after - before : 0;
+    head.claims = found.claimed_cut.has_value();
+    head.claimed_cut = found.claimed_cut.value_or(0);
+    if (found.part_of.size() != task.graph.nodes()) throw cleave::error("parts for another number of nodes");
+    if (!found.part_of.empty())
+      std::memcpy(to.parts(), found.part_of.data(), found.part_of.size() * sizeof(std::uint32_t));
+    std::strcpy(head.status, "ok");
+  } catch (std::exception const& e) {
+    auto const text = "error: " + cleave::printable(e.what(), 200);
+    std::strncpy(head.status, text.c_str(), sizeof head.status - 1);
+  }
+  head.answered = true;
+}
+
+inline std::string signal_name(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+      return "SIGSEGV";
+    case SIGFPE:
+      return "SIGFPE";
+    case SIGABRT:
+      return "SIGABRT";
+    case SIGKILL:
+      return "SIGKILL";
+    case SIGBUS:
+      return "SIGBUS";
+    case SIGILL:
+      return "SIGILL";
+    default:
+      return "SIG" + std::to_string(signal);
+  }
+}
+
+/// Waits for the child's end of a pipe to close. Whether it did within `seconds`.
+inline bool closes_within(int end, double seconds) {
+  double const until = seconds_of(CLOCK_MONOTONIC) + seconds;
+  for (;;) {
+    double const left = until - seconds_of(CLOCK_MONOTONIC);
+    if (left <= 0) return false;
+    pollfd on{end, POLLIN, 0};
+    if (poll(&on, 1, static_cast<int>(left * 1000) + 1) > 0) return true;
+  }
+}
+
+/// Runs an algorithm in a process of its own, so that a crash or a hang is a result and not the end: METIS
+/// has both on inputs that a user may have.
+inline run_outcome run_apart(bench_algorithm const& algorithm, bench_task const& task, double limit_s) {
+  shared_answer shared(task.graph.nodes());
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw cleave::error("there is no pipe for a run");
+  pid_t const child = fork();
+  if (child < 0) throw cleave::error("there is no process for a run");
+  if (child == 0) {
+    int const nowhere = open("/dev/null", O_WRONLY);
+    dup2(nowhere, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+    for (int const fatal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) signal(fatal, SIG_DFL);
+    rlimit const no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    answer(shared, algorithm, task);
+    _exit(0);
+  }
+  close(ends[1]);
+  bool const in_time = closes_within(ends[0], limit_s);
+  close(ends[0]);
+  if (!in_time) kill(child, SIGKILL);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  auto const& head = shared.head();
+  if (!in_time && !head.answered) return {.status = "no answer in " + csv_number(limit_s) + " s"};
+  if (!head.answered)
+    return {.status = WIFSIGNALED(status) ? signal_name(WTERMSIG(status))
+                                          : "exit " + std::to_string(WEXITSTATUS(status)) + "; no result"};
+  run_outcome out{.status = head.status, .wall_s = head.wall_s, .cpu_s = head.cpu_s};
+  if (out.status != "ok") return out;
+  out.memory_bytes = head.memory_bytes;
+  if (head.claims) out.claimed_cut = head.claimed_cut;
+  out.part_of.assign(shared.parts(), shared.parts() + task.graph.nodes());
+  return out;
+}
+
+}  // namespace tool

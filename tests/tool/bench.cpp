@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/tool.hpp"
+
+using namespace cleave::testing;
+
+namespace {
+
+/// A path of `nodes` nodes as METIS writes graphs.
+std::string path_graph(int nodes) {
+  std::ostringstream text;
+  text << nodes << ' ' << nodes - 1 << '\n';
+  for (int n = 1; n <= nodes; ++n) {
+    if (n > 1) text << n - 1 << ' ';
+    if (n < nodes) text << n + 1;
+    text << '\n';
+  }
+  return text.str();
+}
+
+std::vector<std::vector<std::string>> cells_of(std::string const& table) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    rows.emplace_back();
+    std::istringstream cells(line + ",");
+    for (std::string cell; std::getline(cells, cell, ',');) rows.back().push_back(cell);
+  }
+  return rows;
+}
+
+bool has_metis() { return run_tool({"bench", "--list"}).said.find("METIS, k-way") != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("tool: bench runs each algorithm on each instance, count of parts and seed, and keeps the parts") {
+  std::vector<std::string> algorithms{"cleave-fast", "cleave-standard"};
+  if (has_metis()) algorithms.push_back("metis");
+  scratch_folder const out;
+  std::ofstream(out / "a.graph") << path_graph(64);
+  std::ofstream(out / "b.graph") << path_graph(300);
+  auto const r =
+      run_tool({"bench", out.path(), "--algos", has_metis() ? "fast,standard,metis" : "fast,standard", "-k",
+                "2,4", "--seeds", "2", "--out", out / "r.csv", "--parts", out / "parts"});
+  CAPTURE(r.to_stderr);
+  REQUIRE(r.exit == 0);
+  auto const rows = cells_of(text_of_file(out / "r.csv"));
+  REQUIRE(rows.size() == 1 + 2 * 2 * 2 * algorithms.size());
+  CHECK(rows[0][0] == "peer");
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    REQUIRE(rows[i].size() == 16);
+    CHECK(rows[i][0] == algorithms[(i - 1) % algorithms.size()]);
+    CHECK(rows[i][10] == (rows[i][4] == "2" ? "1" : "3"));  // a path in k parts
+    CHECK(rows[i][14] == rows[i][10]);
+    CHECK(rows[i][15] == "ok");
+  }
+  auto const parts = text_of_file(out / "parts/b.cleave-fast.k4.eps0.03.seed2.threads1.part");
+  CHECK(std::ranges::count(parts, '\n') == 300);
+  auto const more =
+      run_tool({"bench", out / "a.graph", "--algos", "fast", "-k", "2", "--append", "--out", out / "r.csv"});
+  CHECK(more.exit == 0);
+  CHECK(cells_of(text_of_file(out / "r.csv")).size() == rows.size() + 1);
+  CHECK(run_tool({"report", out / "r.csv"}).exit == 0);
+}
+
+TEST_CASE("tool: bench outlives what takes too long and what crashes") {
+  scratch_folder const out;
+  std::ofstream(out / "a.graph") << path_graph(100'000);
+  auto const late =
+      run_tool({"bench", out / "a.graph", "--algos", "quality", "-k", "64", "--time-limit", "0.001"});
+  CHECK(late.exit == 0);
+  CHECK(cells_of(late.said).at(1).back() == "no answer in 0.001 s");
+  if (!has_metis()) return;
+  auto const crash = run_tool({"bench", out / "a.graph", "--algos", "metis", "-k", "1"});
+  CHECK(crash.exit == 0);
+  auto const status = cells_of(crash.said).at(1).back();
+  CHECK((status == "SIGFPE" || status == "ok"));  // 5.1 divides by zero
+}
+
+TEST_CASE("tool: bench says what it does not know") {
+  scratch_folder const out;
+  std::ofstream(out / "bad.graph") << "3 1\n2\n1 9\n\n";
+  auto const refusal = [](std::vector<std::string> words, int code) {
+    words.insert(words.begin(), "bench");
+    auto const r = run_tool(words);
+    CHECK(r.exit == code);
+    return r.to_stderr;
+  };
+  CHECK(refusal({}, 2).find("an instance is missing") != std::string::npos);
+  CHECK(refusal({out.path(), "-k", "2,x"}, 2).find("-k takes whole numbers") != std::string::npos);
+  CHECK(refusal({out.path(), "--algos", "no-such"}, 2).find("no algorithm is called no-such") !=
+        std::string::npos);
+  CHECK(refusal({out / "none.graph"}, 3).find("there is no such file") != std::string::npos);
+  CHECK(refusal({out / "bad.graph"}, 3).find("bad.graph") != std::string::npos);
+  CHECK(refusal({out.path()}, 0).find("; left out") != std::string::npos);
+}
