@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cleave: cuts ONNX models into stages, and orders what pipelines of stages do. Exit codes: 0 done, 1
-// infeasible, 2 usage, 3 bad input.
+// cleave: cuts ONNX models into stages and graphs into parts, and orders what pipelines of stages do. Exit
+// codes: 0 done, 1 infeasible, 2 usage, 3 bad input.
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
 #include <cstdio>
@@ -28,6 +28,7 @@ std::vector<subcommand> const subcommands = {
     {"schedule", "draws the order in which ranks run stages, of 18 kinds", tool::schedule},
     {"verify", "says everything that is wrong with such an order", tool::verify},
     {"simulate", "draws an order from a file in time", tool::simulate},
+    {"partition", "cuts any graph into parts with few edges between them", tool::partition},
     {"bench", "runs partitioners side by side", tool::bench},
     {"report", "compares partitioners by the tables of a bench", tool::report}};
 

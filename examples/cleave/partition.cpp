@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// cleave partition FILE -k 8: cuts a graph in a file into parts with few edges between them.
+#include "partition_task.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cleave/core/error.hpp>
+#include <cleave/graph/adjacency.hpp>
+#include <cleave/io/graph_files/weight_text.hpp>
+#include <cleave/partition/kway.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "options.hpp"
+#include "subcommands.hpp"
+
+namespace tool {
+
+namespace {
+
+template <class Weight>
+int cut_graph(partition_task const& task) {
+  progress const doing;
+  doing("reading " + task.file);
+  auto const begin = wall_seconds();
+  auto const g = cleave::read_graph_file<std::uint32_t, Weight>(task.file, task.reading);
+  auto const view = g.view();
+  auto const read = wall_seconds();
+  if (task.parts > view.nodes() + 65'536)  // tables of that size would be made for nothing
+    throw cleave::infeasible_error(cleave::count_text(task.parts) + " parts are more than the " +
+                                   plural(view.nodes(), "node") + " of " + cleave::printable(task.file, 200) +
+                                   " can fill");
+  auto const graph_bytes = peak_memory();
+  auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(view.nodes(), "node") + ", " +
+              plural(view.arcs() / 2, "edge") + "\n";
+  cleave::partition p;
+  std::string took;
+  if (task.verify.empty()) {
+    doing("cutting into " + plural(task.parts, "part"));
+    auto const cpu = processor_seconds();
+    p = cleave::partition_kway(view, task.parts, task.options);
+    auto const wall = wall_seconds() - read, used = processor_seconds() - cpu;
+    auto const preset = preset_names[static_cast<std::size_t>(task.options.preset)];
+    text +=
+        fact("parts", cleave::count_text(task.parts) + ", preset " + std::string(preset) + ", seed " +
+                          std::to_string(task.options.seed) + ", " + plural(task.options.threads, "thread"));
+    took = fact("seconds", cleave::short_text(wall) + " (of processors " + cleave::short_text(used) +
+                               "; reading the file " + cleave::short_text(read - begin) + ")") +
+           fact("memory", cleave::bytes_text(peak_memory()) + " at most; after reading " +
+                              cleave::bytes_text(graph_bytes));
+    write_parts(task, p);
+  } else {
+    p = read_parts(task, view.nodes());
+    text += fact("parts", cleave::count_text(p.parts) + ", of " + cleave::printable(task.verify, 200));
+  }
+  doing.clear();
+  auto const v = cleave::verify_partition(view, p, {.imbalance = task.options.imbalance[0]});
+  text += facts_of(v, task) + took;
+  if (!task.out.empty() && task.out != "-") text += fact("written", shown(task.out));
+  say(task, text);
+  return v.sound() ? 0 : 1;
+}
+
+void add_options(command& c, partition_task& task) {
+  c.options.push_back({"-k", "--parts", "N", "a whole number from 1", "how many parts",
+                       [&](auto text) { return read_number(text, task.parts, 1u, 0xfffffffeu); }});
+  c.options.push_back({"", "--preset", "NAME", "fast, standard or quality",
+                       "how much time a smaller cut is worth: fast, standard, quality (standard)",
+                       [&](auto text) {
+                         auto const found = std::ranges::find(preset_names, text);
+                         auto const at = static_cast<std::size_t>(found - preset_names.begin());
+                         task.options.preset = static_cast<cleave::kway_preset>(at);
+                         return found != preset_names.end();
+                       }});
+  c.options.push_back({"", "--eps", "SHARE", "a number from 0, as in 0.03",
+                       "how much more than its share a part may weigh (0.03)", [&](auto text) {
+                         double share = 0;
+                         bool const read = read_number(text, share, 0.0, 1e9);
+                         task.options.imbalance = share;
+                         return read;
+                       }});
+  c.options.push_back({"", "--seed", "N", "a whole number", "of the random choices (1)", [&](auto text) {
+                         return read_number(text, task.options.seed, std::uint64_t{0}, ~std::uint64_t{0});
+                       }});
+  c.options.push_back({"", "--threads", "N", "a whole number from 1 to 1024",
+                       "the parts do not depend on it (1)",
+                       [&](auto text) { return read_number(text, task.options.threads, 1u, 1024u); }});
+  c.options.push_back({"", "--out", "PARTS", "a file name, or -",
+                       "write the part of each node there, a line each; - is stdout",
+                       [&](auto text) { return !(task.out = text).empty(); }});
+  c.options.push_back({"", "--verify", "PARTS", "a file name",
+                       "cut nothing; judge the parts in this file, whoever made them",
+                       [&](auto text) { return !(task.verify = text).empty(); }});
+  c.options.push_back({"", "--first-node", "0|1", "0 or 1",
+                       "the number of the first node in a list of edges (0)", [&](auto text) {
+                         return read_number(text, task.reading.first_node, std::uint64_t{0},
+                                            std::uint64_t{1});
+                       }});
+  c.options.push_back({"", "--values", "WHAT", "by-type, weights or ignored",
+                       "entries of a matrix: weights, ignored, or weights if integers (by-type)",
+                       [&](auto text) {
+                         constexpr std::array<std::string_view, 3> names = {"by-type", "weights", "ignored"};
+                         auto const found = std::ranges::find(names, text);
+                         task.reading.values = static_cast<cleave::matrix_values>(found - names.begin());
+                         return found != names.end();
+                       }});
+}
+
+}  // namespace
+
+int partition(std::span<std::string const> words) {
+  partition_task task;
+  command c{
+      "partition",
+      "FILE",
+      "Cuts a graph into parts of like weight with few edges between them, and says what it reached, "
+      "counted\n"
+      "anew from the file and the parts. FILE is METIS' (.graph), Matrix Market's (.mtx), a list of edges\n"
+      "(.edges, .txt), DIMACS' (.dimacs, .col, .gr); of operations (.dag, .json) the edges lose their\n"
+      "directions: cleave split cuts models into stages.",
+      {}};
+  add_options(c, task);
+  auto const operands = read_options(c, words);
+  std::string const example = ", as in cleave partition mesh.graph -k 8";
+  if (operands.empty()) throw usage_error("a graph is missing" + example);
+  if (operands.size() > 1)
+    throw usage_error("one graph at a time, not also " + cleave::printable(operands[1]));
+  task.file = operands[0];
+  if (task.parts == 0 && task.verify.empty())
+    throw usage_error("into how many parts? Say so with -k" + example);
+  if (!task.verify.empty() && !task.out.empty())
+    throw usage_error("--verify judges parts that are there; there is nothing for --out");
+  try {
+    return cut_graph<std::int64_t>(task);
+  } catch (cleave::fractional_weight_error const&) {
+    return cut_graph<double>(task);
+  }
+}
+
+}  // namespace tool

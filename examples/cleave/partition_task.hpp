@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <sys/resource.h>
+#include <time.h>
+
+#include <array>
+#include <cleave/core/error.hpp>
+#include <cleave/core/printable.hpp>
+#include <cleave/io/graph_files/graph_file.hpp>
+#include <cleave/io/graph_files/part_file.hpp>
+#include <cleave/io/units.hpp>
+#include <cleave/partition/kway/options.hpp>
+#include <cleave/partition/partition.hpp>
+#include <cleave/partition/verify_partition.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "files.hpp"
+#include "terminal.hpp"
+
+namespace tool {
+
+/// What cleave partition is told.
+struct partition_task {
+  std::string file;
+  std::uint32_t parts = 0;
+  cleave::kway_options options;
+  cleave::graph_file_options reading;
+  std::string out;     ///< where the parts go: a file, `-` for stdout, empty for nowhere
+  std::string verify;  ///< a file of parts that are judged instead
+};
+
+inline constexpr std::array<std::string_view, 3> preset_names = {"fast", "standard", "quality"};
+
+/// CPU seconds of this process, all threads together.
+inline double processor_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+inline double wall_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+/// The most memory that was resident.
+inline std::uint64_t peak_memory() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
+}
+
+/// `name   value`, below each other.
+inline std::string fact(std::string const& name, std::string const& value) {
+  return "  " + name + std::string(name.size() < 11 ? 11 - name.size() : 1, ' ') + value + "\n";
+}
+
+inline std::string number_text(std::int64_t x) { return cleave::count_text(static_cast<std::uint64_t>(x)); }
+inline std::string number_text(double x) { return cleave::short_text(x); }
+
+/// \throws cleave::error with the file's name
+inline cleave::partition read_parts(partition_task const& task, std::size_t nodes) {
+  auto const text = read_text(task.verify);
+  try {
+    return cleave::read_part_file(text, nodes, task.parts);
+  } catch (cleave::graph_file_error const& e) {
+    throw cleave::graph_file_error(task.verify, e);
+  }
+}
+
+/// What a partition is, counted from the graph and the parts alone.
+template <class Verdict>
+std::string facts_of(Verdict const& v, partition_task const& task) {
+  auto text = fact("cut", number_text(v.cut) + " (" + plural(v.cut_edges, "edge") + ")");
+  auto const share = cleave::decimal_text(100 * task.options.imbalance[0], 2) + "\u00a0%";
+  text += fact("imbalance", cleave::fixed_text(100 * v.imbalance, 2) + "\u00a0%, of at most " + share);
+  if (v.empty > 0) text += fact("empty", plural(v.empty, "part"));
+  std::size_t told = 0;
+  for (auto const& f : v.findings)
+    if (++told <= 10) text += fact("wrong", cleave::describe(f));
+  if (told > 10) text += fact("wrong", "and " + cleave::count_text(told - 10) + " more of the kind");
+  return text;
+}
+
+/// What was done goes where the parts do not.
+inline void say(partition_task const& task, std::string const& text) {
+  if (task.out == "-")
+    std::fputs(text.c_str(), stderr);
+  else
+    print(text);
+}
+
+inline void write_parts(partition_task const& task, cleave::partition const& p) {
+  if (task.out == "-")
+    print(cleave::write_part_file(p));
+  else if (!task.out.empty())
+    write_file(task.out, cleave::write_part_file(p));
+}
+
+}  // namespace tool

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "support/tool.hpp"
+
+using namespace cleave::testing;
+
+namespace {
+
+/// A grid of `side` by `side` nodes as a list of edges.
+void put_grid(std::string const& file, int side) {
+  std::ofstream out(file);
+  for (int y = 0; y < side; ++y)
+    for (int x = 0; x < side; ++x) {
+      if (x + 1 < side) out << y * side + x << ' ' << y * side + x + 1 << '\n';
+      if (y + 1 < side) out << y * side + x << ' ' << (y + 1) * side + x << '\n';
+    }
+}
+
+void check_said(child_report const& r, int exit, std::string const& said) {
+  CAPTURE(r.said);
+  CAPTURE(r.to_stderr);
+  CHECK(r.exit == exit);
+  CHECK((exit < 2 ? r.said + r.to_stderr : r.to_stderr).find(said) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("tool: partition writes a part a line, the same at any number of threads, and judges it") {
+  scratch_folder const at;
+  put_grid(at / "grid.edges", 20);
+  auto const r = run_tool({"partition", at / "grid.edges", "-k", "4", "--out", at / "parts"});
+  check_said(r, 0, "400 nodes, 760 edges");
+  check_said(r, 0, "imbalance  ");
+  auto const parts = text_of_file(at / "parts");
+  CHECK(parts.size() == 800);
+  CHECK(parts.find_first_not_of("0123\n") == std::string::npos);
+  auto const threads = run_tool({"partition", at / "grid.edges", "-k4", "--threads", "2", "--out", "-"});
+  CHECK(threads.said == parts);
+  check_said(threads, 0, "cut        ");
+  for (std::string const preset : {"fast", "standard", "quality"}) {
+    auto const made = run_tool({"partition", at / "grid.edges", "-k", "2", "--preset", preset, "--eps", "0"});
+    check_said(made, 0, "preset " + preset);
+    check_said(made, 0, "0.00");
+  }
+
+  check_said(run_tool({"partition", at / "grid.edges", "--verify", at / "parts"}), 0, "parts      4, of ");
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "5", "--verify", at / "parts"}), 1,
+             "part 4 has no nodes, and there are enough for all");
+  std::ofstream(at / "parts") << "0\n" << parts.substr(2) << "1\n";
+  check_said(run_tool({"partition", at / "grid.edges", "--verify", at / "parts"}), 3,
+             "line 401, column 1: a line more than the graph has nodes, 400");
+}
+
+TEST_CASE("tool: partition reads real weights, matrices and operations") {
+  scratch_folder const at;
+  std::ofstream(at / "a.mtx")
+      << "%%MatrixMarket matrix coordinate real general\n4 4 3\n1 2 0.5\n2 3 0.25\n3 4 8\n";
+  check_said(run_tool({"partition", at / "a.mtx", "-k", "2"}), 0, "cut        1 (1 edge)");
+  check_said(run_tool({"partition", at / "a.mtx", "-k", "2", "--values", "weights"}), 0,
+             "cut        0.25 (1 edge)");
+  std::ofstream(at / "a.dag") << "4 3\n1 0\n1 0\n1 0\n1 0\n0 1 3\n1 2 0.5\n2 3 2\n";
+  check_said(run_tool({"partition", at / "a.dag", "-k", "2"}), 0, "cut        0.5 (1 edge)");
+  std::ofstream(at / "one.edges") << "1 2\n2 3\n";
+  check_said(run_tool({"partition", at / "one.edges", "-k", "3", "--first-node", "1"}), 0,
+             "3 nodes, 2 edges");
+}
+
+TEST_CASE("tool: what partition cannot do it says, with what would help") {
+  scratch_folder const at;
+  put_grid(at / "grid.edges", 3);
+  check_said(run_tool({"partition"}), 2, "a graph is missing, as in cleave partition mesh.graph -k 8");
+  check_said(run_tool({"partition", at / "grid.edges"}), 2, "into how many parts? Say so with -k");
+  check_said(run_tool({"partition", at / "grid.edges", at / "b"}), 2, "one graph at a time");
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "0"}), 2,
+             "-k takes a whole number from 1, not '0'");
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--preset", "best"}), 2,
+             "fast, standard or quality");
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--eps", "3%"}), 2, "as in 0.03, not '3%'");
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--out", "a", "--verify", "b"}), 2,
+             "nothing for --out");
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "100000000"}), 1, "are more than the 9 nodes");
+  check_said(run_tool({"partition", at / "no.graph", "-k", "2"}), 3,
+             "no.graph: cannot be opened; check the path");
+  check_said(run_tool({"partition", at.path(), "-k", "2"}), 3, "this is a folder");
+  std::ofstream(at / "a.foo") << "3 2\n";
+  check_said(run_tool({"partition", at / "a.foo", "-k", "2"}), 3, "names end in one of .graph");
+  std::ofstream(at / "a.graph") << "3 2\n2\n1\n1\n";
+  check_said(run_tool({"partition", at / "a.graph", "-k", "2"}), 3,
+             "line 4, column 1: the row of node 3 lists node 1");
+  std::ofstream(at / "b.graph") << "3000000000 2\n2\n1\n1\n";
+  check_said(run_tool({"partition", at / "b.graph", "-k", "2"}), 3, "there are but 6 bytes below it");
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--out", at / "no/folder/parts"}), 3,
+             "cannot be written");
+}
