@@ -98,6 +98,27 @@ def evaluate(g, part, k):
     return cut, (weight.max() / max(1, -(-total // k)) - 1 if total else 0.0), int((np.bincount(part, minlength=k) == 0).sum())
 
 
+def evaluate_dag(path, part, k):
+    """cut and imbalance of the work, empty blocks, and the largest load: work, and each tensor that enters or leaves at the dearest of its edges."""
+    words = np.loadtxt(open(path).read().split(), dtype=float)
+    n, m = int(words[0]), int(words[1])
+    work, edges = words[2:2 + 2 * n:2], words[2 + 2 * n:2 + 2 * n + 3 * m].reshape(m, 3)
+    part = np.asarray(part, dtype=np.int64)
+    if len(part) != n or part.min() < 0 or part.max() >= k:
+        raise ValueError(f'{len(part)} entries for {n} nodes, or block numbers beyond {k}')
+    a, b, cost = edges[:, 0].astype(int), edges[:, 1].astype(int), edges[:, 2]
+    dearest = np.zeros(n)
+    np.maximum.at(dearest, a, cost)
+    crossing = part[a] != part[b]
+    load = np.bincount(part, weights=work, minlength=k)
+    imbalance = load.max() * k / work.sum() - 1 if work.sum() else 0.0
+    readers = np.unique(np.stack((a[crossing], part[b[crossing]])), axis=1)
+    np.add.at(load, readers[1], dearest[readers[0]])
+    senders = np.unique(a[crossing])
+    np.add.at(load, part[senders], dearest[senders])
+    return cost[crossing].sum(), imbalance, int((np.bincount(part, minlength=k) == 0).sum()), load.max()
+
+
 # ---- peers: prepare(graph, k, eps, seed, threads) returns the call to be timed; the call returns (part, claimed cut) ---
 
 def pointer(a):
@@ -382,12 +403,18 @@ def evaluate_rows(a):
         if not os.path.exists(path):
             without += 1
             continue
-        if row['graph'] not in graphs:
-            graphs = {row['graph']: read_metis(os.path.join(a.graphs, row['graph'] + '.graph'))}
+        part, k, near = np.loadtxt(path, dtype=np.int64, ndmin=1), int(row['k']), lambda x, text, by=1e-9: abs(x - float(text)) <= by * max(1, abs(x))
+        dag = os.path.join(a.graphs, row['graph'] + '.dag')
         try:
-            cut, imbalance, empty = evaluate(graphs[row['graph']], np.loadtxt(path, dtype=np.int64, ndmin=1), int(row['k']))
-            same = cut == float(row['cut']) and empty == int(row['empty']) and abs(imbalance - float(row['imbalance'])) < 1e-4
-            found = f'cut={cut} imbalance={imbalance:.4f} empty={empty}'
+            if os.path.exists(dag):
+                cut, imbalance, empty, load = evaluate_dag(dag, part, k)
+            else:
+                if row['graph'] not in graphs:
+                    graphs = {row['graph']: read_metis(os.path.join(a.graphs, row['graph'] + '.graph'))}
+                (cut, imbalance, empty), load = evaluate(graphs[row['graph']], part, k), None
+            same = near(cut, row['cut']) and empty == int(row['empty']) and near(imbalance, row['imbalance'], 1e-4)
+            same = same and (load is None or not row.get('bottleneck') or near(load, row['bottleneck']))
+            found = f'cut={cut} imbalance={imbalance:.4f} empty={empty}' + (f' bottleneck={load}' if load is not None else '')
         except ValueError as error:
             same, found = False, str(error)
         right, wrong = right + same, wrong + (not same)
