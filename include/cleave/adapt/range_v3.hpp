@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <range/v3/view/filter.hpp>
+#include <range/v3/view/for_each.hpp>
+#include <range/v3/view/iota.hpp>
+#include <range/v3/view/transform.hpp>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/partition/partition.hpp"
+
+/// Lazy views of range-v3 over partitions: nothing is computed or stored before somebody looks. They refer to
+/// what they are made of, which outlives them. Without range-v3, `part_members` is the same as arrays.
+namespace cleave {
+
+/// The nodes of one part, ascending. Walking it costs O(n); for all parts take `parts_of`.
+inline auto nodes_of(partition const& p, part_id part) {
+  return ranges::views::iota(std::size_t{0}, p.of.size()) |
+         ranges::views::filter([&p, part](std::size_t n) { return p.of[n] == part; });
+}
+auto nodes_of(partition&&, part_id) = delete;
+
+/// The parts, each a range of its nodes, of what `part_members` returned.
+template <std::unsigned_integral Index>
+auto parts_of(csr<Index> const& members) {
+  return ranges::views::iota(std::size_t{0}, members.rows()) |
+         ranges::views::transform([&members](std::size_t part) { return members[part]; });
+}
+template <std::unsigned_integral Index>
+auto parts_of(csr<Index>&&) = delete;
+
+/// An edge between two parts, `from` the smaller node.
+template <weight_number Weight>
+struct cut_edge {
+  std::size_t from, to;
+  Weight weight;
+
+  bool operator==(cut_edge const&) const = default;
+};
+
+/// The edges between parts, each once, by their smaller node. Refers to the arrays behind `g`.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
+auto cut_edges(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition const& p) {
+  auto const arcs_of = [g, &p](std::size_t n) {
+    auto const crosses = [g, &p, n](std::size_t arc) {
+      auto const to = static_cast<std::size_t>(g.head[arc]);
+      return to > n && p.of[to] != p.of[n];
+    };
+    auto const edge = [g, n](std::size_t arc) {
+      return cut_edge<EdgeWeight>{n, static_cast<std::size_t>(g.head[arc]), g.weight_of_arc(arc)};
+    };
+    return ranges::views::iota(static_cast<std::size_t>(g.first[n]),
+                               static_cast<std::size_t>(g.first[n + 1])) |
+           ranges::views::filter(crosses) | ranges::views::transform(edge);
+  };
+  return ranges::views::iota(std::size_t{0}, g.nodes()) | ranges::views::for_each(arcs_of);
+}
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
+auto cut_edges(adjacency_view<Index, NodeWeight, EdgeWeight>, partition&&) = delete;
+
+}  // namespace cleave
