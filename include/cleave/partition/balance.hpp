@@ -135,7 +135,8 @@ class balancer {
     slicing_task<Index> t{pairs_of<Index>(costs_, order),  costs_.speed_of, {}, {}, {}, {}, {},
                           o_.empty == empty_parts::allowed};
     if (!costs_.linked.empty()) t.link_of = costs_.link_of;
-    for (auto const& row : costs_.linked) t.linked.push_back(pairs_of<Index>(costs_, order, row));
+    for (auto const& row : costs_.linked)
+      t.linked.push_back(pairs_of<Index>(costs_.touching, costs_.touched, order, row));
     for (auto const& weight : costs_.weight) {
       auto& before = t.before.emplace_back(1);
       for (Index const u : order) before.push_back(before.back() + weight[u]);

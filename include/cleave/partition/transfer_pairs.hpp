@@ -35,10 +35,11 @@ struct transfer_pairs {
   }
 };
 
-/// For parts that pay `transfer` for each value. O(units + touches).
+/// Of an order of units that touch values, for parts that pay `transfer` for each value: `touching` lists the
+/// units of a value, `touched` the values of a unit. O(units + touches).
 template <std::unsigned_integral Index>
-transfer_pairs<Index> pairs_of(unit_costs<Index> const& c, std::span<Index const> order,
-                               std::span<std::int64_t const> transfer) {
+transfer_pairs<Index> pairs_of(csr<Index> const& touching, csr<Index> const& touched,
+                               std::span<Index const> order, std::span<std::int64_t const> transfer) {
   struct progress {
     Index count = 0, first = 0, last = 0;
   };
@@ -50,10 +51,10 @@ transfer_pairs<Index> pairs_of(unit_costs<Index> const& c, std::span<Index const
     pairs.saved.push_back(saved);
   };
   for (std::size_t j = 0; j < order.size(); ++j) {
-    for (Index const v : c.touched[order[j]]) {
+    for (Index const v : touched[order[j]]) {
       auto& m = met[v];
       pairs.alone[j] += transfer[v];
-      bool const all = ++m.count == c.touching[v].size();
+      bool const all = ++m.count == touching[v].size();
       if (m.count == 1)
         m.first = static_cast<Index>(j);
       else if (all && m.count == 2)
@@ -70,7 +71,7 @@ transfer_pairs<Index> pairs_of(unit_costs<Index> const& c, std::span<Index const
 
 template <std::unsigned_integral Index>
 transfer_pairs<Index> pairs_of(unit_costs<Index> const& c, std::span<Index const> order) {
-  return pairs_of(c, order, std::span<std::int64_t const>(c.transfer));
+  return pairs_of<Index>(c.touching, c.touched, order, c.transfer);
 }
 
 }  // namespace cleave
