@@ -156,13 +156,10 @@ class row_writer {
 /// `rgg2d_18.metis.k8.eps0.03.seed1.threads1.part`: bench/peers finds the parts of a row by this name.
 void keep_parts(fs::path const& folder, bench_row const& row, run_outcome const& run) {
   if (!row.cut) return;
-  cleave::partition p{.of = {}, .parts = row.parts};
-  p.of.reserve(run.part_of.size());
-  for (auto const part : run.part_of) p.of.push_back(cleave::part_id{part});
   write_file(folder / (row.instance + "." + row.algorithm + ".k" + std::to_string(row.parts) + ".eps" +
                        csv_number(row.eps) + ".seed" + std::to_string(row.seed) + ".threads" +
                        std::to_string(row.threads) + ".part"),
-             cleave::write_part_file(p));
+             cleave::write_part_file(partition_of(run, row.parts)));
 }
 
 std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorithm> const& algorithms,
@@ -172,23 +169,26 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
   std::vector<bench_row> rows;
   for (auto const& instance : instances) {
     doing("reading " + instance.name);
-    auto const graph = rows_of(instance);
-    if (!graph) continue;
+    auto const loaded = load(instance);
+    if (!loaded) continue;
+    bench_dag const* const dag = loaded->dag ? &*loaded->dag : nullptr;
+    auto const takes = dag != nullptr ? bench_algorithm::input::dag : bench_algorithm::input::graph;
     for (auto const k : o.parts)
       for (std::uint64_t seed = 1; seed <= o.seeds; ++seed)
         for (auto const& a : algorithms) {  // side by side: ratios hold on a busy machine
+          if (a.takes != takes) continue;
           doing(a.name + " on " + instance.name + ", k = " + std::to_string(k));
-          bench_task const task{graph->view(), k, o.eps, seed, o.threads};
+          bench_task const task{loaded->rows.view(), dag, k, o.eps, seed, o.threads};
           auto const run = run_apart(a, task, o.time_limit);
           bench_row row{.algorithm = a.name,
                         .instance = instance.name,
-                        .nodes = task.graph.nodes(),
-                        .edges = task.graph.arcs() / 2,
+                        .nodes = task.nodes(),
+                        .edges = task.edges(),
                         .parts = k,
                         .eps = o.eps,
                         .seed = seed,
                         .threads = o.threads};
-          judge(row, task.graph, run);
+          judge(row, task, run);
           if (!o.part_folder.empty()) keep_parts(o.part_folder, row, run);
           write(row);
           rows.push_back(row);

@@ -4,6 +4,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/graph/adjacency.hpp>
+#include <cleave/io/graph_files/cost_dag.hpp>
 #include <cleave/io/graph_files/graph_file.hpp>
 #include <cstdint>
 #include <exception>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench_algorithms.hpp"
 #include "files.hpp"
 #include "terminal.hpp"
 
@@ -47,13 +49,32 @@ inline std::vector<bench_instance> instances_of(std::string const& word) {
   return found;
 }
 
-using bench_rows = cleave::adjacency<std::int32_t, std::int64_t, std::int64_t>;
+/// An instance in memory: of an undirected one the rows, of a directed one the DAG.
+struct loaded_instance {
+  cleave::adjacency<std::int32_t, std::int64_t, std::int64_t> rows;
+  std::optional<bench_dag> dag;
+};
 
-/// The graph of an instance; empty, with a note, where a file of a folder is none.
+/// Whether its name says which way edges go.
+inline bool is_directed(bench_instance const& i) {
+  return std::ranges::any_of(cleave::graph_suffixes, [&](auto const& s) {
+    return i.path.ends_with(s.suffix) && cleave::is_directed(s.format);
+  });
+}
+
+/// Empty, with a note, where a file of a folder is no graph.
 /// \throws cleave::error where a file that was named is none.
-inline std::optional<bench_rows> rows_of(bench_instance const& i) {
+inline std::optional<loaded_instance> load(bench_instance const& i) {
   try {
-    return cleave::read_graph_file<std::int32_t, std::int64_t>(i.path);
+    loaded_instance loaded;
+    if (is_directed(i)) {
+      auto file = cleave::read_cost_dag(i.path);
+      auto snapshot = cleave::snapshot_of_dag(file);
+      loaded.dag = bench_dag{std::move(file), std::move(snapshot)};
+    } else {
+      loaded.rows = cleave::read_graph_file<std::int32_t, std::int64_t>(i.path);
+    }
+    return loaded;
   } catch (cleave::error const& e) {
     if (i.named) throw;
     note(std::string(e.what()) + "; left out");

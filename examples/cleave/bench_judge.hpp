@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <cleave/core/ids.hpp>
+#include <cleave/partition/partition.hpp>
+#include <cleave/partition/verify_partition.hpp>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,45 +19,79 @@
 namespace tool {
 
 /// Bytes of a graph in 32-bit rows, as all algorithms could have it.
-inline std::uint64_t row_bytes(bench_graph const& g) {
-  return 4 * (g.first.size() + g.head.size() + g.node_weight.size() + g.edge_weight.size());
+inline double row_bytes(bench_task const& task) {
+  auto const words =
+      task.nodes() + 1 + 2 * task.edges() + task.graph.node_weight.size() + task.graph.edge_weight.size();
+  return 4 * static_cast<double>(words);
 }
 
-/// Counts a run's cut, balance and empty parts from the graph and the parts alone, and writes them into its
-/// row. Sums may not pass 63 bits, as readers of files see to.
-inline void judge(bench_row& row, bench_graph const& g, run_outcome const& run) {
-  row.status = run.status;
-  if (run.status != "ok") return;
-  std::vector<std::int64_t> weight(row.parts), nodes(row.parts);
-  std::int64_t total = 0, crossing = 0;
-  for (std::size_t n = 0; n < g.nodes(); ++n) {
-    auto const part = run.part_of[n];
-    if (part >= row.parts) {
-      row.status = "error: node #" + std::to_string(n) + " is in part " + std::to_string(part) + " of " +
-                   std::to_string(row.parts);
-      return;
-    }
-    weight[part] += g.weight(n);
-    ++nodes[part];
-    total += g.weight(n);
-    for (auto arc = static_cast<std::size_t>(g.first[n]); arc < static_cast<std::size_t>(g.first[n + 1]);
-         ++arc)
-      if (run.part_of[static_cast<std::size_t>(g.head[arc])] != part) crossing += g.weight_of_arc(arc);
+inline cleave::partition partition_of(run_outcome const& run, std::uint32_t parts) {
+  cleave::partition p{.of = {}, .parts = parts};
+  p.of.reserve(run.part_of.size());
+  for (auto const part : run.part_of) p.of.push_back(cleave::part_id{part});
+  return p;
+}
+
+/// What makes parts none: a part that does not exist, a circle of parts. Heavy and empty parts are results.
+inline std::optional<std::string> broken(std::vector<cleave::partition_finding> const& findings) {
+  for (auto const& f : findings)
+    if (f.what != cleave::partition_fault::overweight && f.what != cleave::partition_fault::empty_part)
+      return "error: " + describe(f);
+  return {};
+}
+
+/// Of a DAG the imbalance is that of the work, transfers left aside.
+inline std::optional<std::string> judge_dag(bench_row& row, bench_dag const& dag, run_outcome const& run,
+                                            cleave::partition const& p) {
+  auto const v = cleave::verify_dag_partition(std::span<double const>(dag.file.work),
+                                              std::span<cleave::cost_dag::arc const>(dag.file.arcs), p,
+                                              std::span<char const>(dag.file.backward));
+  if (auto const fault = broken(v.findings)) return fault;
+  std::vector<double> work(row.parts);
+  std::vector<std::size_t> nodes(row.parts);
+  double total = 0;
+  for (std::size_t n = 0; n < p.of.size(); ++n) {
+    work[index(p.of[n])] += dag.file.work[n];
+    ++nodes[index(p.of[n])];
+    total += dag.file.work[n];
   }
-  std::int64_t const cut = crossing / 2, parts = row.parts;
-  auto const even = std::max<std::int64_t>(1, total / parts + (total % parts != 0));
-  row.cut = static_cast<double>(cut);
-  row.imbalance =
-      total == 0 ? 0 : static_cast<double>(*std::ranges::max_element(weight)) / static_cast<double>(even) - 1;
-  row.empty = static_cast<std::uint32_t>(std::ranges::count(nodes, 0));
-  row.wall_s = run.wall_s;
-  row.cpu_s = run.cpu_s;
-  auto const bytes = row_bytes(g);
-  row.memory_csr = bytes > 0 ? static_cast<double>(run.memory_bytes) / static_cast<double>(bytes) : 0;
+  row.cut = v.cut;
+  row.imbalance = total > 0 ? *std::ranges::max_element(work) * row.parts / total - 1 : 0;
+  row.empty = static_cast<std::uint32_t>(std::ranges::count(nodes, std::size_t{0}));
+  if (run.claimed_bottleneck) {
+    row.bottleneck = v.bottleneck;
+    if (std::abs(*run.claimed_bottleneck - v.bottleneck) > 1e-6 * v.bottleneck)
+      row.status = "bottleneck reported wrongly";
+  }
+  row.bound = run.bound;
+  return {};
+}
+
+inline std::optional<std::string> judge_graph(bench_row& row, bench_graph const& g, run_outcome const& run,
+                                              cleave::partition const& p) {
+  auto const v = cleave::verify_partition(g, p, {.imbalance = row.eps});
+  if (auto const fault = broken(v.findings)) return fault;
+  row.cut = static_cast<double>(v.cut);
+  row.imbalance = v.total > 0 ? v.imbalance : 0;
+  row.empty = v.empty;
   if (run.claimed_cut) {
     row.claimed_cut = static_cast<double>(*run.claimed_cut);
-    if (*run.claimed_cut != cut) row.status = "cut reported wrongly";
+    if (*run.claimed_cut != v.cut) row.status = "cut reported wrongly";
   }
+  return {};
+}
+
+/// Writes into a run's row what the library's own verifier counts from the instance and the parts alone.
+inline void judge(bench_row& row, bench_task const& task, run_outcome const& run) {
+  row.status = run.status;
+  if (run.status != "ok") return;
+  auto const p = partition_of(run, row.parts);
+  auto const fault =
+      task.dag != nullptr ? judge_dag(row, *task.dag, run, p) : judge_graph(row, task.graph, run, p);
+  if (fault) row.status = *fault;
+  row.wall_s = run.wall_s;
+  row.cpu_s = run.cpu_s;
+  row.memory_csr = static_cast<double>(run.memory_bytes) / row_bytes(task);
 }
 
 }  // namespace tool

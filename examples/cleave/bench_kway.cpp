@@ -30,9 +30,10 @@ std::function<bench_answer()> prepare(bench_task const& task) {
 
 std::vector<bench_algorithm> kway_algorithms() {
   using enum cleave::kway_preset;
-  return {{"cleave-fast", "multilevel k-way, preset fast", prepare<fast>},
-          {"cleave-standard", "multilevel k-way, preset standard", prepare<standard>},
-          {"cleave-quality", "multilevel k-way, preset quality", prepare<quality>}};
+  using enum bench_algorithm::input;
+  return {{"cleave-fast", "multilevel k-way, preset fast", graph, prepare<fast>},
+          {"cleave-standard", "multilevel k-way, preset standard", graph, prepare<standard>},
+          {"cleave-quality", "multilevel k-way, preset quality", graph, prepare<quality>}};
 }
 
 }  // namespace tool

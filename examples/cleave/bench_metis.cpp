@@ -72,8 +72,8 @@ std::function<bench_answer()> prepare(bench_task const& task) {
 }  // namespace
 
 std::vector<bench_algorithm> metis_algorithms() {
-  return {{"metis", "METIS, k-way (in a process of its own)", prepare<false>},
-          {"metis-rb", "METIS, recursive bisection", prepare<true>}};
+  return {{"metis", "METIS, k-way", bench_algorithm::input::graph, prepare<false>},
+          {"metis-rb", "METIS, recursive bisection", bench_algorithm::input::graph, prepare<true>}};
 }
 
 }  // namespace tool

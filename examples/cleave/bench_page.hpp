@@ -66,7 +66,8 @@ class bench_page_writer {
     return "Ratios of cut and of time to " + base_name() +
            " on the same instance and number of parts. Medians over seeds, geometric means over problems. "
            "Cut, balance "
-           "and empty parts are counted from the parts, whatever an algorithm says of itself.";
+           "and empty parts are counted from the parts, whatever an algorithm says of itself. Of DAGs the "
+           "largest load of a part is compared where an algorithm makes that small.";
   }
   void facts() {
     std::vector<std::string> instances;

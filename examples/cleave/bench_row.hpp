@@ -30,11 +30,14 @@ struct bench_row {
   std::uint32_t empty = 0;      ///< parts without a node
   double memory_csr = 0;        ///< peak memory of the call, in sizes of the graph's 32-bit rows
   std::optional<double> claimed_cut{};
-  std::string status{};  ///< "ok", or what happened instead
+  std::string status{};                ///< "ok", or what happened instead
+  std::optional<double> bottleneck{};  ///< of a DAG, where the algorithm makes it small: the largest load
+  std::optional<double> bound{};       ///< below it no bottleneck can be, says the algorithm
 };
 
 inline constexpr std::string_view bench_columns =
-    "peer,graph,n,m,k,eps,seed,threads,wall_s,cpu_s,cut,imbalance,empty,memory_csr,claimed_cut,status";
+    "peer,graph,n,m,k,eps,seed,threads,wall_s,cpu_s,cut,imbalance,empty,memory_csr,claimed_cut,status,"
+    "bottleneck,bound";
 
 /// The shortest decimal that is read back as `x`; whole numbers without an exponent.
 inline std::string csv_number(double x) {
@@ -63,7 +66,9 @@ inline std::string csv_line(bench_row const& r) {
             rounded(r.imbalance, 1e4) + "," + std::to_string(r.empty) + "," + rounded(r.memory_csr, 10) + ",";
   else
     line += ",,,,,,";
-  return line + (r.claimed_cut ? csv_number(*r.claimed_cut) : "") + "," + name(r.status) + "\n";
+  auto const known = [](std::optional<double> x) { return x ? csv_number(*x) : std::string(); };
+  return line + known(r.claimed_cut) + "," + name(r.status) + "," + known(r.bottleneck) + "," +
+         known(r.bound) + "\n";
 }
 
 /// Reads such a table, its columns in any order; columns it does not know it passes over. A header may come
@@ -169,6 +174,8 @@ class csv_reader {
       r.imbalance = needed<double>("imbalance");
     }
     r.empty = number<std::uint32_t>("empty").value_or(0);
+    r.bottleneck = number<double>("bottleneck");
+    r.bound = number<double>("bound");
     return r;
   }
 

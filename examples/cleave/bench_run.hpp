@@ -32,6 +32,7 @@ struct run_outcome {
   std::string status;  ///< "ok", or why there is no answer
   std::vector<std::uint32_t> part_of{};
   std::optional<std::int64_t> claimed_cut{};
+  std::optional<double> claimed_bottleneck{}, bound{};
   double wall_s = 0, cpu_s = 0;
   std::uint64_t memory_bytes = 0;  ///< by which the call raised the peak of resident memory
 };
@@ -59,7 +60,8 @@ class shared_answer {
     double wall_s, cpu_s;
     std::uint64_t memory_bytes;
     std::int64_t claimed_cut;
-    bool claims, answered;
+    double bottleneck, bound;
+    bool claims_cut, claims_bottleneck, has_bound, answered;
   };
 
   explicit shared_answer(std::size_t nodes) : bytes_(sizeof(header) + nodes * sizeof(std::uint32_t)) {
@@ -99,9 +101,13 @@ inline void answer(shared_answer& to, bench_algorithm const& algorithm, bench_ta
     head.cpu_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     auto const after = peak_bytes();
     head.memory_bytes = after > before ? after - before : 0;
-    head.claims = found.claimed_cut.has_value();
+    head.claims_cut = found.claimed_cut.has_value();
+    head.claims_bottleneck = found.claimed_bottleneck.has_value();
+    head.has_bound = found.bound.has_value();
     head.claimed_cut = found.claimed_cut.value_or(0);
-    if (found.part_of.size() != task.graph.nodes()) throw cleave::error("parts for another number of nodes");
+    head.bottleneck = found.claimed_bottleneck.value_or(0);
+    head.bound = found.bound.value_or(0);
+    if (found.part_of.size() != task.nodes()) throw cleave::error("parts for another number of nodes");
     if (!found.part_of.empty())
       std::memcpy(to.parts(), found.part_of.data(), found.part_of.size() * sizeof(std::uint32_t));
     std::strcpy(head.status, "ok");
@@ -145,7 +151,7 @@ inline bool closes_within(int end, double seconds) {
 /// Runs an algorithm in a process of its own, so that a crash or a hang is a result and not the end: METIS
 /// has both on inputs that a user may have.
 inline run_outcome run_apart(bench_algorithm const& algorithm, bench_task const& task, double limit_s) {
-  shared_answer shared(task.graph.nodes());
+  shared_answer shared(task.nodes());
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw cleave::error("there is no pipe for a run");
   pid_t const child = fork();
@@ -175,8 +181,10 @@ inline run_outcome run_apart(bench_algorithm const& algorithm, bench_task const&
   run_outcome out{.status = head.status, .wall_s = head.wall_s, .cpu_s = head.cpu_s};
   if (out.status != "ok") return out;
   out.memory_bytes = head.memory_bytes;
-  if (head.claims) out.claimed_cut = head.claimed_cut;
-  out.part_of.assign(shared.parts(), shared.parts() + task.graph.nodes());
+  if (head.claims_cut) out.claimed_cut = head.claimed_cut;
+  if (head.claims_bottleneck) out.claimed_bottleneck = head.bottleneck;
+  if (head.has_bound) out.bound = head.bound;
+  out.part_of.assign(shared.parts(), shared.parts() + task.nodes());
   return out;
 }
 

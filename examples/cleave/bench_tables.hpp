@@ -85,7 +85,8 @@ inline std::string problem_text(bench_summary const& s, std::size_t problem, std
     auto const ratio = s.cut_ratio(problem, algorithm, base);
     text =
         algorithm == base || !ratio
-            ? "cut " + cleave::decimal_text(c.cut, 2) + ", " + cleave::short_text(c.cpu_s) + " s"
+            ? (s.problems()[problem].by_bottleneck ? "load " : "cut ") + cleave::decimal_text(c.cut, 2) +
+                  ", " + cleave::short_text(c.cpu_s) + " s"
             : precise_ratio(*ratio) + " / " + cleave::fixed_text(*s.time_ratio(problem, algorithm, base), 2);
   }
   auto const faults = faults_text(c);

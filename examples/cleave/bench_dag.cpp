@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// The algorithms that cut directed graphs, for the bench.
+#include <cleave/partition/balance.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "bench_algorithms.hpp"
+
+namespace tool {
+
+namespace {
+
+/// The parts of the file's nodes.
+std::vector<std::uint32_t> in_file_order(cleave::partition const& p,
+                                         std::vector<std::size_t> const& position) {
+  std::vector<std::uint32_t> part_of;
+  part_of.reserve(position.size());
+  for (auto const at : position) part_of.push_back(cleave::index(p.of[at]));
+  return part_of;
+}
+
+cleave::balance_options seeded(bench_task const& task) {
+  auto limits = task.dag->snapshot.options;
+  limits.seed = task.seed;
+  return limits;
+}
+
+std::function<bench_answer()> slices(bench_task const& task) {
+  return [task, limits = seeded(task)] {
+    auto const p = cleave::balance(task.dag->snapshot.graph, task.parts, limits);
+    return bench_answer{.part_of = in_file_order(p, task.dag->snapshot.position),
+                        .claimed_bottleneck = p.bottleneck,
+                        .bound = p.bound};
+  };
+}
+
+}  // namespace
+
+std::vector<bench_algorithm> dag_algorithms() {
+  using enum bench_algorithm::input;
+  return {{"slices", "balance: the best slices of many topological orders", dag, slices}};
+}
+
+}  // namespace tool
