@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/core/real.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/balance_options.hpp"
+
+namespace cleave {
+
+/// A device beside those of the k parts, a host's processor for instance: it may be used or not. It pays for
+/// no transfers and has no limit of memory.
+struct spare_device {
+  std::vector<double> weight;  ///< of a node: its time there
+};
+
+/// Whether part i of the pipeline is device i.
+enum class device_order : std::uint8_t {
+  numbered,  ///< yes
+  any,       ///< a pipeline may visit the devices in any order
+};
+
+/// Where nodes may be that nothing restricts because they and all that must share their part are backward.
+enum class loose_nodes : std::uint8_t {
+  anywhere,
+  mirrored,  ///< in the order of the nodes whose gradients they compute, as far as edges tell
+};
+
+/// What `balance_exactly` must respect and when it gives up.
+struct exact_options {
+  balance_options balance{};          ///< the question, and how the first answer is found
+  std::vector<spare_device> spare{};  ///< only where devices may be in any order
+  device_order devices = device_order::numbered;
+  loose_nodes loose = loose_nodes::anywhere;
+  std::size_t most_ideals = 4'000'000;      ///< kept at a time: some 100 bytes each
+  std::size_t most_steps = 10'000'000'000;  ///< some 100 million a second; the same everywhere
+  double seconds = std::numeric_limits<double>::infinity();  ///< of the search; not the same everywhere
+};
+
+/// What says that no partition is better than a bound.
+enum class bound_proof : std::uint8_t {
+  even_share,  ///< of all time
+  pigeonhole,  ///< of the heaviest units, some share a part
+  least_with,  ///< what a part pays that has one certain unit, whatever else it has: a minimum cut
+  backbone,    ///< what parts pay at least between any two places of a chain of units
+  ideals,      ///< all boundaries were looked at that could be better
+};
+
+/// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
+template <std::unsigned_integral Index>
+std::optional<std::string> find_exact_option_fault(exact_options const& o, basic_dense<Index> const& g,
+                                                   std::uint32_t k) {
+  if (auto fault = find_option_fault(o.balance, g, k)) return fault;
+  if (!o.spare.empty() && o.devices == device_order::numbered)
+    return "spare devices have no number in the pipeline: let devices be in any order";
+  for (std::size_t n = 0; n < o.balance.pinned.size(); ++n) {
+    if (o.balance.pinned[n] == no_part) continue;
+    auto const who =
+        "node " + g.label(n) + " is pinned to part " + std::to_string(index(o.balance.pinned[n]));
+    if (o.devices == device_order::any) return who + ", but devices may be in any order: number them";
+    if (o.loose == loose_nodes::mirrored) return who + ", but loose nodes are mirrored: let them be anywhere";
+  }
+  for (std::size_t i = 0; i < o.spare.size(); ++i) {
+    auto const& weight = o.spare[i].weight;
+    auto const which = "spare device " + std::to_string(i);
+    if (weight.size() != g.nodes())
+      return which + " has " + std::to_string(weight.size()) + " weights, the graph " +
+             std::to_string(g.nodes()) + " nodes";
+    for (std::size_t n = 0; n < weight.size(); ++n)
+      if (!(weight[n] >= 0) || !is_finite(weight[n]))
+        return "the weight of node " + g.label(n) + " on " + which + " is " + std::to_string(weight[n]) +
+               ": weights are finite, not negative";
+  }
+  if (!(o.seconds >= 0)) return "seconds is " + std::to_string(o.seconds) + ": it must not be negative";
+  return std::nullopt;
+}
+
+}  // namespace cleave
