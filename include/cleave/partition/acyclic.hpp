@@ -13,7 +13,7 @@
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
-#include "cleave/partition/acyclic/device_order.hpp"
+#include "cleave/partition/acyclic/device_orders.hpp"
 #include "cleave/partition/acyclic/partitioner.hpp"
 #include "cleave/partition/acyclic_options.hpp"
 #include "cleave/partition/units.hpp"

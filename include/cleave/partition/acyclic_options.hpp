@@ -11,6 +11,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/balance_options.hpp"
+#include "cleave/partition/device_order.hpp"
 #include "cleave/partition/partition.hpp"
 
 namespace cleave {
@@ -26,12 +27,6 @@ enum class cut_measure : std::uint8_t {
   received_bytes,   ///< the bytes of a value once for each part that reads it elsewhere
   received_values,  ///< 1 instead
   edge_bytes,       ///< the bytes of a value once for each node that reads it in another part
-};
-
-/// Whether part i has to be device i.
-enum class device_order : std::uint8_t {
-  given,  ///< it has
-  any,    ///< devices stand in the pipeline as is best
 };
 
 /// What `partition_acyclic` tries to reach, and what it must respect.

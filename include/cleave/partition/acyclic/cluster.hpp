@@ -16,7 +16,7 @@
 namespace cleave {
 
 /// Which units may share a cluster: those of one part, where parts are given, up to a weight.
-struct cluster_rules {
+struct acyclic_cluster_rules {
   std::span<std::uint32_t const> part{};  ///< of a unit; empty: any may
   std::int64_t most_weight = 0;           ///< of a cluster, in the first row of weights
   std::int64_t usual_weight = 0;          ///< above it only units that hardly weigh anything join
@@ -27,7 +27,7 @@ struct cluster_rules {
 template <std::unsigned_integral Index>
 class acyclic_clustering {
  public:
-  acyclic_clustering(acyclic_level<Index> const& level, cluster_rules const& rules)
+  acyclic_clustering(acyclic_level<Index> const& level, acyclic_cluster_rules const& rules)
       : level_(level), rules_(rules), weight_(level.weight[0]), of_(level.units()) {
     std::iota(of_.begin(), of_.end(), Index{});
     rank_levels();
@@ -144,7 +144,7 @@ class acyclic_clustering {
   }
 
   acyclic_level<Index> const& level_;
-  cluster_rules const& rules_;
+  acyclic_cluster_rules const& rules_;
   std::vector<std::int64_t> weight_;
   std::vector<Index> of_, top_, order_, mate_, met_;
   std::vector<std::int64_t> rating_;

@@ -149,7 +149,7 @@ acyclic_hierarchy<Index> coarsened(acyclic_level<Index> const& finest, coarsen_o
   for (bool trees = true; level->units() > o.enough && h.levels.size() < 64; trees = !trees) {
     auto const sum = std::accumulate(level->weight[0].begin(), level->weight[0].end(), std::int64_t{});
     auto const mean = sum / static_cast<std::int64_t>(level->units());
-    cluster_rules const rules{part, o.most_weight, 4 * mean + 1, o.seed + h.levels.size()};
+    acyclic_cluster_rules const rules{part, o.most_weight, 4 * mean + 1, o.seed + h.levels.size()};
     acyclic_clustering<Index> clustering(*level, rules);
     auto of = trees ? clustering.trees() : clustering.pairs();
     auto const before = level->units();
