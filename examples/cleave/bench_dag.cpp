@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The algorithms that cut directed graphs, for the bench.
+#include <cleave/partition/acyclic.hpp>
 #include <cleave/partition/balance.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -37,11 +38,30 @@ std::function<bench_answer()> slices(bench_task const& task) {
   };
 }
 
+template <cleave::acyclic_goal Goal>
+std::function<bench_answer()> acyclic(bench_task const& task) {
+  cleave::acyclic_options const options{
+      .goal = Goal, .counted = cleave::cut_measure::edge_bytes, .epsilon = task.eps, .limits = seeded(task)};
+  return [task, options] {
+    auto const p = cleave::partition_acyclic(task.dag->snapshot.graph, task.parts, options);
+    bench_answer answer{.part_of = in_file_order(p, task.dag->snapshot.position)};
+    if (Goal == cleave::acyclic_goal::bottleneck) {
+      answer.claimed_bottleneck = p.bottleneck;
+      answer.bound = p.bound;
+    }
+    return answer;
+  };
+}
+
 }  // namespace
 
 std::vector<bench_algorithm> dag_algorithms() {
   using enum bench_algorithm::input;
-  return {{"slices", "balance: the best slices of many topological orders", dag, slices}};
+  return {
+      {"slices", "balance: the best slices of many topological orders", dag, slices},
+      {"acyclic", "multilevel acyclic, least largest load", dag, acyclic<cleave::acyclic_goal::bottleneck>},
+      {"acyclic-cut", "multilevel acyclic, least cut within the balance", dag,
+       acyclic<cleave::acyclic_goal::cut>}};
 }
 
 }  // namespace tool
