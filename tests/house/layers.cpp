@@ -251,7 +251,7 @@ std::set<std::string> const opt_in = {"io/argument_json.hpp",
 /// Undirected graphs and the partitioners beside `balance`, each an include of its own.
 std::regex const partitioners(
     "graph/(adjacency|neighbour).*|partition/"
-    "(kway|acyclic|exact|classic|part_members|repartition|verify_partition).*|"
+    "(kway|acyclic|device_order|exact|classic|part_members|repartition|verify_partition).*|"
     "io/graph_files/.*");
 
 bool is_opt_in(std::string const& header) {
