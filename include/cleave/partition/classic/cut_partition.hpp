@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/partition/partition.hpp"
+
+namespace cleave {
+
+/// A partition of an undirected graph, and what it costs, in the graph's own units (exact below 2^53).
+struct cut_partition : partition {
+  double cut = 0;                      ///< weight of the edges between parts
+  std::vector<double> part_weights{};  ///< of each part, its nodes'
+  double imbalance = 0;  ///< the heaviest part over an equal share (of integers: rounded up), less 1
+};
+
+/// `p` measured. O(n + m). Precondition: it is one of `g`.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
+cut_partition measured(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition p) {
+  cut_partition m;
+  static_cast<partition&>(m) = std::move(p);
+  m.part_weights.resize(m.parts);
+  double total = 0;
+  for (std::size_t n = 0, arc = 0; n < g.nodes(); ++n) {
+    m.part_weights[index(m.of[n])] += static_cast<double>(g.weight(n));
+    total += static_cast<double>(g.weight(n));
+    for (auto const to : g.neighbours(n)) {
+      if (auto const other = static_cast<std::size_t>(to); other > n && m.of[other] != m.of[n])
+        m.cut += static_cast<double>(g.weight_of_arc(arc));
+      ++arc;
+    }
+  }
+  double share = m.parts > 0 ? total / m.parts : 0;
+  if (std::integral<NodeWeight> && share < 0x1p52 &&
+      share > static_cast<double>(static_cast<std::int64_t>(share)))
+    share = static_cast<double>(static_cast<std::int64_t>(share) + 1);
+  if (share > 0) m.imbalance = *std::ranges::max_element(m.part_weights) / share - 1;
+  return m;
+}
+
+/// The partition that numbers of parts are.
+inline partition partition_of(std::vector<std::uint32_t> const& of, std::uint32_t k) {
+  partition p{std::vector<part_id>(of.size()), k};
+  for (std::size_t n = 0; n < of.size(); ++n) p.of[n] = part_id{of[n]};
+  return p;
+}
+
+}  // namespace cleave

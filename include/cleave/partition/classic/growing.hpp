@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/random.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/partition/classic/cut_partition.hpp"
+#include "cleave/partition/classic/gain_lists.hpp"
+#include "cleave/partition/classic/integral_graph.hpp"
+#include "cleave/partition/classic/part_targets.hpp"
+
+namespace cleave {
+
+enum class growing_rule : std::uint8_t {
+  breadth_first,  ///< the node that was reached first; Farhat, Computers & Structures 28, 1988
+  greedy          ///< the one the cut grows least by; Karypis and Kumar, SIAM J. Sci. Comput. 20, 1998 (GGGP)
+};
+
+/// Grows one part after another out of the nodes that are left; the last part is the rest.
+class part_growing {
+ public:
+  part_growing(integral_graph const& g, part_targets const& t, growing_rule rule)
+      : g_(g), t_(t), rule_(rule), part_(g.nodes(), no_node), reached_(part_), key_(g.nodes()) {
+    left_ = g.nodes();
+    weight_left_ = g.total();
+  }
+
+  std::vector<std::uint32_t> run(std::uint64_t seed) {
+    double targets = 0;
+    for (auto const t : t_.target) targets += static_cast<double>(t);
+    auto start = left_ > 0 ? peripheral(static_cast<std::uint32_t>(splitmix(seed).below(left_))) : no_node;
+    for (std::uint32_t p = 0; p + 1 < t_.parts(); ++p) {
+      auto const own = static_cast<double>(t_.target[p]);
+      start = grow(p, start, targets > 0 ? static_cast<double>(weight_left_) * (own / targets) : 0);
+      targets -= own;
+    }
+    std::ranges::replace(part_, no_node, t_.parts() - 1);
+    return std::move(part_);
+  }
+
+ private:
+  // As near to `wanted` as whole nodes allow and never past the limit, but at least one node; one is left for
+  // each part to come. Returns where the next part begins.
+  std::uint32_t grow(std::uint32_t p, std::uint32_t n, double wanted) {
+    std::int64_t weight = 0;
+    edge_.clear();
+    unseen_ = 0;
+    for (auto const parts_to_come = t_.parts() - 1 - p; left_ > parts_to_come; n = next_node(p)) {
+      if (n == no_node) break;
+      auto const w = g_.node_weight[n];
+      if (weight > 0 && static_cast<double>(weight) + static_cast<double>(w) / 2 > wanted) {
+        edge_.push_back({0, no_node - n});
+        break;
+      }
+      reached_[n] = p;
+      if (weight > 0 && weight + w > t_.most[p]) continue;
+      part_[n] = p;
+      weight += w;
+      weight_left_ -= w;
+      --left_;
+      g_.each_neighbour(n, [&](std::uint32_t to, std::int64_t edge) {
+        if (part_[to] == no_node) reach(to, edge, p);
+      });
+    }
+    return most_enclosed();
+  }
+
+  void reach(std::uint32_t n, std::int64_t edge, std::uint32_t p) {
+    bool const again = std::exchange(reached_[n], p) == p;
+    if (rule_ == growing_rule::breadth_first) {
+      if (again) return;
+      key_[n] = -static_cast<std::int64_t>(edge_.size() + ++sequence_);
+    } else if (again) {
+      key_[n] += 2 * edge;
+    } else {
+      key_[n] = 0;
+      g_.each_neighbour(n, [&](std::uint32_t to, std::int64_t w) {
+        if (part_[to] == p) key_[n] += w;
+        if (part_[to] == no_node) key_[n] -= w;
+      });
+    }
+    edge_.push_back({key_[n], no_node - n});
+    std::ranges::push_heap(edge_);
+  }
+
+  // Where no edge leads on, the first node that is left.
+  std::uint32_t next_node(std::uint32_t p) {
+    while (!edge_.empty()) {
+      std::ranges::pop_heap(edge_);
+      auto const [key, n] = std::pair(edge_.back().first, no_node - edge_.back().second);
+      edge_.pop_back();
+      if (part_[n] == no_node && key_[n] == key) return n;
+    }
+    while (unseen_ < g_.nodes() && (part_[unseen_] != no_node || reached_[unseen_] == p)) ++unseen_;
+    return unseen_ < g_.nodes() ? static_cast<std::uint32_t>(unseen_) : no_node;
+  }
+
+  // Of the nodes next to what has been grown the one with fewest neighbours left.
+  std::uint32_t most_enclosed() {
+    std::pair best{g_.nodes() + 1, no_node};
+    for (auto const& [key, n_key] : edge_) {
+      auto const n = no_node - n_key;
+      if (part_[n] != no_node) continue;
+      std::size_t free = 0;
+      g_.each_neighbour(n, [&](std::uint32_t to, std::int64_t) { free += part_[to] == no_node; });
+      best = std::min(best, {free, n});
+    }
+    if (best.second == no_node)
+      best.second = static_cast<std::uint32_t>(std::ranges::find(part_, no_node) - part_.begin());
+    return best.second < g_.nodes() ? best.second : no_node;
+  }
+
+  // Far from some other node: the last of two searches; George and Liu, ACM TOMS 5, 1979.
+  std::uint32_t peripheral(std::uint32_t n) const {
+    for (int sweep = 0; sweep < 2; ++sweep) {
+      std::vector<std::uint32_t> queue{n};
+      std::vector<char> met(g_.nodes());
+      met[n] = 1;
+      for (std::size_t i = 0; i < queue.size(); ++i)
+        g_.each_neighbour(queue[i], [&](std::uint32_t to, std::int64_t) {
+          if (std::exchange(met[to], char{1}) == 0) queue.push_back(to);
+        });
+      n = queue.back();
+    }
+    return n;
+  }
+
+  integral_graph const& g_;
+  part_targets const& t_;
+  growing_rule rule_;
+  std::vector<std::uint32_t> part_, reached_;  // of a node; by which part it was last reached
+  std::vector<std::int64_t> key_;              // of a node that was: the largest goes first
+  std::vector<std::pair<std::int64_t, std::uint32_t>>
+      edge_;  // a heap of these; outdated ones are passed over
+  std::size_t left_ = 0, unseen_ = 0, sequence_ = 0;
+  std::int64_t weight_left_ = 0;
+};
+
+struct growing_options {
+  growing_rule rule = growing_rule::greedy;
+  share_options weights{};
+  std::uint64_t seed = 1;  ///< chooses where the first part begins
+};
+
+/// k parts, each but the last grown from one node to its share of what was left when it began. No part but
+/// the last is heavier than it may be, unless one node is, and none is empty if there are k nodes.
+/// O(n + m) memory, O((n + m) log n) time. \throws error where options make no sense, adjacency_error.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
+cut_partition grow_parts(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::uint32_t k,
+                         growing_options const& o = {}) {
+  auto const copy = integral_graph_of(g);
+  auto const targets = targets_of(copy.total(), k, o.weights);
+  return measured(g, partition_of(part_growing(copy, targets, o.rule).run(o.seed), k));
+}
+
+}  // namespace cleave

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/partition/partition.hpp"
+#include "support/rng.hpp"
+
+namespace cleave::testing {
+
+struct weighted_edge {
+  std::uint32_t from, to;
+  std::int64_t weight = 1;
+};
+
+/// An undirected graph of these edges, each at both ends; a loop is one arc.
+inline adjacency<std::uint32_t> adjacency_of(std::size_t nodes, std::vector<weighted_edge> const& edges) {
+  adjacency<std::uint32_t> g;
+  for (std::uint32_t n = 0; n < nodes; ++n) {
+    for (auto const& e : edges) {
+      if (e.from != n && e.to != n) continue;
+      g.head.push_back(e.from == n ? e.to : e.from);
+      g.edge_weight.push_back(e.weight);
+    }
+    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+  }
+  return g;
+}
+
+/// With parallel edges and edges from a node to itself; weights of nodes and edges below `weights` + 1.
+inline adjacency<std::uint32_t> random_adjacency(rng& r, std::size_t nodes, std::size_t edges,
+                                                 std::size_t weights) {
+  auto const node = [&] { return static_cast<std::uint32_t>(r.below(nodes)); };
+  std::vector<weighted_edge> list;
+  while (list.size() < edges)
+    list.push_back({node(), node(), static_cast<std::int64_t>(1 + r.below(weights))});
+  auto g = adjacency_of(nodes, list);
+  while (g.node_weight.size() < nodes)
+    g.node_weight.push_back(static_cast<std::int64_t>(1 + r.below(weights)));
+  return g;
+}
+
+inline adjacency<std::uint32_t> grid_adjacency(std::uint32_t width, std::uint32_t height) {
+  adjacency<std::uint32_t> g;
+  for (std::uint32_t y = 0; y < height; ++y)
+    for (std::uint32_t x = 0; x < width; ++x) {
+      auto const n = y * width + x;
+      if (y > 0) g.head.push_back(n - width);
+      if (x > 0) g.head.push_back(n - 1);
+      if (x + 1 < width) g.head.push_back(n + 1);
+      if (y + 1 < height) g.head.push_back(n + width);
+      g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    }
+  return g;
+}
+
+/// `count` cliques of `size` nodes in a circle, each joined to the next by one edge.
+inline adjacency<std::uint32_t> clique_ring(std::uint32_t count, std::uint32_t size) {
+  std::vector<weighted_edge> edges;
+  for (std::uint32_t c = 0; c < count; ++c) {
+    for (std::uint32_t i = 0; i < size; ++i)
+      for (std::uint32_t j = 0; j < i; ++j) edges.push_back({c * size + i, c * size + j});
+    if (c > 0) edges.push_back({c * size, c * size - 1});
+  }
+  edges.push_back({0, count * size - 1});
+  return adjacency_of(count * size, edges);
+}
+
+inline std::int64_t plain_cut(adjacency<std::uint32_t> const& g, std::vector<part_id> const& of) {
+  std::int64_t both_ends = 0;
+  for (std::size_t n = 0; n < of.size(); ++n)
+    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
+      both_ends += of[n] != of[g.head[arc]] ? g.view().weight_of_arc(arc) : 0;
+  return both_ends / 2;
+}
+
+inline std::vector<std::int64_t> plain_weights(adjacency<std::uint32_t> const& g, partition const& p) {
+  std::vector<std::int64_t> weights(p.parts);
+  for (std::size_t n = 0; n < p.of.size(); ++n) weights[index(p.of[n])] += g.view().weight(n);
+  return weights;
+}
+
+/// The least cut of all bisections whose sides weigh at most `most` and are not empty; the largest number
+/// where there is none. O(2^n m).
+inline std::int64_t least_bisection(adjacency<std::uint32_t> const& g, std::int64_t most) {
+  auto const n = g.view().nodes();
+  auto least = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t set = 1; set + 1 < std::size_t{1} << n; ++set) {
+    partition p{std::vector<part_id>(n), 2};
+    for (std::size_t i = 0; i < n; ++i) p.of[i] = part_id{static_cast<std::uint32_t>(set >> i & 1)};
+    auto const weights = plain_weights(g, p);
+    if (std::max(weights[0], weights[1]) <= most) least = std::min(least, plain_cut(g, p.of));
+  }
+  return least;
+}
+
+}  // namespace cleave::testing
