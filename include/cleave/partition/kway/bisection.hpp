@@ -131,7 +131,7 @@ class multilevel_bisection {
     for (std::uint32_t i = 0; i < effort_.growths; ++i) {
       two_sides s;
       s.limit = limit_;
-      growing.grow(s, i == 1 ? growth::anywhere : growth::around_a_node, aim_, random);
+      growing.grow(s, i == 0 ? growth::anywhere : growth::around_a_node, aim_, random);
       fm.refine(s, effort_.passes, g.nodes);
       if (i == 0 || s.better_than(best)) best = std::move(s);
     }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cleave/partition/kway/effort.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/raw_array.hpp"
 
@@ -28,6 +29,8 @@ struct cluster_rules {
   std::vector<std::uint32_t> const*
       fixed;                       ///< nodes bound to different parts are not put together; may be null
   std::uint32_t grain = 1u << 17;  ///< nodes a range, which is clustered by itself
+
+  label_tie tie = label_tie::lighter;
 
   bool may_join(std::uint32_t a, std::uint32_t b) const {
     if (!fixed || fixed->empty()) return true;

@@ -7,21 +7,28 @@ namespace cleave {
 
 /// How hard a small graph is tried to be cut in two.
 struct bisection_effort {
-  std::uint32_t restarts = 1;    ///< hierarchies, each with other random numbers
-  std::uint32_t growths = 6;     ///< first bisections of the smallest graph of each
-  std::uint32_t passes = 4;      ///< of refinement a level
-  std::uint32_t patience = 200;  ///< moves downhill before a pass ends
-  std::uint32_t smallest = 120;  ///< nodes below which a graph is no longer contracted
+  std::uint32_t restarts = 1;        ///< hierarchies, each with other random numbers
+  std::uint32_t least_restarts = 1;  ///< of the smallest pieces: half as many as before after each bisection
+  std::uint32_t growths = 3;         ///< first bisections of the smallest graph of each
+  std::uint32_t passes = 4;          ///< of refinement a level
+  std::uint32_t patience = 200;      ///< moves downhill before a pass ends
+  std::uint32_t smallest = 50;       ///< nodes below which a graph is no longer contracted
 };
 
 /// How nodes are clustered before a level is contracted.
-enum class coarsening { by_the_graph, matching, labels };
+enum class coarsening { labels, matching };
+
+/// Which of two clusters that it is tied to alike a node joins: heavier ones make fewer levels, lighter ones
+/// more even clusters.
+enum class label_tie { lighter, heavier };
 
 /// How much work a k-way partition gets.
 struct level_effort {
-  coarsening clusters = coarsening::by_the_graph;
-  std::uint32_t match_rounds = 2;    ///< before one contraction: clusters of 2^rounds nodes
-  std::uint32_t label_rounds = 2;    ///< of label propagation before one contraction
+  coarsening clusters = coarsening::labels;
+  std::uint32_t match_rounds = 2;  ///< before one contraction: clusters of up to 2^rounds nodes
+  std::uint32_t label_rounds = 1;  ///< of label propagation before one contraction
+  label_tie tie = label_tie::lighter;
+  std::uint32_t shrink = 8;          ///< a cluster weighs at most so many average nodes
   std::uint32_t least_nodes = 2000;  ///< of the smallest level, at least
   std::uint32_t nodes_a_part = 20;   ///< of the smallest level, for each part
   std::uint32_t sweeps = 2;          ///< over the boundary, a level

@@ -34,9 +34,9 @@ class level_hierarchy {
   template <class Level>
   std::vector<level_above<Weight>> above(Level const& g, std::vector<std::uint32_t> const& fixed) {
     std::vector<level_above<Weight>> levels;
-    std::int64_t total = 0;
-    for (std::uint32_t n = 0; n < g.nodes; ++n) total += g.weight(n);
-    heaviest_ = std::max<std::int64_t>(1, total / (2 * std::int64_t{target_}) * 3);
+    total_ = 0;
+    for (std::uint32_t n = 0; n < g.nodes; ++n) total_ += g.weight(n);
+    heaviest_ = std::max<std::int64_t>(1, total_ / (2 * std::int64_t{target_}) * 3);
     if (g.nodes <= target_ || !add(levels, g, fixed)) return levels;
     while (levels.back().graph.nodes > target_)
       if (!add(levels, levels.back().graph.view(), levels.back().fixed)) break;
@@ -47,7 +47,11 @@ class level_hierarchy {
   template <class Level>
   bool add(std::vector<level_above<Weight>>& levels, Level const& g,
            std::vector<std::uint32_t> const& fixed) {
-    cluster_rules const rules{.heaviest = heaviest_, .fixed = &fixed};
+    auto const level_cap = total_ / std::max<std::int64_t>(1, g.nodes) * std::int64_t{effort_.shrink};
+    cluster_rules rules{.heaviest = std::min(heaviest_, std::max<std::int64_t>(level_cap, 1)),
+                        .fixed = &fixed};
+    rules.tie = effort_.tie;
+    if (local_share(g, rules.grain) < 0.8) rules.grain = g.nodes;
     auto c = clusters(g, rules);
     if (c.clusters > g.nodes - g.nodes / 20) return false;
     level_above<Weight> next;
@@ -62,6 +66,19 @@ class level_hierarchy {
     return true;
   }
 
+  /// Of the arcs of some nodes, the share that stays in the range of its node.
+  template <class Level>
+  static double local_share(Level const& g, std::uint32_t grain) {
+    std::uint64_t inside = 0, arcs = 0;
+    for (std::uint64_t n = 0; n < g.nodes && g.nodes > grain; n += 37) {
+      auto const node = static_cast<std::uint32_t>(n);
+      for (auto arc = g.first[node]; arc < g.first[node + 1]; ++arc)
+        inside += g.head[arc] / grain == node / grain;
+      arcs += g.degree(node);
+    }
+    return arcs == 0 ? 1 : static_cast<double>(inside) / static_cast<double>(arcs);
+  }
+
   template <class Level>
   clustering clusters(Level const& g, cluster_rules const& rules) const {
     if (effort_.clusters == coarsening::matching)
@@ -72,7 +89,7 @@ class level_hierarchy {
   std::uint32_t target_;
   level_effort effort_;
   thread_team const& team_;
-  std::int64_t heaviest_ = 1;
+  std::int64_t total_ = 0, heaviest_ = 1;
 };
 
 }  // namespace cleave

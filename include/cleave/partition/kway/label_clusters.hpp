@@ -63,7 +63,7 @@ class label_clustering {
       auto const connection = near[label - lo];
       near[label - lo] = 0;
       if (label == own || connection < most) continue;
-      if (connection == most && (best == own || weight_[label] >= weight_[best])) continue;
+      if (connection == most && (best == own || !preferred(label, best))) continue;
       if (weight_[label] + w > rules_.heaviest || !rules_.may_join(n, label)) continue;
       best = label;
       most = connection;
@@ -74,6 +74,11 @@ class label_clustering {
     weight_[best] += w;
     label_[n] = best;
     return true;
+  }
+
+  bool preferred(std::uint32_t label, std::uint32_t other) const {
+    return rules_.tie == label_tie::heavier ? weight_[label] > weight_[other]
+                                            : weight_[label] < weight_[other];
   }
 
   /// Nodes that remained alone join others that favour the same cluster, which has no room for them.

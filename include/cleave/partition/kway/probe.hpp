@@ -30,18 +30,38 @@ degree_probe probe_degrees(Level const& g) {
   return probe;
 }
 
+/// Whether so many nodes have no edges that the rest has much room: then parts fill up with dense cores, and
+/// low degrees are what is cut.
+template <class Level>
+bool leaves_room(Level const& g) {
+  std::uint64_t lone = 0;
+  for (std::uint32_t n = 0; n < g.nodes; ++n) lone += g.degree(n) == 0;
+  return lone > g.nodes / 9;
+}
+
 /// The work that a preset means for a graph.
 template <class Level>
 level_effort effort_of(kway_preset preset, Level const& g) {
   level_effort e;
+  bool const fast = preset == kway_preset::fast;
   auto const probe = probe_degrees(g);
-  if (e.clusters == coarsening::by_the_graph)
-    e.clusters = probe.spread() < 0.03 && probe.mean > 10 ? coarsening::matching : coarsening::labels;
-  if (preset != kway_preset::fast) {
+  bool const regular = probe.spread() < 0.02;
+  e.tie = regular ? label_tie::heavier : label_tie::lighter;
+  e.shrink = regular && probe.mean > 10 ? 4 : 8;
+  e.bisection.restarts = 16;
+  e.bisection.least_restarts = 2;
+  if (!fast) {
     e.passes = 3;
     e.patience = 400;
-    e.bisection.restarts = 3;
+    e.bisection.restarts = 32;
+    e.bisection.least_restarts = 8;
     e.nodes_a_part = 40;
+  }
+  if (probe.spread() >= 1 && leaves_room(g)) {
+    // Contraction would hide the cores.
+    e.least_nodes = e.bisection.smallest = g.nodes;
+    e.bisection.restarts = e.bisection.least_restarts = e.bisection.growths = 1;
+    e.bisection.passes = fast ? 0 : 2;
   }
   return e;
 }

@@ -48,6 +48,7 @@ class repeated_bisection {
  private:
   struct piece {
     std::uint32_t first_part = 0, parts = 1;
+    std::uint32_t depth = 0;           // how often the graph was cut before
     std::vector<std::uint32_t> node;   // of the whole graph
     std::vector<std::uint32_t> fixed;  // to a part
     level_graph<std::int64_t> graph;
@@ -66,7 +67,9 @@ class repeated_bisection {
     std::array<std::int64_t, 2> const limit{side_limit(total, room_left, room, depth),
                                             side_limit(total, room - room_left, room, depth)};
     auto const aim = room == 0 ? 0 : scaled(total, room_left, room);
-    auto const sides = multilevel_bisection(p.view, sides_of(p, left), limit, aim, effort_).best(random);
+    auto effort = effort_;
+    effort.restarts = std::max(effort.least_restarts, effort.restarts >> p.depth);
+    auto const sides = multilevel_bisection(p.view, sides_of(p, left), limit, aim, effort).best(random);
     pieces_.push_back(half(p, sides, 0, p.first_part, left));
     pieces_.push_back(half(p, sides, 1, p.first_part + left, p.parts - left));
   }
@@ -85,7 +88,7 @@ class repeated_bisection {
   /// What a side may weigh: its share of the total, and of the slack as much as one of `depth` bisections
   /// gets.
   static std::int64_t side_limit(std::int64_t total, std::int64_t side, std::int64_t room, int depth) {
-    if (depth <= 1 || room <= total) return side;
+    if (depth <= 1 || room <= total || room - total > total / 8) return side;
     auto const share = scaled(total, side, room) + 1;
     return std::min(side, share + (side - share) / depth);
   }
@@ -102,6 +105,7 @@ class repeated_bisection {
     piece h;
     h.first_part = first_part;
     h.parts = parts;
+    h.depth = p.depth + 1;
     std::vector<std::uint32_t> renamed(p.view.nodes, free_node);
     std::uint32_t arcs = 0;
     std::vector<std::uint32_t> kept;
