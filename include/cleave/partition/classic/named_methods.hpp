@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/partition/classic/bisect_recursively.hpp"
+#include "cleave/partition/classic/cut_partition.hpp"
+#include "cleave/partition/classic/growing.hpp"
+#include "cleave/partition/classic/integral_graph.hpp"
+#include "cleave/partition/classic/kernighan_lin.hpp"
+#include "cleave/partition/classic/label_propagation.hpp"
+#include "cleave/partition/classic/part_targets.hpp"
+#include "cleave/partition/classic/spectral.hpp"
+
+namespace cleave {
+
+/// Grows one side by least cut and improves it by swaps.
+struct grow_and_swap {
+  node_sides operator()(integral_graph const& g, part_targets const& two, std::uint64_t seed) const {
+    auto const grown = part_growing(g, two, growing_rule::greedy).run(seed);
+    node_sides side(grown.begin(), grown.end());
+    kl_walk(g, two.most).run(side, kl_options{}.passes);
+    return side;
+  }
+};
+
+struct named_method {
+  std::string_view name, what;
+};
+
+/// What `classic_partition` knows.
+inline constexpr std::array<named_method, 7> classic_methods{{
+    {"growing", "parts grown breadth first"},
+    {"greedy-growing", "parts grown by least cut"},
+    {"labels", "parts grown by least cut, then label propagation"},
+    {"kl", "recursive bisection: growing, Kernighan and Lin (some ten thousand nodes)"},
+    {"fm", "recursive bisection: growing, Fiduccia and Mattheyses"},
+    {"spectral", "recursive bisection at the median of the Fiedler vector"},
+    {"spectral-fm", "the same, then Fiduccia and Mattheyses"},
+}};
+
+/// k parts by the method of that name. \throws error for an unknown one; what the method throws.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
+cut_partition classic_partition(std::string_view name, adjacency_view<Index, NodeWeight, EdgeWeight> g,
+                                std::uint32_t k, bisection_options const& o = {}) {
+  if (name == "growing")
+    return grow_parts(g, k, {.rule = growing_rule::breadth_first, .weights = o.weights, .seed = o.seed});
+  if (name == "greedy-growing") return grow_parts(g, k, {.weights = o.weights, .seed = o.seed});
+  if (name == "labels")
+    return refine_by_labels(g, grow_parts(g, k, {.weights = o.weights, .seed = o.seed}),
+                            {.weights = o.weights, .seed = o.seed});
+  if (name == "kl") return bisect_recursively(g, k, grow_and_swap{}, o);
+  if (name == "fm") return bisect_recursively(g, k, grow_and_move{}, o);
+  if (name == "spectral") return partition_spectrally(g, k, {}, o);
+  if (name == "spectral-fm") return partition_spectrally(g, k, {.passes = 10}, o);
+  std::string known;
+  for (auto const& m : classic_methods) known += (known.empty() ? "" : ", ") + std::string(m.name);
+  throw error(quoted(name) + " is no classic method; there are: " + known);
+}
+
+}  // namespace cleave
