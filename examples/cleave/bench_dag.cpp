@@ -9,25 +9,11 @@
 #include <vector>
 
 #include "bench_algorithms.hpp"
+#include "bench_dag.hpp"
 
 namespace tool {
 
 namespace {
-
-/// The parts of the file's nodes.
-std::vector<std::uint32_t> in_file_order(cleave::partition const& p,
-                                         std::vector<std::size_t> const& position) {
-  std::vector<std::uint32_t> part_of;
-  part_of.reserve(position.size());
-  for (auto const at : position) part_of.push_back(cleave::index(p.of[at]));
-  return part_of;
-}
-
-cleave::balance_options seeded(bench_task const& task) {
-  auto limits = task.dag->snapshot.options;
-  limits.seed = task.seed;
-  return limits;
-}
 
 std::function<bench_answer()> slices(bench_task const& task) {
   return [task, limits = seeded(task)] {
@@ -57,11 +43,13 @@ std::function<bench_answer()> acyclic(bench_task const& task) {
 
 std::vector<bench_algorithm> dag_algorithms() {
   using enum bench_algorithm::input;
-  return {
-      {"slices", "balance: the best slices of many topological orders", dag, slices},
-      {"acyclic", "multilevel acyclic, least largest load", dag, acyclic<cleave::acyclic_goal::bottleneck>},
-      {"acyclic-cut", "multilevel acyclic, least cut within the balance", dag,
-       acyclic<cleave::acyclic_goal::cut>}};
+  return {{"cleave-exact", "search over ideals for least largest load, some ten seconds at most", dag,
+           exact_answer},
+          {"cleave-slices", "balance: the best slices of many topological orders", dag, slices},
+          {"cleave-acyclic", "multilevel acyclic, least largest load", dag,
+           acyclic<cleave::acyclic_goal::bottleneck>},
+          {"cleave-acyclic-cut", "multilevel acyclic, least cut within the balance", dag,
+           acyclic<cleave::acyclic_goal::cut>}};
 }
 
 }  // namespace tool

@@ -79,7 +79,7 @@ TEST_CASE("tool: bench gives directed instances to the algorithms that leave no 
   REQUIRE(r.exit == 0);
   auto const rows = cells_of(r.said);
   REQUIRE(rows.size() == 3);
-  CHECK(rows[1][0] == "slices");
+  CHECK(rows[1][0] == "cleave-slices");
   CHECK(rows[1][1] == "a");
   CHECK(rows[1][10] == "2");  // arcs between {0, 1} and {2, 3}
   CHECK(rows[1][15] == "ok");

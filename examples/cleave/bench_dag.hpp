@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cleave/core/ids.hpp>
+#include <cleave/partition/balance_options.hpp>
+#include <cleave/partition/partition.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "bench_algorithms.hpp"
+
+namespace tool {
+
+/// The parts of the file's nodes.
+inline std::vector<std::uint32_t> in_file_order(cleave::partition const& p,
+                                                std::vector<std::size_t> const& position) {
+  std::vector<std::uint32_t> part_of;
+  part_of.reserve(position.size());
+  for (auto const at : position) part_of.push_back(cleave::index(p.of[at]));
+  return part_of;
+}
+
+inline cleave::balance_options seeded(bench_task const& task) {
+  auto limits = task.dag->snapshot.options;
+  limits.seed = task.seed;
+  return limits;
+}
+
+/// `balance_exactly`.
+std::function<bench_answer()> exact_answer(bench_task const& task);
+
+}  // namespace tool
