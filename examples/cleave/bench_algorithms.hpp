@@ -57,6 +57,9 @@ std::vector<bench_algorithm> dag_algorithms();
 /// The presets of `partition_kway`.
 std::vector<bench_algorithm> kway_algorithms();
 
+/// Those of `classic_methods`.
+std::vector<bench_algorithm> classic_algorithms();
+
 /// METIS: empty where the build found none.
 std::vector<bench_algorithm> metis_algorithms();
 
