@@ -11,6 +11,7 @@
 #include "cleave/partition/kway/multilevel.hpp"
 #include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/kway/probe.hpp"
+#include "cleave/partition/kway/quality.hpp"
 #include "cleave/partition/kway/rebalance.hpp"
 #include "cleave/partition/kway/refine_level.hpp"
 #include "cleave/partition/kway/team.hpp"
@@ -41,7 +42,11 @@ level_parts carry_out(Level const& g, kway_task& task) {
   auto const effort = effort_of(task.options.preset, g);
   thread_team const team(task.options.threads);
   level_parts p;
-  if (task.start.empty()) {
+  bool const quality = task.options.preset == kway_preset::quality;
+  quality_kway<Weight> slow(task.limit, quality_effort_of(g), task.options.seed, team, task.options.observer);
+  if (task.start.empty() && quality) {
+    p = slow.parts(g, task.fixed);
+  } else if (task.start.empty()) {
     multilevel_kway<Weight> multilevel(std::move(task.limit), effort, task.options.seed, team,
                                        task.options.observer);
     p = multilevel.parts(g, task.fixed);
@@ -55,26 +60,23 @@ level_parts carry_out(Level const& g, kway_task& task) {
       p.weight[p.of[n]] += g.weight(n);
       if (is_on_boundary(g, p.of, n)) active.add(n);
     }
-    refine_level(g, p, task.fixed, active, effort);
+    if (quality)
+      slow.improve(g, task.fixed, p);
+    else
+      refine_level(g, p, task.fixed, active, effort);
   }
   finish_parts(g, p, task.fixed);
   return p;
 }
 
-/// Parts of the nodes, in the narrowest numbers that hold the sums of weights.
+/// Parts of the nodes: a graph without weights is read as it is, and has weights from the first level above on.
 inline level_parts kway_parts(kway_task task) {
   auto const& f = task.graph;
-  if (!f.weighted)
-    return carry_out<std::int32_t>(
-        level_view<std::int32_t, weighing::unit>{f.nodes, f.first, f.head, nullptr, nullptr}, task);
-  if (!f.narrow())
+  if (f.weighted)
     return carry_out<std::int64_t>(
         small_view{f.nodes, f.first, f.head, f.node_weight.data(), f.arc_weight.data()}, task);
-  raw_array<std::int32_t> nodes(f.nodes), arcs(f.arcs());
-  for (std::uint32_t n = 0; n < f.nodes; ++n) nodes[n] = static_cast<std::int32_t>(f.node_weight[n]);
-  for (std::uint32_t arc = 0; arc < f.arcs(); ++arc) arcs[arc] = static_cast<std::int32_t>(f.arc_weight[arc]);
-  return carry_out<std::int32_t>(
-      level_view<std::int32_t, weighing::given>{f.nodes, f.first, f.head, nodes.data(), arcs.data()}, task);
+  return carry_out<std::int64_t>(
+      level_view<std::int64_t, weighing::unit>{f.nodes, f.first, f.head, nullptr, nullptr}, task);
 }
 
 }  // namespace cleave

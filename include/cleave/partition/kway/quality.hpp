@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/random.hpp"
+#include "cleave/partition/kway/effort.hpp"
+#include "cleave/partition/kway/flow_refinement.hpp"
+#include "cleave/partition/kway/hierarchy.hpp"
+#include "cleave/partition/kway/jet.hpp"
+#include "cleave/partition/kway/left_out.hpp"
+#include "cleave/partition/kway/level_graph.hpp"
+#include "cleave/partition/kway/observer.hpp"
+#include "cleave/partition/kway/part_links.hpp"
+#include "cleave/partition/kway/probe.hpp"
+#include "cleave/partition/kway/rebalance.hpp"
+#include "cleave/partition/kway/refine_level.hpp"
+#include "cleave/partition/kway/repeated_bisection.hpp"
+#include "cleave/partition/kway/team.hpp"
+
+namespace cleave {
+
+/// What is worth its time where a small cut matters more.
+struct quality_effort {
+  level_effort matched, labelled;     ///< of the two ways to coarsen
+  std::uint32_t tries = 2;            ///< first partitions, for each way to coarsen
+  std::uint32_t trial_nodes = 4000;   ///< of the level on which the best of them is chosen, about
+  std::uint32_t jet_nodes = 60'000;   ///< of levels on which moves without limits are tried
+  std::uint32_t fine_nodes = 60'000;  ///< of levels from which on strips for flows are narrow
+  flow_options coarse{.width = {.steps = 8}, .rounds = 4};
+  flow_options fine{.width = {.steps = 3}, .rounds = 3};
+  jet_options jet{};
+  std::uint32_t cycles = 0;  ///< times that the whole is coarsened within the parts and refined again
+};
+
+/// The work that the best preset means for a graph.
+template <class Level>
+quality_effort quality_effort_of(Level const& g) {
+  quality_effort e;
+  auto const probe = probe_degrees(g);
+  level_effort level;
+  level.bisection.restarts = 16;
+  e.matched = e.labelled = level;
+  e.matched.clusters = coarsening::matching;
+  e.labelled.clusters = coarsening::labels;
+  if (probe.mean > 12) e.coarse.width.steps = 3;
+  if (probe.mean > 12 || probe.spread() > 0.5) e.fine.width.steps = 2;
+  return e;
+}
+
+/// The cut of parts.
+template <class Level>
+std::int64_t cut_of(Level const& g, std::vector<std::uint32_t> const& of) {
+  std::int64_t twice = 0;
+  for (std::uint32_t n = 0; n < g.nodes; ++n)
+    for (auto a = g.first[n], stop = g.first[n + 1]; a < stop; ++a)
+      if (of[n] != of[g.head[a]]) twice += g.arc_weight(a);
+  return twice / 2;
+}
+
+/// Partitions by several coarsenings and first partitions, the best of which is refined by moves without
+/// limits and by flows on each level, and again on levels made within the parts. Sanders, Schulz, ESA 2011
+/// (flows, cycles); Walshaw, Ann. Oper. Res. 131, 2004 (cycles).
+template <class Weight>
+class quality_kway {
+ public:
+  quality_kway(std::vector<std::int64_t> limit, quality_effort const& effort, std::uint64_t seed,
+               thread_team const& team, kway_observer* observer)
+      : limit_(std::move(limit)), effort_(effort), random_(seed), team_(team), observer_(observer) {}
+
+  template <class Level>
+  level_parts parts(Level const& g, std::vector<std::uint32_t> const& fixed) {
+    level_stack const matched{hierarchy(effort_.matched).above(g, fixed)};
+    level_stack const labelled{hierarchy(effort_.labelled).above(g, fixed)};
+    tell(kway_phase::coarsened, g.nodes);
+    std::optional<trial> best;
+    for (std::uint32_t i = 0; i < effort_.tries; ++i)
+      for (auto const* stack : {&matched, &labelled}) {
+        if (stack == &labelled && stack->empty()) break;
+        auto t = attempt(g, fixed, *stack);
+        if (!best || t < *best) best = std::move(t);
+      }
+    tell(kway_phase::first_cut, g.nodes);
+    auto p = std::move(best->parts);
+    descend(g, fixed, *best->stack, best->level, 0, p);
+    for (std::uint32_t i = 0; i < effort_.cycles; ++i) cycle(g, fixed, p);
+    return p;
+  }
+
+  /// Better parts than `p`, which may break their limits.
+  template <class Level>
+  void improve(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
+    refine(g, fixed, p);
+    for (std::uint32_t i = 0; i < std::max(1u, effort_.cycles); ++i) cycle(g, fixed, p);
+  }
+
+ private:
+  using level_stack = std::vector<level_above<Weight>>;
+
+  /// Parts of a level somewhere in a stack.
+  struct trial {
+    std::int64_t excess, cut;
+    level_stack const* stack;
+    std::size_t level;
+    level_parts parts;
+    bool operator<(trial const& o) const { return std::pair(excess, cut) < std::pair(o.excess, o.cut); }
+  };
+
+  level_hierarchy<Weight> hierarchy(level_effort const& effort) const {
+    return {static_cast<std::uint32_t>(limit_.size()), effort, team_};
+  }
+
+  void tell(kway_phase phase, std::size_t nodes, std::int64_t gained = 0) const {
+    if (observer_) observer_->passed(phase, nodes, gained);
+  }
+
+  /// Calls `act(graph, fixed)` with a level: 0 is `g`.
+  template <class Level, class Act>
+  static void at(Level const& g, std::vector<std::uint32_t> const& fixed, level_stack const& stack,
+                 std::size_t level, Act const& act) {
+    if (level == 0)
+      act(g, fixed);
+    else
+      act(stack[level - 1].graph.view(), stack[level - 1].fixed);
+  }
+
+  /// First parts of the smallest level, refined down to where trials are compared.
+  template <class Level>
+  trial attempt(Level const& g, std::vector<std::uint32_t> const& fixed, level_stack const& stack) {
+    trial t{0, 0, &stack, stack.size(), {}};
+    at(g, fixed, stack, t.level, [&](auto const& top, auto const& bound) {
+      t.parts = first_parts(top, bound);
+      refine(top, bound, t.parts);
+    });
+    auto stop = t.level;
+    while (stop > 1 && stack[stop - 2].graph.nodes <= effort_.trial_nodes) --stop;
+    descend(g, fixed, stack, t.level, stop, t.parts);
+    t.level = stop;
+    t.excess = excess_weight(t.parts);
+    at(g, fixed, stack, stop, [&](auto const& level, auto const&) { t.cut = cut_of(level, t.parts.of); });
+    return t;
+  }
+
+  template <class Level>
+  level_parts first_parts(Level const& top, std::vector<std::uint32_t> const& fixed) {
+    level_graph<std::int64_t> wide;
+    wide.node_weights = raw_array<std::int64_t>(top.nodes);
+    wide.arc_weights = raw_array<std::int64_t>(top.arcs());
+    for (std::uint32_t n = 0; n < top.nodes; ++n) wide.node_weights[n] = top.weight(n);
+    for (std::uint32_t arc = 0; arc < top.arcs(); ++arc) wide.arc_weights[arc] = top.arc_weight(arc);
+    small_view const view{top.nodes, top.first, top.head, wide.node_weights.data(), wide.arc_weights.data()};
+    level_parts p;
+    p.limit = limit_;
+    p.of = repeated_bisection(view, fixed, limit_, effort_.matched.bisection).parts(random_);
+    p.weight.assign(limit_.size(), 0);
+    for (std::uint32_t n = 0; n < top.nodes; ++n) p.weight[p.of[n]] += top.weight(n);
+    return p;
+  }
+
+  /// Brings parts of level `from` down to level `to`, refined on each.
+  template <class Level>
+  void descend(Level const& g, std::vector<std::uint32_t> const& fixed, level_stack const& stack,
+               std::size_t from, std::size_t to, level_parts& p) {
+    for (auto level = from; level-- > to;)
+      at(g, fixed, stack, level, [&](auto const& below, auto const& bound) {
+        auto const& cluster_of = stack[level].cluster_of;
+        std::vector<std::uint32_t> of(below.nodes), left_out;
+        for (std::uint32_t n = 0; n < below.nodes; ++n)
+          if (cluster_of[n] == no_cluster)
+            left_out.push_back(n);
+          else
+            of[n] = p.of[cluster_of[n]];
+        p.of = std::move(of);
+        place_left_out(below, p, bound, left_out);
+        tell(kway_phase::projected, below.nodes);
+        refine(below, bound, p);
+      });
+  }
+
+  template <class Level>
+  void refine(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
+    active_nodes active;
+    active.is.assign(g.nodes, 0);
+    for (std::uint32_t n = 0; n < g.nodes; ++n)
+      if (is_on_boundary(g, p.of, n)) active.add(n);
+    auto gained = refine_level(g, p, fixed, active, effort_.matched);
+    if (g.nodes <= effort_.jet_nodes) gained += refine_by_jet(g, p, fixed, active, effort_.jet);
+    gained +=
+        refine_by_flows(g, p, fixed, g.nodes <= effort_.fine_nodes ? effort_.coarse : effort_.fine, team_);
+    tell(kway_phase::refined, g.nodes, gained);
+  }
+
+  /// Coarsens within the parts and refines on the way back.
+  template <class Level>
+  void cycle(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
+    auto stack = hierarchy(effort_.labelled).above(g, p.of);
+    if (stack.empty()) return refine(g, fixed, p);
+    auto const before = p;
+    p.of = stack.back().fixed;
+    auto const top = stack.back().graph.view();
+    std::fill(p.weight.begin(), p.weight.end(), 0);
+    for (std::uint32_t n = 0; n < top.nodes; ++n) p.weight[p.of[n]] += top.weight(n);
+    auto bound = fixed;
+    for (auto& above : stack) bound = above.fixed = lifted(bound, above);
+    refine(top, stack.back().fixed, p);
+    descend(g, fixed, stack, stack.size(), 0, p);
+    auto const rank = [&](level_parts const& q) { return std::pair(excess_weight(q), cut_of(g, q.of)); };
+    if (rank(before) < rank(p)) p = before;
+  }
+
+  /// What the nodes of a level are fixed to, from those of the level below.
+  static std::vector<std::uint32_t> lifted(std::vector<std::uint32_t> const& fixed,
+                                           level_above<Weight> const& above) {
+    if (fixed.empty()) return {};
+    std::vector<std::uint32_t> up(above.graph.nodes, free_node);
+    for (std::size_t n = 0; n < fixed.size(); ++n)
+      if (fixed[n] != free_node && above.cluster_of[n] != no_cluster) up[above.cluster_of[n]] = fixed[n];
+    return up;
+  }
+
+  std::vector<std::int64_t> limit_;
+  quality_effort effort_;
+  splitmix random_;
+  thread_team const& team_;
+  kway_observer* observer_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/partition/kway/level_graph.hpp"
+#include "support/rng.hpp"
+
+namespace cleave::testing {
+
+/// A level of a k-way partition in arrays of its own.
+struct weighted_level {
+  std::vector<std::uint32_t> first{0}, head;
+  std::vector<std::int64_t> node_weight, arc_weight;
+
+  level_view<std::int64_t, weighing::given> view() const {
+    return {static_cast<std::uint32_t>(node_weight.size()), first.data(), head.data(), node_weight.data(),
+            arc_weight.data()};
+  }
+  std::int64_t cut(std::vector<std::uint32_t> const& of) const {
+    std::int64_t twice = 0;
+    for (std::uint32_t n = 0; n < node_weight.size(); ++n)
+      for (auto a = first[n]; a < first[n + 1]; ++a) twice += of[n] != of[head[a]] ? arc_weight[a] : 0;
+    return twice / 2;
+  }
+};
+
+/// A strip of a grid, `rows` nodes high, with random weights below `most`, some edges left out and some
+/// added.
+inline weighted_level random_strip(rng& r, std::size_t nodes, std::size_t rows, std::size_t most) {
+  std::vector<std::vector<std::pair<std::uint32_t, std::int64_t>>> row(nodes);
+  auto const join = [&](std::size_t u, std::size_t v) {
+    if (u == v || u >= nodes || v >= nodes) return;
+    auto const weight = static_cast<std::int64_t>(1 + r.below(most));
+    row[u].emplace_back(v, weight), row[v].emplace_back(u, weight);
+  };
+  for (std::size_t n = 0; n < nodes; ++n) {
+    if (!r.one_in(10)) join(n, n + rows);
+    if ((n + 1) % rows != 0 && !r.one_in(10)) join(n, n + 1);
+    if (r.one_in(20)) join(n, r.below(nodes));
+  }
+  weighted_level g;
+  for (auto const& list : row) {
+    for (auto const& [to, weight] : list) g.head.push_back(to), g.arc_weight.push_back(weight);
+    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    g.node_weight.push_back(static_cast<std::int64_t>(1 + r.below(most)));
+  }
+  return g;
+}
+
+/// Some part for each node; limits are at most 20 above what the parts weigh.
+inline level_parts random_parts(rng& r, weighted_level const& g, std::uint32_t k) {
+  level_parts p;
+  p.weight.assign(k, 0);
+  for (auto const weight : g.node_weight) {
+    p.of.push_back(static_cast<std::uint32_t>(r.below(k)));
+    p.weight[p.of.back()] += weight;
+  }
+  for (auto const weight : p.weight) p.limit.push_back(weight + static_cast<std::int64_t>(r.below(20)));
+  return p;
+}
+
+inline std::vector<std::int64_t> weights_of(weighted_level const& g, level_parts const& p) {
+  std::vector<std::int64_t> sums(p.parts());
+  for (std::size_t n = 0; n < p.of.size(); ++n) sums[p.of[n]] += g.node_weight[n];
+  return sums;
+}
+
+}  // namespace cleave::testing
