@@ -40,19 +40,9 @@ struct bench_options {
   bool append = false, list = false;
 };
 
-std::vector<std::string> words_of(std::string_view list) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at <= list.size();) {
-    auto const comma = std::min(list.find(',', at), list.size());
-    if (comma > at) words.emplace_back(list.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return words;
-}
-
 bool read_counts(std::string_view text, std::vector<std::uint32_t>& to) {
   to.clear();
-  for (auto const& word : words_of(text)) {
+  for (auto const& word : names_in(text)) {
     to.push_back(0);
     if (!read_number<std::uint32_t>(word, to.back(), 1, 1u << 30)) return false;
   }
@@ -71,10 +61,10 @@ command command_of(bench_options& o) {
                           std::string help,
                           auto take) { c.options.push_back({short_name, name, value, wants, help, take}); };
   option("", "--algos", "NAME,...", "names of algorithms", "which algorithms (else all of them; --list)",
-         [&](auto text) { return !(o.algorithms = words_of(text)).empty(); });
+         [&](auto text) { return !(o.algorithms = names_in(text)).empty(); });
   option("", "--instances", "WHAT", "instances", "more instances; may be given again", [&](auto text) {
     std::error_code unknown;
-    auto const words = fs::exists(text, unknown) ? std::vector{std::string(text)} : words_of(text);
+    auto const words = fs::exists(text, unknown) ? std::vector{std::string(text)} : names_in(text);
     o.instances.insert(o.instances.end(), words.begin(), words.end());
     return !words.empty();
   });
@@ -121,10 +111,13 @@ std::vector<bench_algorithm> chosen(std::vector<std::string> const& asked) {
 }
 
 int list() {
-  std::vector<std::vector<std::string>> rows{{"algorithm", ""}};
-  for (auto const& a : bench_algorithms()) rows.push_back({a.name, a.about});
-  for (auto const& name : bench_algorithms_left_out()) rows.push_back({name, "not built in"});
-  print(table_text(rows));
+  std::string text;
+  auto const show = [&](std::string const& name, std::string const& about) {
+    text += "  " + name + std::string(name.size() < 22 ? 22 - name.size() : 1, ' ') + about + "\n";
+  };
+  for (auto const& a : bench_algorithms()) show(a.name, a.about);
+  for (auto const& name : bench_algorithms_left_out()) show(name, "not built in");
+  print(text);
   return 0;
 }
 
@@ -214,8 +207,9 @@ int bench(std::span<std::string const> words) {
 
   auto const rows = run_all(o, algorithms, instances);
   if (o.out.empty() || rows.empty()) return 0;
-  bench_summary const s(rows);
-  print(terminal_table(s, s.find_algorithm("metis").value_or(0)));
+  bench_summary s(rows);
+  if (auto const metis = s.find_algorithm("metis")) s.compare_with({*metis});
+  print(terminal_table(s));
   print("  " + shown(o.out) + "\n");
   return 0;
 }

@@ -27,8 +27,7 @@ tr.base th, tr.base td { background: var(--panel); }
 /// Writes runs as a page; `write_bench_page` is its one use.
 class bench_page_writer {
  public:
-  bench_page_writer(bench_summary const& from, std::size_t base, std::size_t rows)
-      : s_(from), base_(base), rows_(rows) {}
+  bench_page_writer(bench_summary const& from, std::size_t rows) : s_(from), rows_(rows) {}
 
   std::string write() {
     to_.markup("<!doctype html>\n").open("html", {{"lang", "en"}});
@@ -40,7 +39,7 @@ class bench_page_writer {
     facts();
     to_.close("header");
     picture(
-        "plot", "Time and cut", [&] { time_plot(to_, s_, base_).write(); },
+        "plot", "Time and cut", [&] { time_plot(to_, s_).write(); },
         "Each algorithm at its geometric means; thin lines reach one geometric standard deviation to each "
         "side. Lower is a smaller cut, further left is faster.");
     picture(
@@ -61,7 +60,7 @@ class bench_page_writer {
  private:
   static constexpr std::string_view title = "Partitioners side by side";
 
-  std::string base_name() const { return cleave::printable(s_.algorithms()[base_]); }
+  std::string base_name() const { return cleave::printable(s_.baseline_name()); }
   std::string lead() const {
     return "Ratios of cut and of time to " + base_name() +
            " on the same instance and number of parts. Medians over seeds, geometric means over problems. "
@@ -98,7 +97,7 @@ class bench_page_writer {
   }
   void close_table() { to_.close("tbody").close("table").close("div"); }
   void open_row(std::size_t algorithm) {
-    to_.open("tr", {{"class", algorithm == base_ ? "base" : "other"}});
+    to_.open("tr", {{"class", s_.is_baseline(algorithm) ? "base" : "other"}});
     to_.element("th", {{"scope", "row"}}, cleave::printable(s_.algorithms()[algorithm]));
   }
 
@@ -122,7 +121,7 @@ class bench_page_writer {
     for (std::size_t a = 0; a < s_.algorithms().size(); ++a) {
       open_row(a);
       for (auto const& g : groups) {
-        auto const r = result_of(s_, a, base_, g);
+        auto const r = result_of(s_, a, g);
         to_.open("td");
         if (!r.known()) to_.text("–");
         if (r.known())
@@ -168,7 +167,7 @@ class bench_page_writer {
                     {{"class", has_best_cut(s_, p, a) ? "best"
                                : bad                  ? "bad"
                                                       : "none"}},
-                    problem_text(s_, p, a, base_));
+                    problem_text(s_, p, a));
       }
       to_.close("tr");
     }
@@ -177,12 +176,12 @@ class bench_page_writer {
   }
 
   bench_summary const& s_;
-  std::size_t base_, rows_;
+  std::size_t rows_;
   cleave::markup_writer to_;
 };
 
-inline std::string write_bench_page(bench_summary const& from, std::size_t base, std::size_t rows) {
-  return bench_page_writer(from, base, rows).write();
+inline std::string write_bench_page(bench_summary const& from, std::size_t rows) {
+  return bench_page_writer(from, rows).write();
 }
 
 }  // namespace tool

@@ -173,12 +173,11 @@ class profile_plot : bench_plot {
 /// deviation to each side.
 class time_plot : bench_plot {
  public:
-  time_plot(cleave::markup_writer& to, bench_summary const& from, std::size_t base)
-      : bench_plot(to, from, "times"), base_(base) {
+  time_plot(cleave::markup_writer& to, bench_summary const& from) : bench_plot(to, from, "times") {
     auto const any = [](auto const&) { return true; };
     for (std::size_t a = 0; a < from.algorithms().size(); ++a) {
-      point const p{a, from.mean(&bench_summary::time_ratio, a, base, any),
-                    from.mean(&bench_summary::cut_ratio, a, base, any)};
+      point const p{a, from.mean(&bench_summary::time_ratio, a, any),
+                    from.mean(&bench_summary::cut_ratio, a, any)};
       if (p.time.count > 0 && p.cut.count > 0) points_.push_back(p);
     }
     for (auto const& p : points_) {
@@ -190,7 +189,7 @@ class time_plot : bench_plot {
   }
 
   void write() {
-    auto const base = cleave::printable(name(base_));
+    auto const base = cleave::printable(from_.baseline_name());
     open("Time and cut, in times those of " + base,
          "Each algorithm at its geometric means over the problems that it and " + base + " solved.");
     for (double const r : {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0})
@@ -276,7 +275,6 @@ class time_plot : bench_plot {
     }
   }
 
-  std::size_t base_;
   std::vector<point> points_;
   double x_least_ = 0.5, x_most_ = 2, y_least_ = 0.9, y_most_ = 1.05;
 };

@@ -132,10 +132,27 @@ class bench_summary {
     return found;
   }
 
-  /// Cut of `algorithm` over that of `base`, where both kept the balance; none where one cut is 0 and the
-  /// other is not.
-  std::optional<double> cut_ratio(std::size_t problem, std::size_t algorithm, std::size_t base) const {
-    auto const &a = at(problem, algorithm), &b = at(problem, base);
+  /// Names whom the others are compared with: on each problem the first of these that was run on it.
+  void compare_with(std::vector<std::size_t> algorithms) { baselines_ = std::move(algorithms); }
+  std::size_t base_of(std::size_t problem) const {
+    for (auto const a : baselines_)
+      if (at(problem, a).runs() > 0) return a;
+    return baselines_.front();
+  }
+  bool is_baseline(std::size_t algorithm) const {
+    return std::ranges::find(baselines_, algorithm) != baselines_.end();
+  }
+  /// `metis`, or `metis, else cleave-slices`.
+  std::string baseline_name() const {
+    std::string text;
+    for (auto const a : baselines_) text += (text.empty() ? "" : ", else ") + algorithms_[a];
+    return text;
+  }
+
+  /// Cut of `algorithm` over that of the baseline, where both kept the balance; none where one cut is 0 and
+  /// the other is not.
+  std::optional<double> cut_ratio(std::size_t problem, std::size_t algorithm) const {
+    auto const &a = at(problem, algorithm), &b = at(problem, base_of(problem));
     if (a.good == 0 || b.good == 0) return {};
     if (a.cut == 0 && b.cut == 0) return 1.0;
     if (a.cut == 0 || b.cut == 0) return {};
@@ -143,8 +160,8 @@ class bench_summary {
   }
   /// The same of CPU seconds, or of wall seconds where the algorithm had several threads. What took no time
   /// that can be measured counts as the clock's step.
-  std::optional<double> time_ratio(std::size_t problem, std::size_t algorithm, std::size_t base) const {
-    auto const &a = at(problem, algorithm), &b = at(problem, base);
+  std::optional<double> time_ratio(std::size_t problem, std::size_t algorithm) const {
+    auto const &a = at(problem, algorithm), &b = at(problem, base_of(problem));
     if (a.good == 0 || b.good == 0) return {};
     double constexpr step = 1e-4;
     if (threads_[algorithm] > 1) return std::max(a.wall_s, step) / std::max(b.wall_s, step);
@@ -152,11 +169,11 @@ class bench_summary {
   }
 
   template <class Ratio, class Wanted>
-  ratio_mean mean(Ratio ratio, std::size_t algorithm, std::size_t base, Wanted wanted) const {
+  ratio_mean mean(Ratio ratio, std::size_t algorithm, Wanted wanted) const {
     std::vector<double> all;
     for (std::size_t p = 0; p < problems_.size(); ++p)
       if (wanted(problems_[p]))
-        if (auto const r = (this->*ratio)(p, algorithm, base)) all.push_back(*r);
+        if (auto const r = (this->*ratio)(p, algorithm)) all.push_back(*r);
     return mean_of(all);
   }
 
@@ -193,6 +210,7 @@ class bench_summary {
   std::vector<bench_problem> problems_;
   std::vector<std::string> algorithms_;
   std::vector<std::uint32_t> threads_;
+  std::vector<std::size_t> baselines_{0};
   std::vector<bench_cell> cells_;
 };
 

@@ -55,10 +55,9 @@ struct group_result {
   }
 };
 
-inline group_result result_of(bench_summary const& s, std::size_t algorithm, std::size_t base,
-                              problem_group const& on) {
-  return {s.mean(&bench_summary::cut_ratio, algorithm, base, on.has),
-          s.mean(&bench_summary::time_ratio, algorithm, base, on.has)};
+inline group_result result_of(bench_summary const& s, std::size_t algorithm, problem_group const& on) {
+  return {s.mean(&bench_summary::cut_ratio, algorithm, on.has),
+          s.mean(&bench_summary::time_ratio, algorithm, on.has)};
 }
 
 /// Why runs gave nothing that counts: `2 infeasible (18.3 %), 1 late`; empty where all did.
@@ -76,18 +75,16 @@ inline std::string faults_text(bench_cell const& c) {
 }
 
 /// A problem's cell: for the baseline cut and seconds, for the others ratios to them; then what went wrong.
-inline std::string problem_text(bench_summary const& s, std::size_t problem, std::size_t algorithm,
-                                std::size_t base) {
+inline std::string problem_text(bench_summary const& s, std::size_t problem, std::size_t algorithm) {
   auto const& c = s.at(problem, algorithm);
   if (c.runs() == 0) return "–";
   std::string text;
   if (c.good > 0) {
-    auto const ratio = s.cut_ratio(problem, algorithm, base);
-    text =
-        algorithm == base || !ratio
-            ? (s.problems()[problem].by_bottleneck ? "load " : "cut ") + cleave::decimal_text(c.cut, 2) +
-                  ", " + cleave::short_text(c.cpu_s) + " s"
-            : precise_ratio(*ratio) + " / " + cleave::fixed_text(*s.time_ratio(problem, algorithm, base), 2);
+    auto const ratio = s.cut_ratio(problem, algorithm);
+    text = algorithm == s.base_of(problem) || !ratio
+               ? (s.problems()[problem].by_bottleneck ? "load " : "cut ") + cleave::decimal_text(c.cut, 2) +
+                     ", " + cleave::short_text(c.cpu_s) + " s"
+               : precise_ratio(*ratio) + " / " + cleave::fixed_text(*s.time_ratio(problem, algorithm), 2);
   }
   auto const faults = faults_text(c);
   return text + (text.empty() || faults.empty() ? "" : "; ") + faults;
@@ -119,9 +116,9 @@ inline run_counts counts_of(bench_summary const& s, std::size_t algorithm) {
 }
 
 /// The means by class and the counts of runs, for a terminal.
-inline std::string terminal_table(bench_summary const& s, std::size_t base) {
+inline std::string terminal_table(bench_summary const& s) {
   auto const groups = groups_by_class(s);
-  std::vector<std::vector<std::string>> rows{{"cut / time, × " + s.algorithms()[base]}};
+  std::vector<std::vector<std::string>> rows{{"cut / time, × " + s.baseline_name()}};
   for (auto const& g : groups) rows[0].push_back(g.name);
   rows[0].push_back("good");
   rows[0].push_back("infeasible");
@@ -129,7 +126,7 @@ inline std::string terminal_table(bench_summary const& s, std::size_t base) {
   for (std::size_t a = 0; a < s.algorithms().size(); ++a) {
     std::vector<std::string> row{cleave::printable(s.algorithms()[a], 40)};
     for (auto const& g : groups) {
-      auto const r = result_of(s, a, base, g);
+      auto const r = result_of(s, a, g);
       row.push_back(r.known() ? r.means() : "–");
     }
     auto const n = counts_of(s, a);
@@ -142,7 +139,7 @@ inline std::string terminal_table(bench_summary const& s, std::size_t base) {
 }
 
 /// The tables in Markdown, as docs/performance.md has them.
-inline std::string markdown_of(bench_summary const& s, std::size_t base) {
+inline std::string markdown_of(bench_summary const& s) {
   std::string text;
   auto const row = [&](std::vector<std::string> const& cells) {
     text += "|";
@@ -156,13 +153,13 @@ inline std::string markdown_of(bench_summary const& s, std::size_t base) {
     text += "\n";
   };
   auto const table = [&](std::vector<problem_group> const& groups) {
-    std::vector<std::string> cells{"cut / time, × " + s.algorithms()[base]};
+    std::vector<std::string> cells{"cut / time, × " + s.baseline_name()};
     for (auto const& g : groups) cells.push_back(g.name);
     head(cells);
     for (std::size_t a = 0; a < s.algorithms().size(); ++a) {
       cells = {s.algorithms()[a]};
       for (auto const& g : groups) {
-        auto const r = result_of(s, a, base, g);
+        auto const r = result_of(s, a, g);
         cells.push_back(r.known() ? r.means() + " (" + std::to_string(r.cut.count) + ")" : "–");
       }
       row(cells);
@@ -178,7 +175,7 @@ inline std::string markdown_of(bench_summary const& s, std::size_t base) {
     std::vector<std::string> cells{cleave::printable(s.problems()[p].instance),
                                    std::to_string(s.problems()[p].parts)};
     for (std::size_t a = 0; a < s.algorithms().size(); ++a) {
-      auto const shown = problem_text(s, p, a, base);
+      auto const shown = problem_text(s, p, a);
       cells.push_back(has_best_cut(s, p, a) ? "**" + shown + "**" : shown);
     }
     row(cells);

@@ -49,6 +49,17 @@ bool read_number(std::string_view text, Number& to, Number least, Number most) {
   return fault == std::errc() && end == text.data() + text.size() && to >= least && to <= most;
 }
 
+/// `a` and `b` of `a,b`.
+inline std::vector<std::string> names_in(std::string_view list) {
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at <= list.size();) {
+    auto const comma = std::min(list.find(',', at), list.size());
+    if (comma > at) names.emplace_back(list.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return names;
+}
+
 inline std::string help_text(command const& c) {
   auto text = "usage: cleave " + c.name + " " + c.operands + " [options]\n\n" + c.about + "\n\n";
   auto const show = [&](std::string const& left, std::string const& right) {

@@ -25,17 +25,23 @@ struct report_files {
   std::string page, profile, times;
 };
 
-/// The algorithm that others are compared with: the one asked for, or METIS, or the first.
-std::size_t baseline_of(bench_summary const& s, std::string const& asked) {
-  if (auto const found = s.find_algorithm(asked.empty() ? "metis" : asked)) return *found;
-  if (asked.empty()) return 0;
-  throw usage_error("no row is of " + cleave::printable(asked) + suggestion(asked, s.algorithms()));
+/// The algorithms that others are compared with: those asked for, or METIS and, on DAGs, the best slices, or
+/// the first.
+std::vector<std::size_t> baselines_of(bench_summary const& s, std::vector<std::string> const& asked) {
+  std::vector<std::size_t> found;
+  for (auto const& name : asked.empty() ? std::vector<std::string>{"metis", "cleave-slices"} : asked) {
+    if (auto const at = s.find_algorithm(name))
+      found.push_back(*at);
+    else if (!asked.empty())
+      throw usage_error("no row is of " + cleave::printable(name) + suggestion(name, s.algorithms()));
+  }
+  return found.empty() ? std::vector<std::size_t>{0} : found;
 }
 
-template <class Plot, class... Base>
-std::string svg_of(bench_summary const& s, Base... base) {
+template <class Plot>
+std::string svg_of(bench_summary const& s) {
   cleave::markup_writer to;
-  Plot(to, s, base...).write();
+  Plot(to, s).write();
   return to.str();
 }
 
@@ -43,7 +49,7 @@ std::string svg_of(bench_summary const& s, Base... base) {
 
 int report(std::span<std::string const> words) {
   report_files out;
-  std::string baseline;
+  std::vector<std::string> baselines;
   bool as_markdown = false;
   command c{"report",
             "RUNS.csv [MORE.csv ...]",
@@ -56,9 +62,9 @@ int report(std::span<std::string const> words) {
   file("--out", "write a self-contained HTML page", out.page);
   file("--profile-svg", "write the performance profile", out.profile);
   file("--times-svg", "write the picture of time and cut", out.times);
-  c.options.push_back({"", "--baseline", "NAME", "an algorithm",
-                       "compare with this one (else metis, or the first)",
-                       [&](auto text) { return !(baseline = text).empty(); }});
+  c.options.push_back({"", "--baseline", "NAME,...", "algorithms",
+                       "compare with the first of these that was run (else metis, cleave-slices)",
+                       [&](auto text) { return !(baselines = names_in(text)).empty(); }});
   c.options.push_back(flag("--markdown", "print all tables as Markdown", as_markdown));
   auto const operands = read_options(c, words);
   if (operands.empty()) throw usage_error("a table is missing: cleave report RUNS.csv");
@@ -70,12 +76,12 @@ int report(std::span<std::string const> words) {
     rows.insert(rows.end(), more.begin(), more.end());
   }
   if (rows.empty()) throw cleave::error(cleave::printable(operands[0], 200) + ": a header and no rows");
-  bench_summary const s(rows);
-  auto const base = baseline_of(s, baseline);
-  if (!out.page.empty()) write_file(out.page, write_bench_page(s, base, rows.size()));
+  bench_summary s(rows);
+  s.compare_with(baselines_of(s, baselines));
+  if (!out.page.empty()) write_file(out.page, write_bench_page(s, rows.size()));
   if (!out.profile.empty()) write_file(out.profile, svg_of<profile_plot>(s));
-  if (!out.times.empty()) write_file(out.times, svg_of<time_plot>(s, base));
-  print(as_markdown ? markdown_of(s, base) : terminal_table(s, base));
+  if (!out.times.empty()) write_file(out.times, svg_of<time_plot>(s));
+  print(as_markdown ? markdown_of(s) : terminal_table(s));
   if (as_markdown) return 0;
   for (auto const& written : {out.page, out.profile, out.times})
     if (!written.empty()) print("  " + shown(written) + "\n");
