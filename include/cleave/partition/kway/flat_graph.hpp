@@ -3,7 +3,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -35,10 +34,6 @@ struct flat_graph {
   fixed_point node_unit, arc_unit;  ///< of weights that were floating
 
   std::uint32_t arcs() const { return first ? first[nodes] : 0; }
-  bool narrow() const {
-    constexpr auto most = std::numeric_limits<std::int32_t>::max();
-    return node_total <= most && arc_total <= most;
-  }
 };
 
 /// Floating weights in units that keep their sum below 2^60; integral ones as they are.
