@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// The rules by which frameworks cut chains of layers, beside `balance` and `slice_weights`, which are exact:
+// how long they take, and how much heavier their heaviest part is than it must be. Their own Python functions
+// run too, where `python3` (or what CLEAVE_PYTHON says) finds their packages.
+//   bench_chain_rules [--limit SECONDS]     of a Python function, 60 unless told
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/core/random.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/balance.hpp"
+#include "cleave/partition/classic/chain_bounds.hpp"
+#include "cleave/partition/classic/deepspeed_balanced.hpp"
+#include "cleave/partition/classic/torchgpipe_blocks.hpp"
+#include "cleave/partition/exact/slice_weights.hpp"
+#include "costed_graph.hpp"
+#include "measure.hpp"
+
+namespace {
+
+/// Log-normal: most layers light, some ten times as heavy.
+std::vector<double> layers(std::size_t count) {
+  cleave::splitmix dice(count);
+  auto const unit = [&] { return (static_cast<double>(dice.next() >> 11) + 0.5) * 0x1p-53; };
+  std::vector<double> weights;
+  while (weights.size() < count)
+    weights.push_back(std::exp(std::sqrt(-2 * std::log(unit())) * std::cos(6.283185307179586 * unit())));
+  return weights;
+}
+
+cleave::dense chain_of(std::vector<double> const& weights) {
+  bench::node_list list{weights, std::vector<std::size_t>(weights.size(), 1), {}};
+  for (std::uint32_t n = 1; n < weights.size(); ++n) list.edges.push_back({n - 1, n});
+  std::vector<std::size_t> position;
+  return bench::dense_of(list, position);
+}
+
+struct measurement {
+  double seconds, largest;
+};
+
+/// CPU seconds of one call, in as many calls as fill a twentieth of a second.
+template <class F>
+double seconds_of_one(F f) {
+  double least = bench::seconds(f);
+  for (double spent = least; spent < 0.05;) {
+    auto const now = bench::seconds(f);
+    least = std::min(least, now);
+    spent += now;
+  }
+  return least;
+}
+
+measurement rule(std::vector<double> const& weights, std::function<cleave::chain_bounds()> const& call) {
+  cleave::chain_bounds bounds;
+  auto const seconds = seconds_of_one([&] { bounds = call(); });
+  return {seconds, cleave::largest_sum(weights, bounds)};
+}
+
+/// The same chain as a graph, which might have transfers, pins and memory.
+measurement by_balance(std::vector<double> const& weights, std::uint32_t k) {
+  auto const chain = chain_of(weights);
+  cleave::balanced_partition p;
+  auto const seconds = seconds_of_one(
+      [&] { p = cleave::balance(chain, k, {.cost_per_byte = 0, .empty = cleave::empty_parts::allowed}); });
+  return {seconds, p.bottleneck};
+}
+
+/// What the framework's own function takes: nothing where it is not installed, no largest sum where it was
+/// late.
+std::optional<measurement> in_python(std::string const& name, std::vector<double> const& weights,
+                                     std::uint32_t k, double limit) {
+  namespace fs = std::filesystem;
+  auto const file = fs::temp_directory_path() / ("cleave_chain_" + std::to_string(getpid()));
+  std::ofstream out(file);
+  out.precision(17);
+  for (double const w : weights) out << w << '\n';
+  out.close();
+  char const* const python = std::getenv("CLEAVE_PYTHON");
+  auto const command = std::string(python ? python : "python3") +
+                       " " CLEAVE_SOURCE_DIR "/bench/chain_rules.py " + name + " " + std::to_string(k) + " " +
+                       std::to_string(limit) + " < " + file.string();
+  std::string text;
+  if (auto* const pipe = popen(command.c_str(), "r")) {
+    char part[4096];
+    while (auto const got = std::fread(part, 1, sizeof part, pipe)) text.append(part, got);
+    pclose(pipe);
+  }
+  fs::remove(file);
+  if (text.starts_with("late")) return measurement{limit, 0};
+  std::istringstream words(text);
+  measurement m{};
+  cleave::chain_bounds bounds;
+  if (!(words >> m.seconds)) return std::nullopt;
+  for (std::size_t b; words >> b;) bounds.push_back(b);
+  m.largest = cleave::largest_sum(weights, bounds);
+  return m;
+}
+
+void print(std::string const& what, std::size_t n, std::uint32_t k, measurement m, measurement slices,
+           measurement balanced) {
+  bool const late = m.largest == 0;
+  auto const above = late ? std::string("–") : std::to_string(m.largest / slices.largest).substr(0, 6);
+  std::printf("| %s | %zu | %u | %s%.2g | %s | %s%.3g | %s%.3g |\n", what.c_str(), n, k, late ? "> " : "",
+              m.seconds, above.c_str(), late ? "> " : "", m.seconds / slices.seconds, late ? "> " : "",
+              m.seconds / balanced.seconds);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  double limit = 60;
+  for (int i = 1; i < count; ++i) {
+    if (std::string_view(arguments[i]) != "--limit" || i + 1 == count)
+      return std::fprintf(stderr, "usage: bench_chain_rules [--limit SECONDS]\n"), 2;
+    limit = std::strtod(arguments[++i], nullptr);
+  }
+  std::printf(
+      "| rule | layers | parts | CPU s | largest sum ÷ optimum | time ÷ `slice_weights` | time ÷ `balance` "
+      "|\n"
+      "|---|---|---|---|---|---|---|\n");
+  std::string left_out;
+  for (std::size_t const n : {100, 1000, 10'000})
+    for (std::uint32_t const k : {8u, 64u}) {
+      auto const weights = layers(n);
+      auto const slices = rule(weights, [&] { return cleave::slice_weights<double>(weights, k).at; });
+      auto const balanced = by_balance(weights, k);
+      auto const row = [&](std::string const& what, measurement m) {
+        print(what, n, k, m, slices, balanced);
+      };
+      row("`slice_weights`", slices);
+      row("`balance`", balanced);
+      row("`deepspeed_balanced`", rule(weights, [&] { return cleave::deepspeed_balanced(weights, k); }));
+      row("`torchgpipe_blocks`", rule(weights, [&] { return cleave::torchgpipe_blocks(weights, k); }));
+      for (std::string const name : {"deepspeed", "torchgpipe"}) {
+        if (auto const found = in_python(name, weights, k, limit))
+          row((name == "deepspeed" ? "DeepSpeed" : "torchgpipe") + std::string(" itself"), *found);
+        else if (left_out.find(name) == left_out.npos)
+          left_out += (left_out.empty() ? "" : ", ") + name;
+      }
+    }
+  if (!left_out.empty())
+    std::printf("\nLeft out, for python3 does not find them or numpy: %s.\n", left_out.c_str());
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/fixed_point.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/graph/adjacency_fault.hpp"
+#include "cleave/partition/classic/chain_bounds.hpp"
+
+namespace cleave {
+
+/// Slices of a chain: slice s has the layers from at[s] up to at[s + 1].
+template <weight_number Weight>
+struct weight_slices {
+  std::vector<std::size_t> at;
+  std::conditional_t<std::floating_point<Weight>, double, std::int64_t> largest = 0;  ///< sum of a slice
+};
+
+/// Seeks the least bound that no slice need exceed. A greedy walk answers for one bound; where it fails it
+/// says which is the next that it would take otherwise, where it succeeds how much of the bound it used.
+/// Iqbal and Bokhari, IEEE Trans. Parallel Distributed Systems 6, 1995; Pinar and Aykanat, J. Parallel
+/// Distributed Computing 64, 2004.
+class slice_search {
+ public:
+  /// `before[i]`: the sum of the first i weights.
+  slice_search(std::span<std::int64_t const> before, std::size_t slices, std::int64_t heaviest)
+      : before_(before), n_(before.size() - 1), slices_(slices), at_(slices + 1) {
+    auto const total = before.back(), k = static_cast<std::int64_t>(slices);
+    low_ = std::max(heaviest, total / k + (total % k != 0 ? 1 : 0));
+    high_ = heaviest < total - total / k ? total / k + heaviest : total;  // a greedy walk never needs more
+  }
+
+  std::int64_t least() {
+    for (std::int64_t step = 0; low_ < high_;) {
+      auto const middle = low_ + (high_ - low_) / 2;
+      auto const left = walk(std::min(low_ + step, middle));
+      step =
+          left > 0 && left / static_cast<std::int64_t>(slices_) < middle - low_ ? step + left : high_ - low_;
+    }
+    return high_;
+  }
+
+  /// The slices of a bound that suffices, none empty if there are weights enough.
+  std::vector<std::size_t> slices_within(std::int64_t bound) {
+    high_ = low_ = bound;
+    walk(bound);
+    for (std::size_t s = 1; s < slices_ && n_ >= slices_; ++s) at_[s] = std::min(at_[s], n_ - (slices_ - s));
+    return at_;
+  }
+
+ private:
+  // Draws `low_` and `high_` together; returns what the slices leave over.
+  std::int64_t walk(std::int64_t bound) {
+    auto next = before_.back();
+    std::int64_t largest = 0;
+    for (std::size_t s = 0; s < slices_; ++s) {
+      auto const begin = at_[s];
+      auto const end = at_[s + 1] =
+          last_within(begin, before_[begin] + std::min(bound, before_.back() - before_[begin]), at_[s + 1]);
+      largest = std::max(largest, before_[end] - before_[begin]);
+      if (end < n_) next = std::min(next, before_[end + 1] - before_[begin]);
+    }
+    if (at_.back() == n_)
+      high_ = std::min(high_, largest);
+    else
+      low_ = std::max(low_, next);
+    return before_.back() - before_[at_.back()];
+  }
+
+  // The last place whose prefix is at most `sum`, looked for around `near`. Precondition: that of `begin` is.
+  std::size_t last_within(std::size_t begin, std::int64_t sum, std::size_t near) const {
+    near = std::clamp(near, begin, n_);
+    std::size_t step = 1, low = begin, high = n_ + 1;
+    if (before_[near] <= sum)
+      for (low = near; low + step <= n_ && before_[low + step] <= sum; step *= 2) low += step;
+    else
+      for (high = near; high > begin + step && before_[high - step] > sum; step *= 2) high -= step;
+    if (before_[near] <= sum)
+      high = std::min(low + step, n_ + 1);
+    else
+      low = high > begin + step ? high - step : begin;
+    return static_cast<std::size_t>(std::upper_bound(before_.begin() + static_cast<std::ptrdiff_t>(low),
+                                                     before_.begin() + static_cast<std::ptrdiff_t>(high),
+                                                     sum) -
+                                    before_.begin()) -
+           1;
+  }
+
+  std::span<std::int64_t const> before_;
+  std::size_t n_, slices_;
+  std::vector<std::size_t> at_;
+  std::int64_t low_, high_;  // the least bound is between them, and `high_` suffices
+};
+
+/// Cuts a chain into k slices whose largest sum is least, exactly (fractions: up to 2^-60 of the total). With
+/// k weights or more none is empty. One pass over the weights, then some ten walks of O(k log n).
+/// \throws error for no slices, chain_weight_error.
+template <weight_number Weight>
+weight_slices<Weight> slice_weights(std::span<Weight const> weights, std::uint32_t k) {
+  if (k == 0) throw error("a chain of " + std::to_string(weights.size()) + " layers into 0 parts: ask for 1");
+  weight_sum<Weight> sum;
+  double total = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    auto const w = weights[i];
+    sum.add(w);
+    if (!sum.is_weight(w) || sum.overflows()) throw chain_weight_error(i, static_cast<double>(w));
+    if constexpr (std::floating_point<Weight>) total += static_cast<double>(w);
+  }
+  auto const unit = total > 0 ? fixed_point::for_total(total) : fixed_point{};
+  std::vector<std::int64_t> before(weights.size() + 1);
+  std::int64_t heaviest = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    std::int64_t own;
+    if constexpr (std::floating_point<Weight>)
+      own = unit.of(static_cast<double>(weights[i]));
+    else
+      own = static_cast<std::int64_t>(weights[i]);
+    before[i + 1] = before[i] + own;
+    heaviest = std::max(heaviest, own);
+  }
+  slice_search search(before, k, heaviest);
+  auto const least = search.least();
+  weight_slices<Weight> found{search.slices_within(least)};
+  if constexpr (std::floating_point<Weight>)
+    found.largest = unit.value(least);
+  else
+    found.largest = least;
+  return found;
+}
+
+}  // namespace cleave
