@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "../../bench/instances/catalogue.hpp"
+#include "cleave/graph/adjacency_fault.hpp"
+#include "support/error_text.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// FNV-1a, of words.
+class word_digest {
+ public:
+  void add(std::uint64_t word) { hash_ = (hash_ ^ word) * 0x100000001b3u; }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0xcbf29ce484222325u;
+};
+
+std::uint64_t digest_of(bench::made_instance const& made) {
+  word_digest d;
+  if (auto const* g = std::get_if<bench::graph>(&made)) {
+    for (auto const i : g->first) d.add(i);
+    for (auto const i : g->head) d.add(i);
+    return d.value();
+  }
+  auto const& dag = std::get<cost_dag>(made);
+  for (double const w : dag.work) d.add(std::bit_cast<std::uint64_t>(w));
+  for (double const m : dag.memory) d.add(std::bit_cast<std::uint64_t>(m));
+  for (auto const& a : dag.arcs) d.add(a.from), d.add(a.to), d.add(std::bit_cast<std::uint64_t>(a.cost));
+  return d.value();
+}
+
+}  // namespace
+
+TEST_CASE("instances: the small ones are the same graphs with every compiler, and sound") {
+  std::map<std::string, std::uint64_t> const recorded{
+      {"grid2d_10k", 0x7ae998d572fa28e7},   {"grid3d_27k", 0x62d80705ce870913},
+      {"mesh3d_13k", 0x6356d627a53d5b47},   {"fem2d_10k", 0xf32802a412be9207},
+      {"del2d_10k", 0xc4b4285028fb4c2b},    {"rgg2d_14", 0x5ab21ffee97666e5},
+      {"road_10k", 0x91731b51b2839747},     {"rhyp_14", 0x3cb8b266686533a1},
+      {"ba_14", 0x8504612fb3b1fae3},        {"rmat_13", 0x410226f95371fbfb},
+      {"sbm_14", 0x0781a93398359415},       {"tfm_L24_H1", 0x7b5dde95ac566b50},
+      {"tfm_L64_H16", 0x8b6eb65b2fcef609},  {"tfm_train_L32_H16", 0x0071e07b416c1fb4},
+      {"resnet_b50", 0xab770749ee388264},   {"resnet_10k", 0xd769d89d61961264},
+      {"inception_3k", 0x7c853b3a278f38e8}, {"unet_6x4", 0x5ca3a9b5b535494e},
+      {"moe_32x64", 0x69e419afda715028},    {"layered_10k", 0x93233a6beec8e078},
+  };
+  std::size_t small = 0;
+  for (auto const& i : bench::instances()) {
+    if (i.size != bench::instance_size::small) continue;
+    auto const made = i.make();
+    auto const name = std::string(i.name);
+    CAPTURE(name);
+    CHECK(recorded.at(name) == digest_of(made));
+    ++small;
+    if (auto const* g = std::get_if<bench::graph>(&made)) {
+      CHECK(!i.directed);
+      CHECK(!find_adjacency_fault(g->view()));
+      for (std::size_t n = 0; n < g->view().nodes(); ++n)
+        for (auto const to : g->view().neighbours(n))
+          if (to == n) FAIL_CHECK("a loop at node " << n);
+    } else {
+      auto const& d = std::get<cost_dag>(made);
+      CHECK(i.directed);
+      CHECK(order_of(d).size() == d.nodes());
+    }
+  }
+  CHECK(small == recorded.size());
+}
+
+TEST_CASE("instances: names, families and sizes stand for graphs, other words are refused") {
+  std::set<std::string> names;
+  for (auto const& i : bench::instances()) CHECK(names.insert(std::string(i.name)).second);
+  CHECK(bench::instances_called("grid2d").size() == 3);
+  CHECK(bench::instances_called("tfm_1M").size() == 1);
+  CHECK(bench::instances_called("all").size() == bench::instances().size());
+  CHECK(bench::instances_called("dag").size() + bench::instances_called("graph").size() == names.size());
+  CHECK(bench::instances_called("rgg").empty());
+  CHECK(!bench::find_instance("mesh.graph"));
+  for (auto const& f : bench::families())
+    for (std::string const size : {":1", ":100", ":2k:3"}) {
+      auto const made = bench::find_instance(std::string(f.name) + size);
+      REQUIRE(made.has_value());
+      auto const g = bench::undirected_instance(*made);
+      CHECK(!find_adjacency_fault(g.view()));
+      CHECK(g.view().nodes() > 0);
+      if (size == ":2k:3") CHECK(g.view().nodes() > 900);
+      if (size == ":2k:3") CHECK(g.view().nodes() < 2500);
+    }
+  auto const text = [](char const* word) {
+    return testing::error_text<error>([&] { bench::find_instance(word); });
+  };
+  CHECK(text("rgg:100") == "no family of graphs is called 'rgg'; nearest: 'rgg2d', 'rgg3d', 'road'");
+  CHECK(text("rgg2d:100x").find("write rgg2d:100k for about 100000 nodes") != std::string::npos);
+  CHECK(text("rgg2d:0").find("says no graph") != std::string::npos);
+  CHECK(text("rgg2d:9000000000").find("says no graph") != std::string::npos);
+  CHECK(bench::node_count("20k") == 20'000u);
+  CHECK(bench::node_count("1M") == 1'000'000u);
+}
+
+TEST_CASE("instances: triangulations have empty circles, also of points on lines") {
+  bench::dice d(5);
+  for (int round = 0; round < 100; ++round) {
+    std::uint32_t const n = 4 + d.below(12), span = round % 2 != 0 ? 8 : 1 << 24;
+    std::vector<bench::plane_point> p;
+    while (p.size() < n) {
+      auto const x = static_cast<std::int32_t>(d.below(span)), y = static_cast<std::int32_t>(d.below(span));
+      if (std::ranges::find(p, bench::plane_point{x, y}) == p.end()) p.push_back({x, y});
+    }
+    auto const g = adjacency_of_edges(n, bench::triangulation(p).edges(), repeated_edges::count_once);
+    for (std::size_t a = 0; a < n; ++a)
+      for (auto const b : g.view().neighbours(a)) {
+        bool left = false, right = false, empty = false;
+        for (auto const& c : p) {
+          auto const side = bench::turn(p[a], p[b], c);
+          left |= side > 0, right |= side < 0;
+          if (side == 0) continue;
+          empty |= std::ranges::none_of(p, [&](auto const& q) {
+            return side > 0 ? bench::in_circle(p[a], p[b], c, q) : bench::in_circle(p[b], p[a], c, q);
+          });
+        }
+        bool const inside = left && right;
+        CHECK((empty || !inside));
+      }
+  }
+}
+
+TEST_CASE("instances: exact arithmetic on wide numbers has the right sign") {
+  auto const sign = [](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
+    bench::wide_sum s;
+    s.add(a, b), s.add(c, d);
+    return s.positive();
+  };
+  std::int64_t const big = (std::int64_t{1} << 61) + 12'345;
+  CHECK(sign(big, big, -(big - 1), big + 1));  // big^2 - (big^2 - 1)
+  CHECK(!sign(big, big, -big, big));
+  CHECK(!sign(big - 1, big + 1, -big, big));
+  CHECK(sign(-3, -5, 2, -7));
+  CHECK(!sign(-3, 5, 2, 7));
+}
+
+TEST_CASE("instances: functions are good to the last digits") {
+  CHECK(bench::natural_log(2.718281828459045) == doctest::Approx(1).epsilon(1e-15));
+  CHECK(bench::natural_log(1e-300) == doctest::Approx(-690.7755278982137).epsilon(1e-15));
+  CHECK(bench::exponential(1) == doctest::Approx(2.718281828459045).epsilon(1e-15));
+  CHECK(bench::exponential(-20.5) == doctest::Approx(1.2501528663867426e-09).epsilon(1e-15));
+  CHECK(bench::power(2, 0.5) == doctest::Approx(1.4142135623730951).epsilon(1e-15));
+  CHECK(bench::cosine_of_turn(1.0 / 6) == doctest::Approx(0.5).epsilon(1e-15));
+  CHECK(bench::cosine_of_turn(0.25) == 0);
+  CHECK(bench::cosine_of_turn(0.5) == -1);
+  CHECK(bench::cosine_of_turn(0.9) == doctest::Approx(0.8090169943749475).epsilon(1e-15));
+}
