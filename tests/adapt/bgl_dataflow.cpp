@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include "cleave/graph/dense.hpp"  // whose `source` must not stand for Boost's
+//
 #include "cleave/adapt/bgl/dataflow.hpp"
 
 #include <doctest/doctest.h>

@@ -67,7 +67,7 @@ TEST_CASE("bgl_oracle: components and whether there is an order are what Boost f
     csr<std::uint32_t> needs;
     for (auto [v, last] = vertices(g); v != last; ++v) {
       for (auto [e, end] = out_edges(*v, g); e != end; ++e)
-        needs.add(static_cast<std::uint32_t>(target(*e, g)));
+        needs.add(static_cast<std::uint32_t>(boost::target(*e, g)));
       needs.close();
     }
     bool ordered = true;
@@ -87,7 +87,8 @@ TEST_CASE("bgl_oracle: components and whether there is an order are what Boost f
       bgl_dataflow const read(g);
       std::vector<std::size_t> place(nodes);
       for (std::size_t i = 0; i < nodes; ++i) place[read.nodes()[i]] = i;
-      for (auto [e, end] = edges(g); e != end; ++e) CHECK(place[source(*e, g)] < place[target(*e, g)]);
+      for (auto [e, end] = edges(g); e != end; ++e)
+        CHECK(place[boost::source(*e, g)] < place[boost::target(*e, g)]);
     } else {
       CHECK_THROWS_AS(bgl_dataflow{g}, cycle_error<std::size_t>);
     }
@@ -109,8 +110,8 @@ TEST_CASE("bgl_oracle: parts need each other in a circle just where Boost finds 
     std::vector<arc> arcs;
     digraph quotient(parts);
     for (auto [e, end] = edges(g); e != end; ++e) {
-      arcs.push_back({source(*e, g), target(*e, g), 1});
-      auto const from = index(p.of[source(*e, g)]), to = index(p.of[target(*e, g)]);
+      arcs.push_back({boost::source(*e, g), boost::target(*e, g), 1});
+      auto const from = index(p.of[boost::source(*e, g)]), to = index(p.of[boost::target(*e, g)]);
       if (from != to) add_edge(from, to, quotient);
     }
     std::vector<std::size_t> all(parts);

@@ -65,9 +65,17 @@ class bgl_positions {
   numbering<key_type, Index> at_;
 };
 
+/// Functions, so that Boost's of these names are found by their arguments: `cleave::source` is a type.
+namespace edge_ends {
+void source() = delete;
+void target() = delete;
+}  // namespace edge_ends
+
 /// Calls `f(source, target, edge)` for each edge of `g`, each once.
 template <class BoostGraph, class F>
 void each_bgl_edge(BoostGraph const& g, F f) {
+  using edge_ends::source;
+  using edge_ends::target;
   using category = typename boost::graph_traits<BoostGraph>::traversal_category;
   if constexpr (std::convertible_to<category, boost::edge_list_graph_tag>) {
     for (auto [e, end] = edges(g); e != end; ++e) f(source(*e, g), target(*e, g), *e);
