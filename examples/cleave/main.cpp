@@ -29,6 +29,7 @@ std::vector<subcommand> const subcommands = {
     {"verify", "says everything that is wrong with such an order", tool::verify},
     {"simulate", "draws an order from a file in time", tool::simulate},
     {"partition", "cuts any graph into parts with few edges between them", tool::partition},
+    {"instances", "writes graphs to try that on", tool::instances},
     {"bench", "runs partitioners side by side", tool::bench},
     {"report", "compares partitioners by the tables of a bench", tool::report}};
 

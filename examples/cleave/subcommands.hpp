@@ -13,6 +13,7 @@ int demo(std::span<std::string const> words);
 int schedule(std::span<std::string const> words);
 int verify(std::span<std::string const> words);
 int simulate(std::span<std::string const> words);
+int instances(std::span<std::string const> words);
 int partition(std::span<std::string const> words);
 int bench(std::span<std::string const> words);
 int report(std::span<std::string const> words);
