@@ -16,11 +16,15 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/balance.hpp"
-#include "cleave/partition/exact/device_bound.hpp"
+#include "cleave/partition/exact/certificate.hpp"
+#include "cleave/partition/exact/device_states.hpp"
 #include "cleave/partition/exact/exact_options.hpp"
 #include "cleave/partition/exact/exact_task.hpp"
 #include "cleave/partition/exact/ideal_search.hpp"
+#include "cleave/partition/exact/ideals.hpp"
+#include "cleave/partition/exact/step_limit.hpp"
 #include "cleave/partition/metrics.hpp"
+#include "cleave/partition/units.hpp"
 
 namespace cleave {
 
@@ -52,8 +56,8 @@ class exact_search {
     task_ = exact_task_of(g_, parts_, o_);
     if (first_) best_.load = task_.costs.scale.of(result.bottleneck);
     if (first_ && task_.costs.scale.value(best_.load) < result.bottleneck) ++best_.load;
-    auto const sums = device_bound_of(task_, states_if_few(), o_.spare.empty());
-    bound_ = sums.bound, result.bound_by = sums.by;
+    auto const quick = quick_bound_of(task_, states_if_few(), best_.load);
+    bound_ = quick.bound, result.bound_by = quick.by;
     if (bound_ < best_.load) search(result);
     if (best_.load == unreachable_load) refuse(result);
     report(result);
