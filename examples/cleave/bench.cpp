@@ -111,12 +111,16 @@ std::vector<bench_algorithm> chosen(std::vector<std::string> const& asked) {
 }
 
 int list() {
-  std::string text;
+  std::string text = "Algorithms\n\n";
   auto const show = [&](std::string const& name, std::string const& about) {
     text += "  " + name + std::string(name.size() < 22 ? 22 - name.size() : 1, ' ') + about + "\n";
   };
   for (auto const& a : bench_algorithms()) show(a.name, a.about);
   for (auto const& name : bench_algorithms_left_out()) show(name, "not built in");
+  text +=
+      "\nGenerated instances; also a family with about so many nodes, rgg2d:100k, and all of a size: "
+      "small\n\n";
+  for (auto const& [name, about] : generated_instances()) show(name, about);
   print(text);
   return 0;
 }
@@ -198,7 +202,8 @@ int bench(std::span<std::string const> words) {
   if (o.list) return list();
   o.instances.insert(o.instances.end(), operands.begin(), operands.end());
   if (o.instances.empty())
-    throw usage_error("an instance is missing: cleave bench grid2d_10k, or a file, or a folder of files");
+    throw usage_error(
+        "an instance is missing: cleave bench grid2d_10k, or a file, or a folder of files; --list");
   auto const algorithms = chosen(o.algorithms);
   std::vector<bench_instance> instances;
   for (auto const& word : o.instances)

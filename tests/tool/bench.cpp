@@ -87,6 +87,20 @@ TEST_CASE("tool: bench gives directed instances to the algorithms that leave no 
   CHECK(rows[2][0] == "cleave-fast");
 }
 
+TEST_CASE("tool: bench makes graphs by name, or by family and size") {
+  auto const r = run_tool({"bench", "sbm:2k", "unet_6x4", "--algos", "fast,slices", "-k", "2"});
+  REQUIRE(r.exit == 0);
+  auto const rows = cells_of(r.said);
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[1][1] == "sbm:2k");
+  CHECK(rows[1][2] == "2000");
+  CHECK(rows[2][1] == "unet_6x4");
+  CHECK(run_tool({"bench", "--list"}).said.find("rgg2d_18") != std::string::npos);
+  auto const wrong = run_tool({"bench", "rgg2:1k"});
+  CHECK(wrong.exit == 3);
+  CHECK(wrong.to_stderr.find("no family of graphs is called 'rgg2'") != std::string::npos);
+}
+
 TEST_CASE("tool: bench outlives what takes too long and what crashes") {
   scratch_folder const out;
   std::ofstream(out / "a.graph") << path_graph(100'000);

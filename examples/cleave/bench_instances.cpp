@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Where the bench gets its graphs from: files, folders, generators.
+#include "bench_instances.hpp"
+
+#include <algorithm>
+#include <cleave/core/error.hpp>
+#include <cleave/core/printable.hpp>
+#include <cleave/io/graph_files/cost_dag.hpp>
+#include <cleave/io/graph_files/graph_file.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "../../bench/instances/catalogue.hpp"
+#include "files.hpp"
+#include "terminal.hpp"
+
+namespace tool {
+
+namespace {
+
+std::vector<bench_instance> files_in(std::string const& folder) {
+  std::vector<bench_instance> found;
+  for (auto const& entry : fs::directory_iterator(folder)) {
+    auto const path = entry.path().string();
+    if (path.ends_with(".by-degree.graph")) continue;  // what bench/peers writes for KaMinPar
+    if (std::ranges::any_of(cleave::graph_suffixes, [&](auto const& s) { return path.ends_with(s.suffix); }))
+      found.push_back({.name = entry.path().stem().string(), .path = path, .named = false});
+  }
+  std::ranges::sort(found, {}, &bench_instance::path);
+  if (found.empty())
+    throw cleave::error(cleave::printable(folder, 200) + ": no graph file is in this folder");
+  return found;
+}
+
+bool is_directed(std::string const& path) {
+  return std::ranges::any_of(cleave::graph_suffixes, [&](auto const& s) {
+    return path.ends_with(s.suffix) && cleave::is_directed(s.format);
+  });
+}
+
+loaded_instance of_dag(cleave::cost_dag file) {
+  auto snapshot = cleave::snapshot_of_dag(file);
+  return {.dag = bench_dag{std::move(file), std::move(snapshot)}};
+}
+
+loaded_instance made(std::string const& name) {
+  auto instance = *bench::find_instance(name);
+  if (auto* const dag = std::get_if<cleave::cost_dag>(&instance)) return of_dag(std::move(*dag));
+  auto& g = std::get<bench::graph>(instance);
+  return {.rows = {{g.first.begin(), g.first.end()},
+                   {g.head.begin(), g.head.end()},
+                   std::move(g.node_weight),
+                   std::move(g.edge_weight)}};
+}
+
+}  // namespace
+
+std::vector<bench_instance> instances_of(std::string const& word) {
+  std::vector<bench_instance> found;
+  for (auto const& i : bench::instances_called(word)) found.push_back({.name = std::string(i.name)});
+  if (!found.empty()) return found;
+  std::error_code unknown;
+  if (fs::is_directory(word, unknown)) return files_in(word);
+  if (fs::exists(word, unknown)) return {{.name = fs::path(word).stem().string(), .path = word}};
+  if (bench::find_instance(word)) return {{.name = word}};
+  throw cleave::error(cleave::printable(word, 200) + ": there is no such file, folder or generated instance");
+}
+
+std::vector<std::pair<std::string, std::string>> generated_instances() {
+  std::vector<std::pair<std::string, std::string>> list;
+  for (auto const& i : bench::instances()) list.emplace_back(i.name, i.about);
+  return list;
+}
+
+std::optional<loaded_instance> load(bench_instance const& i) {
+  if (i.path.empty()) return made(i.name);
+  try {
+    if (is_directed(i.path)) return of_dag(cleave::read_cost_dag(i.path));
+    return loaded_instance{.rows = cleave::read_graph_file<std::int32_t, std::int64_t>(i.path)};
+  } catch (cleave::error const& e) {
+    if (i.named) throw;
+    note(std::string(e.what()) + "; left out");
+    return {};
+  }
+}
+
+}  // namespace tool
