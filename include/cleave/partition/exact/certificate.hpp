@@ -36,7 +36,7 @@ template <std::unsigned_integral Index>
 proved_bound quick_bound_of(exact_task<Index> const& t, device_states const& states, std::int64_t below) {
   bool const all_pay = std::ranges::all_of(t.ideals.classes, [](device_class const& c) { return c.pays; });
   auto best = device_bound_of(t, states, all_pay);
-  for (std::size_t const places : {16, 64, 256}) {
+  for (std::size_t const places : {16u, 64u, 256u}) {
     if (best.bound >= below || !all_pay) break;
     best.raise(backbone_bound<Index>(t.edges, t.costs, t.order, below, {.places = places}),
                bound_proof::backbone);
