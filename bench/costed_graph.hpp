@@ -27,6 +27,7 @@ struct instance {
 struct node_list {
   struct edge {
     std::uint32_t from, to;
+    double cost = 0;  ///< of this edge alone
   };
   std::vector<double> weight;
   std::vector<std::size_t> bytes;  ///< of a node's result

@@ -25,7 +25,7 @@ class dag_maker {
     return static_cast<std::uint32_t>(list_.weight.size() - 1);
   }
   void edge(std::uint32_t from, std::uint32_t to, double cost) {
-    list_.edges.push_back({from, to});
+    list_.edges.push_back({from, to, cost});
     list_.bytes[from] = std::max(list_.bytes[from], static_cast<std::size_t>(std::llround(1e6 * cost)));
   }
   double near(double weight, double spread) { return weight * (1 - spread + 2 * spread * dice_.unit()); }
@@ -49,11 +49,13 @@ class dag_maker {
     auto const bytes = list_.bytes;
     for (std::uint32_t i = 0; i < n; ++i) node(2 * list_.weight[i]);
     for (auto const& e : edges) {
-      list_.edges.push_back({n + e.to, n + e.from});
+      list_.edges.push_back({n + e.to, n + e.from, e.cost});
       list_.bytes[n + e.to] = std::max(list_.bytes[n + e.to], bytes[e.from]);
     }
     for (std::uint32_t i = 0; i < n; ++i) edge(i, n + i, 0.25);
   }
+
+  node_list const& list() const { return list_; }
 
   instance finish(std::string name) {
     instance made;

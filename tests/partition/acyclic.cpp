@@ -31,7 +31,7 @@ using cleave::testing::small_graph;
 
 /// Keeps every promise that does not depend on the goal.
 void check_promises(cleave::dense const& g, std::uint32_t k, acyclic_options const& o,
-                    cleave::acyclic_partition const& p) {
+                    cleave::ordered_partition const& p) {
   REQUIRE(!cleave::find_unassigned_node(g, p));
   REQUIRE(!cleave::find_split_group(g, p));
   if (o.limits.backward.empty()) REQUIRE(!cleave::find_backward_edge(g, p));
@@ -138,7 +138,7 @@ TEST_CASE("acyclic: the bottleneck is never below that of all partitions in orde
         random_graph(r, {.nodes = 1 + r.below(9), .states = 4, .replicable = 6, .tied = 8, .ordered = 6});
     auto const k = static_cast<std::uint32_t>(1 + r.below(4));
     auto const o = random_options(r, g, k);
-    cleave::acyclic_partition p;
+    cleave::ordered_partition p;
     try {
       p = partition_acyclic(g, k, o);
     } catch (cleave::infeasible_error const&) {
@@ -283,6 +283,32 @@ TEST_CASE("acyclic: backward nodes stay with theirs and restrict nothing") {
     small_graph const all(g, o.limits);
     CHECK(p.bottleneck >= all.best_ascending(std::min<std::size_t>(3, units)) * (1 - 1e-9));
   }
+}
+
+TEST_CASE(
+    "acyclic: a step's time is never above that of the best bottleneck, and is what the callable says") {
+  cleave::testing::rng r(6);
+  int shorter = 0;
+  for (int i = 0; i < 20; ++i) {
+    auto const g = random_graph(r, {.nodes = 40, .reach = 8});
+    // Each part waits for the one before it: a fill of the pipeline and seven more microbatches.
+    auto const step = [&](cleave::partition const& p) {
+      double sum = 0, most = 0;
+      for (double const load : cleave::part_loads(g, p)) sum += load, most = std::max(most, load);
+      return sum + 7 * most;
+    };
+    auto const start = partition_acyclic(g, 4);
+    auto const p = partition_acyclic(g, 4, {.effort = 0.3}, step);
+    check_promises(g, 4, {}, p);
+    CHECK(p.step_time == step(p));
+    CHECK(p.step_time <= step(start));
+    shorter += p.step_time < step(start);
+  }
+  CHECK(shorter > 0);
+  CHECK(error_text([&] {
+          partition_acyclic(random_graph(r, {}), 2, {},
+                            [](cleave::partition const&) { return std::nan(""); });
+        }).find("the time of a step is") != std::string::npos);
 }
 
 TEST_CASE("acyclic: no node, one node, more parts than nodes") {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@
 
 namespace cleave {
 
-/// Devices in the order that serves best: each order is tried in short, the best three at length.
+/// Devices in the order that serves best: each order is tried in short, the best two at length.
 /// `partition_acyclic` is its one use.
 template <std::unsigned_integral Index>
 class device_order_search {
@@ -29,7 +30,7 @@ class device_order_search {
                       unit_graph<Index> const& units)
       : g_(g), k_(k), o_(o), units_(units) {}
 
-  acyclic_partition run() {
+  ordered_partition run() {
     std::vector<std::uint32_t> given(k_);
     std::iota(given.begin(), given.end(), 0u);
     auto const kind = device_kinds(o_.limits, k_);
@@ -59,11 +60,11 @@ class device_order_search {
   }
 
  private:
-  static constexpr std::size_t most_orders = 64, kept = 3;
+  static constexpr std::size_t most_orders = 64, kept = 2;
 
   struct attempt {
     std::vector<std::uint32_t> order;
-    acyclic_partition result;
+    ordered_partition result;
   };
 
   bool less(attempt const& a, attempt const& b) const {
@@ -75,6 +76,7 @@ class device_order_search {
   std::optional<attempt> tried(std::vector<std::uint32_t> const& order, double effort) const {
     auto options = o_;
     options.effort = effort;
+    if (effort == 0) options.limits.random_orders = std::min<std::size_t>(options.limits.random_orders, 4);
     options.limits = in_device_order(o_.limits, order);
     try {
       attempt made{order, acyclic_partitioner<Index>(g_, k_, options, units_).run()};
@@ -109,7 +111,7 @@ class device_order_search {
 /// \throws error            where weights, options or sums make no sense, naming the node,
 /// \throws infeasible_error where memory or pins cannot be met, as `balance` does.
 template <std::unsigned_integral Index>
-acyclic_partition partition_acyclic(basic_dense<Index> const& g, std::uint32_t k,
+ordered_partition partition_acyclic(basic_dense<Index> const& g, std::uint32_t k,
                                     acyclic_options const& options = {}) {
   if (auto const fault = find_option_fault(options, g, k)) throw error("partition_acyclic: " + *fault);
   auto const units = units_of(g, {.together = options.limits.together, .backward = options.limits.backward});
@@ -117,9 +119,32 @@ acyclic_partition partition_acyclic(basic_dense<Index> const& g, std::uint32_t k
   return acyclic_partitioner<Index>(g, k, options, units).run();
 }
 
+/// Makes the time of a step small that `step_time` says of a partition: a simulated schedule, say. It is
+/// asked of the partitions that other goals lead to, then of what moving clusters of nodes makes of the best
+/// of these; some 500 times in all, times `effort`. Equal questions must have equal answers. Devices stand in
+/// the order given.
+///
+/// \throws error as above, and where a step takes no time that is a number.
+template <std::unsigned_integral Index, class StepTime>
+  requires std::is_invocable_r_v<double, StepTime&, partition const&>
+ordered_partition partition_acyclic(basic_dense<Index> const& g, std::uint32_t k, acyclic_options options,
+                                    StepTime step_time) {
+  options.devices = device_order::given;
+  std::vector<ordered_partition> starts{partition_acyclic(g, k, options)};
+  options.goal = acyclic_goal::cut;
+  for (double const epsilon : {0.03, 0.1, 0.3}) {
+    options.epsilon = epsilon;
+    starts.push_back(partition_acyclic(g, k, options));
+  }
+  options.goal = acyclic_goal::bottleneck;
+  starts.push_back(partition_acyclic(g, k, options));
+  auto const units = units_of(g, {.together = options.limits.together, .backward = options.limits.backward});
+  return acyclic_partitioner<Index>(g, k, options, units).run_timed(starts, step_time);
+}
+
 template <weighted_graph Graph>
   requires sized_graph<Graph>
-acyclic_partition partition_acyclic(Graph const& g, std::uint32_t k, acyclic_options const& options = {}) {
+ordered_partition partition_acyclic(Graph const& g, std::uint32_t k, acyclic_options const& options = {}) {
   return with_snapshot(g, [&](auto const& s) { return partition_acyclic(s, k, options); });
 }
 

@@ -35,18 +35,20 @@ struct acyclic_options {
   cut_measure counted = cut_measure::received_bytes;
   double epsilon = 0.03;  ///< of a cut: how much more than an even share a part may take, its speed minded
   device_order devices = device_order::given;
-  double effort = 1;         ///< how often it is tried anew, as a multiple of what is usual
+  double effort =
+      1;  ///< how often it is tried anew, or a step's time asked for, as a multiple of what is usual
   balance_options limits{};  ///< costs, memory, devices, pins, co-location; how many orders are tried
 };
 
 /// Parts numbered in the order of the pipeline, and how good they are.
-struct acyclic_partition : partition {
+struct ordered_partition : partition {
   std::vector<double> loads{};          ///< of a part: its time and its transfers
   double bottleneck = 0;                ///< the largest of them
   double bound = 0;                     ///< no bottleneck can be below, contiguous or not
   double cut = 0;                       ///< as `counted` says
   std::vector<double> times{};          ///< of a part: what it computes, at its speed
   double imbalance = 0;                 ///< the longest of them above an even share, as a part of that
+  double step_time = 0;                 ///< as the user's callable says; 0 where none was given
   bool balanced = true;                 ///< of a cut: within epsilon; else that was found impossible
   std::vector<std::uint32_t> device{};  ///< of a part: which of the devices it is, as `limits` lists them
 

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "cleave/partition/acyclic/level.hpp"
 #include "cleave/partition/acyclic/problem.hpp"
 #include "cleave/partition/acyclic/search.hpp"
+#include "cleave/partition/acyclic/step_time.hpp"
 #include "cleave/partition/acyclic_options.hpp"
 #include "cleave/partition/balance.hpp"
 #include "cleave/partition/lower_bound.hpp"
@@ -35,18 +37,19 @@ class acyclic_partitioner {
                       unit_graph<Index> const& units)
       : g_(g), k_(k), o_(o), units_(units) {}
 
-  acyclic_partition run() {
+  ordered_partition run() {
     auto start = first_partition();
-    if (units_.size() == 0) return reported(start.of, start.parts, 0);
+    if (units_.size() == 0) return reported(std::move(start.of), start.parts, 0);
     state_limits();
     auto const bound = o_.goal == acyclic_goal::bottleneck ? load_bound(costs_) : 0;
-    std::vector<std::uint32_t> of(units_.size());
-    for (std::size_t u = 0; u < of.size(); ++u) of[u] = index(start.of[units_.members[u].front()]);
+    auto of = parts_of_units(start);
     limit_times(of);
 
     acyclic_search<Index> const search(level_, limits_, o_.goal, bound);
     auto best = search.valued(std::move(of));
     for (auto& start_of : other_starts(search, best.value)) best = std::min(best, search.valued(start_of));
+    if (o_.goal == acyclic_goal::cut && rounds() == 0 && o_.effort > 0)  // slices are far from a good cut
+      best = search.cycle(std::move(best), o_.limits.seed);
     std::size_t stale = 0;  // rounds in a row that found nothing better
     for (std::size_t round = 0; round < rounds() && stale < 4 && best.value > bound; ++round, ++stale) {
       auto const seed = o_.limits.seed + 2 * round;
@@ -55,14 +58,46 @@ class acyclic_partitioner {
       best = search.cycle(std::move(best), seed + 1);
       if (best.value < before) stale = 0;
     }
-    std::vector<part_id> part(g_.nodes(), no_part);
-    for (std::size_t u = 0; u < best.of.size(); ++u)
-      for (Index const n : units_.members[u]) part[n] = part_id{best.of[u]};
-    return reported(std::move(part), 0, load_bound(costs_));
+    return reported(parts_of_nodes(best.of), 0, load_bound(costs_));
+  }
+
+  /// Of the partitions `starts` and of what single moves make of the best the one whose step takes least
+  /// time. Devices stand as given.
+  template <class StepTime>
+  ordered_partition run_timed(std::vector<ordered_partition> const& starts, StepTime& time) {
+    if (units_.size() == 0) return starts.front();
+    state_limits();
+    step_timer<Index, StepTime> timer(g_, units_, time, questions());
+    std::vector<std::uint32_t> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (auto const& start : starts) {
+      auto of = parts_of_units(start);
+      if (double const now = timer(of); best.empty() || now < least) {
+        least = now;
+        best = std::move(of);
+      }
+    }
+    auto shortest = shortened_step(level_, limits_, std::move(best), least, timer, o_.limits.seed);
+    auto r = reported(parts_of_nodes(shortest.first), 0, load_bound(costs_));
+    r.step_time = shortest.second;
+    return r;
   }
 
  private:
   using found = typename acyclic_search<Index>::found;
+
+  std::vector<std::uint32_t> parts_of_units(partition const& p) const {
+    std::vector<std::uint32_t> of(units_.size());
+    for (std::size_t u = 0; u < of.size(); ++u) of[u] = index(p.of[units_.members[u].front()]);
+    return of;
+  }
+  std::vector<part_id> parts_of_nodes(std::vector<std::uint32_t> const& of) const {
+    std::vector<part_id> part(g_.nodes(), no_part);
+    for (std::size_t u = 0; u < of.size(); ++u)
+      for (Index const n : units_.members[u]) part[n] = part_id{of[u]};
+    return part;
+  }
+  std::size_t questions() const { return 1 + static_cast<std::size_t>(500 * o_.effort); }
 
   /// Slices that balance what is to be balanced, or an error that says why there are none.
   balanced_partition first_partition() const {
@@ -169,8 +204,8 @@ class acyclic_partitioner {
     return starts;
   }
 
-  acyclic_partition reported(std::vector<part_id> of, std::uint32_t parts, std::int64_t bound) const {
-    acyclic_partition r;
+  ordered_partition reported(std::vector<part_id> of, std::uint32_t parts, std::int64_t bound) const {
+    ordered_partition r;
     r.of = std::move(of);
     r.parts = parts;
     for (auto const p : r.of)
