@@ -175,7 +175,7 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
         for (auto const& a : algorithms) {  // side by side: ratios hold on a busy machine
           if (a.takes != takes) continue;
           doing(a.name + " on " + instance.name + ", k = " + std::to_string(k));
-          bench_task const task{loaded->rows.view(), dag, k, o.eps, seed, o.threads};
+          bench_task const task{loaded->rows.view(), dag, k, o.eps, seed, a.has_threads ? o.threads : 1};
           auto const run = run_apart(a, task, o.time_limit);
           bench_row row{.algorithm = a.name,
                         .instance = instance.name,
@@ -184,7 +184,7 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
                         .parts = k,
                         .eps = o.eps,
                         .seed = seed,
-                        .threads = o.threads};
+                        .threads = task.threads};
           judge(row, task, run);
           if (!o.part_folder.empty()) keep_parts(o.part_folder, row, run);
           write(row);

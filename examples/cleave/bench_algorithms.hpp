@@ -45,6 +45,7 @@ struct bench_algorithm {
   std::string name, about;
   input takes = input::graph;
   std::function<std::function<bench_answer()>(bench_task const&)> prepare;
+  bool has_threads = false;  ///< else it runs on one, however many are asked for
 };
 
 /// All that this build has, and the names of those that it was built without.

@@ -30,10 +30,18 @@ std::function<bench_answer()> prepare(bench_task const& task) {
 
 std::vector<bench_algorithm> kway_algorithms() {
   using enum cleave::kway_preset;
-  using enum bench_algorithm::input;
-  return {{"cleave-fast", "multilevel k-way, preset fast", graph, prepare<fast>},
-          {"cleave-standard", "multilevel k-way, preset standard", graph, prepare<standard>},
-          {"cleave-quality", "multilevel k-way, preset quality", graph, prepare<quality>}};
+  return {{.name = "cleave-fast",
+           .about = "multilevel k-way, preset fast",
+           .prepare = prepare<fast>,
+           .has_threads = true},
+          {.name = "cleave-standard",
+           .about = "multilevel k-way, preset standard",
+           .prepare = prepare<standard>,
+           .has_threads = true},
+          {.name = "cleave-quality",
+           .about = "multilevel k-way, preset quality",
+           .prepare = prepare<quality>,
+           .has_threads = true}};
 }
 
 }  // namespace tool
