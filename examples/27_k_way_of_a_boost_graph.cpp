@@ -31,6 +31,7 @@ int main() {
   add_edge(dover, ely, {60}, g), add_edge(ely, fowey, {90}, g), add_edge(fowey, dover, {50}, g);
   add_edge(cork, dover, {20}, g), add_edge(ayr, fowey, {10}, g);
 
+  // [cut]
   auto const roads = cleave::bgl_adjacency(g, &road::cars, &town::people);
   std::vector<cleave::part_id> fixed(num_vertices(g), cleave::no_part);
   fixed.front() = cleave::part_id{0};  // Ayr, the first vertex
@@ -41,6 +42,7 @@ int main() {
   std::cout << "Ely is in district " << g[ely].district << '\n';
   cleave::bgl_part_map const district(districts, g);  // or beside it, to be read as a property map
   std::cout << "as far as Bude is in " << get(district, bude) << '\n';
+  // [cut]
 
   auto const members = cleave::part_members(districts);
   auto const [first, last] = vertices(g);

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <vector>
 
+// [graph]
 /// A rod of 32 cells, each of which exchanges values with its neighbours. What is hot costs twice as much.
 struct rod {
   int hot = 0;  // how many cells, from the left
@@ -23,17 +24,20 @@ struct rod {
   std::int64_t weight(int i) const { return i < hot ? 2 : 1; }
 };
 static_assert(cleave::node_weighted_graph<rod>);
+// [graph]
 
 int main() {
   auto const before = cleave::partition_kway(rod{}, 4);
   std::cout << "cold: cut " << before.cut << '\n';
 
+  // [again]
   auto const hot = cleave::neighbours_of(rod{.hot = 8});  // the first part is now too heavy
   for (double const cost : {0.1, 10.0}) {
     auto const after = cleave::repartition(hot.view(), before, 4, {.cost_per_byte = cost});
     std::cout << "moving a cell costs " << cost << ": " << after.moved_nodes << " move, cut " << after.cut
               << ", imbalance " << after.imbalance << '\n';
   }
+  // [again]
 
   cleave::repartition_options options{.cost_per_byte = 0.1, .stays = std::vector<char>(32)};
   options.stays[0] = 1;  // its sensor is there
