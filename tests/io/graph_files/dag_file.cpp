@@ -41,6 +41,7 @@ TEST_CASE("dag file: what is wrong is refused with the place") {
   CHECK(refused("2 1\n1 nan\n1 1\n0 1 1\n").find("a number, got 'nan'") != std::string::npos);
   CHECK(refused("2 1\n1e999 1\n1 1\n0 1 1\n").find("a number, got '1e999'") != std::string::npos);
   CHECK(refused("2 1\n1\n1 1\n0 1 1\n").find("got the end of the line") != std::string::npos);
+  CHECK(refused("0 1\n1 4 2\n") == "line 1, column 1: the heading says that there are arcs and no nodes");
   CHECK(refused("4000000000 1\n1 1\n").find("there are but 4 bytes") != std::string::npos);
 }
 

@@ -25,6 +25,7 @@ inline cost_dag read_dag_file(std::string_view text) {
   if (nodes > c.left() / 3 || arcs > c.left() / 5)
     c.fail_at(at, "the heading says " + std::to_string(nodes) + " nodes and " + std::to_string(arcs) +
                       " arcs, and there are but " + std::to_string(c.left()) + " bytes below it");
+  if (nodes == 0 && arcs > 0) c.fail_at(at, "the heading says that there are arcs and no nodes");
   cost_dag d;
   d.work.reserve(nodes), d.memory.reserve(nodes), d.arcs.reserve(arcs);
   auto const next_line = [&](char const* what, std::size_t read, std::size_t stated) {

@@ -31,15 +31,18 @@ adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options
   std::uint64_t nodes = 0, stated_edges = any;
   char const* largest_at = c.here();
   bool stated = false;
-  if (auto heading = c; heading.word() == "#" && heading.word() == "nodes") {
-    heading.at_line_end();
+  auto heading = c;
+  auto const is_number = [&] {
+    return !heading.at_line_end() && *heading.here() >= '0' && *heading.here() <= '9';
+  };
+  if (heading.word() == "#" && heading.word() == "nodes" && is_number()) {
     auto const* const at = heading.here();
-    nodes = heading.whole("the number of nodes", 0, any);
-    if (heading.word() == "edges") {
+    auto const count = heading.whole("the number of nodes", 0, any);
+    if (heading.word() == "edges" && is_number()) {
       stated_edges = heading.whole("the number of edges", 0, any);
-      check_stated_nodes<Index>(heading, at, nodes, text.size());
+      check_stated_nodes<Index>(heading, at, count, text.size());
       check_stated_edges<Index>(heading, at, stated_edges);
-      stated = true;
+      nodes = count, stated = true;
     }
   }
   edge_pairs<Index, Weight> edges;

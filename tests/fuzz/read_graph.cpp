@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// Bytes as a graph in each format of files, as operations and as parts: each is read or refused by an error,
+// what is read keeps its promises, comes back when written, and can be judged.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/graph/adjacency_fault.hpp"
+#include "cleave/io/graph_files/graph_file.hpp"
+#include "cleave/io/graph_files/part_file.hpp"
+#include "cleave/partition/verify_partition.hpp"
+
+using namespace cleave;
+
+namespace {
+
+/// What `f` returns, or nothing where it refuses the data.
+template <class F>
+auto unless_refused(F f) -> std::optional<decltype(f())> {
+  try {
+    return f();
+  } catch (error const&) {
+    return std::nullopt;
+  }
+}
+
+template <class Graph>
+bool same(Graph const& a, Graph const& b) {
+  return a.first == b.first && a.head == b.head && a.node_weight == b.node_weight &&
+         a.edge_weight == b.edge_weight;
+}
+
+/// A graph as METIS' file comes back as it is, as any other with rows in order and loops left out.
+template <class Weight>
+void check_graph(std::string const& text, graph_format format) {
+  auto const g = unless_refused(
+      [&] { return read_graph_text<std::uint32_t, Weight>(text, format, {0, matrix_values::weights}); });
+  if (!g) return;
+  expects(!find_adjacency_fault(g->view()), "a graph that keeps its promises");
+  expects(same(read_metis_graph<std::uint32_t, Weight>(write_metis_graph(g->view())), *g), "METIS again");
+  if (format == graph_format::metis) return;
+  if (g->node_weight.empty() || g->edge_weight.empty()) {
+    auto const again = read_dimacs_graph<std::uint32_t, Weight>(write_dimacs_graph(g->view()));
+    expects(same(again, *g), "DIMACS again");
+  }
+  if (!g->node_weight.empty()) return;
+  auto const list = read_edge_list<std::uint32_t, Weight>(write_edge_list(g->view()));
+  expects(same(list, *g), "a list of edges again");
+  auto const matrix =
+      read_matrix_market<std::uint32_t, Weight>(write_matrix_market(g->view()), matrix_values::weights);
+  expects(same(matrix, *g), "a matrix again");
+}
+
+void check_operations(std::string const& text) {
+  for (auto const format : {graph_format::dag, graph_format::json}) {
+    auto const d = unless_refused([&] { return read_cost_dag_text(text, format); });
+    if (!d) continue;
+    expects(read_workload_json(write_workload_json(*d)).arcs == d->arcs, "operations again");
+    if (format == graph_format::dag) expects(read_dag_file(write_dag_file(*d)) == *d, "a .dag file again");
+    auto const s = unless_refused([&] { return snapshot_of_dag(*d); });
+    if (s) expects(s->graph.nodes() == d->nodes(), "a node for each operation");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  std::string const text(reinterpret_cast<char const*>(data), size);
+  for (auto const format : {graph_format::metis, graph_format::matrix_market, graph_format::edge_list,
+                            graph_format::dimacs, graph_format::dag, graph_format::json}) {
+    check_graph<std::int64_t>(text, format);
+    check_graph<double>(text, format);
+  }
+  check_operations(text);
+  adjacency<std::uint32_t> const four{{0, 1, 2, 3, 4}, {1, 0, 3, 2}, {}, {}};
+  if (auto const p = unless_refused([&] { return read_part_file(text, 4); }); p && p->parts < 1000) {
+    expects(read_part_file(write_part_file(*p), 4, p->parts) == *p, "parts again");
+    expects(verify_partition(four.view(), *p).part_size.size() == p->parts, "parts that are judged");
+  }
+  return 0;
+}
