@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/acyclic/device_orders.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+using order = std::vector<std::uint32_t>;
+
+TEST_CASE("device orders: devices that are alike are one kind") {
+  cleave::balance_options o;
+  CHECK(cleave::device_kinds(o, 3) == order{0, 0, 0});
+  o.speed = {1, 2, 1, 2};
+  CHECK(cleave::device_kinds(o, 4) == order{0, 1, 0, 1});
+  o.link = {1, 1, 0, 1};
+  CHECK(cleave::device_kinds(o, 4) == order{0, 1, 2, 1});
+}
+
+TEST_CASE("device orders: all that differ, or else exchanges of two") {
+  order const given{0, 1, 2, 3}, kind{0, 0, 0, 3};
+  auto const few = cleave::device_orders_near(given, kind, 10);
+  CHECK(few.all);
+  CHECK(few.list.size() == 4);
+  CHECK(few.list.front() == given);
+  std::set<std::vector<std::uint32_t>> kinds;
+  for (auto const& o : few.list) {
+    order sorted = o, seen;
+    std::ranges::sort(sorted);
+    CHECK(sorted == given);
+    for (auto const device : o) seen.push_back(kind[device]);
+    kinds.insert(seen);
+  }
+  CHECK(kinds.size() == 4);
+  auto const swaps = cleave::device_orders_near({0, 1, 2, 3}, {0, 1, 2, 2}, 3);
+  CHECK(!swaps.all);
+  CHECK(swaps.list.size() == 6);  // one and five exchanges, as 2 and 3 are alike
+}
+
+TEST_CASE("device orders: what holds for all devices stays, what each has goes along") {
+  cleave::balance_options o{.memory = 7, .speed = {1, 2, 3}};
+  auto const turned = cleave::in_device_order(o, {2, 0, 1});
+  CHECK(turned.memory.same());
+  CHECK(turned.speed[0] == 3);
+  CHECK(turned.speed[1] == 1);
+  CHECK(turned.speed[2] == 2);
+}
