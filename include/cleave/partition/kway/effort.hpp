@@ -34,6 +34,9 @@ struct level_effort {
   std::uint32_t sweeps = 2;          ///< over the boundary, a level
   std::uint32_t passes = 1;          ///< of moves with hill climbing, a level
   std::size_t patience = 100;        ///< moves downhill before a pass ends
+  std::uint32_t flow_rounds = 0;     ///< of least cuts between pairs of parts, a level
+  std::uint32_t flow_steps = 3;      ///< how far from the boundary these look
+  std::uint32_t flow_nodes = ~0u;    ///< of the largest level that gets them
   bisection_effort bisection{};
 };
 

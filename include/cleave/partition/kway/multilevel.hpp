@@ -7,6 +7,7 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/partition/kway/effort.hpp"
+#include "cleave/partition/kway/flow_refinement.hpp"
 #include "cleave/partition/kway/hierarchy.hpp"
 #include "cleave/partition/kway/left_out.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
@@ -67,7 +68,15 @@ class multilevel_kway {
   template <class Level>
   void refine(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
               active_nodes& active) const {
-    auto const gained = refine_level(g, p, fixed, active, effort_);
+    auto gained = refine_level(g, p, fixed, active, effort_);
+    if (effort_.flow_rounds > 0 && g.nodes <= effort_.flow_nodes) {
+      gained += refine_by_flows(
+          g, p, fixed, {.width = {.steps = effort_.flow_steps}, .rounds = effort_.flow_rounds}, team_);
+      active.is.assign(g.nodes, 0);
+      active.list.clear();
+      for (std::uint32_t n = 0; n < g.nodes; ++n)
+        if (is_on_boundary(g, p.of, n)) active.add(n);
+    }
     tell(kway_phase::refined, g.nodes, gained);
   }
 

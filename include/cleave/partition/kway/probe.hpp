@@ -47,21 +47,24 @@ level_effort effort_of(kway_preset preset, Level const& g) {
   auto const probe = probe_degrees(g);
   bool const regular = probe.spread() < 0.02;
   e.tie = regular ? label_tie::heavier : label_tie::lighter;
-  e.shrink = regular && probe.mean > 10 ? 4 : 8;
+  bool const dense_mesh = regular && probe.mean > 10, skewed = probe.spread() >= 1;
+  e.shrink = dense_mesh ? 4 : 8;
   e.bisection.restarts = 16;
   e.bisection.least_restarts = 2;
   if (!fast) {
-    e.passes = 3;
-    e.patience = 400;
-    e.bisection.restarts = 32;
-    e.bisection.least_restarts = 8;
-    e.nodes_a_part = 40;
+    e.passes = dense_mesh ? 10 : 3;
+    e.patience = dense_mesh ? 2000 : 400;
+    e.nodes_a_part = dense_mesh ? 20 : 40;
+    e.flow_rounds = skewed ? 0 : 1;
+    e.bisection.restarts = skewed ? 32 : 16;
+    e.bisection.least_restarts = skewed ? 8 : 4;
   }
-  if (probe.spread() >= 1 && leaves_room(g)) {
+  if (skewed && leaves_room(g)) {
     // Contraction would hide the cores.
     e.least_nodes = e.bisection.smallest = g.nodes;
     e.bisection.restarts = e.bisection.least_restarts = e.bisection.growths = 1;
     e.bisection.passes = fast ? 0 : 2;
+    e.flow_rounds = 0;
   }
   return e;
 }
