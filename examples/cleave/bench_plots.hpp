@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cleave/core/printable.hpp>
+#include <cleave/core/real.hpp>
 #include <cleave/io/markup_writer.hpp>
+#include <cleave/io/timeline_svg.hpp>
 #include <cleave/io/units.hpp>
 #include <cmath>
 #include <cstddef>
@@ -178,9 +180,10 @@ class time_plot : bench_plot {
     for (std::size_t a = 0; a < from.algorithms().size(); ++a) {
       point const p{a, from.mean(&bench_summary::time_ratio, a, any),
                     from.mean(&bench_summary::cut_ratio, a, any)};
-      if (p.time.count > 0 && p.cut.count > 0) points_.push_back(p);
+      if (p.time.count > 0 && p.cut.count > 0 && cleave::is_finite(p.time.mean * p.cut.mean))
+        points_.push_back(p);
     }
-    for (auto const& p : points_) {
+    for (auto const& p : points_) {  // what is beyond is drawn at the edge
       x_least_ = std::min(x_least_, p.time.mean / 1.5);
       x_most_ = std::max(x_most_, p.time.mean * 1.5);
       y_least_ = std::min(y_least_, p.cut.mean / std::clamp(p.cut.deviation, 1.04, 1.3));
@@ -189,6 +192,8 @@ class time_plot : bench_plot {
   }
 
   void write() {
+    x_least_ = std::max(x_least_, 1e-3), x_most_ = std::min(x_most_, 1e4);
+    y_least_ = std::max(y_least_, 1e-2), y_most_ = std::min(y_most_, 50.0);
     auto const base = cleave::printable(from_.baseline_name());
     open("Time and cut, in times those of " + base,
          "Each algorithm at its geometric means over the problems that it and " + base + " solved.");
@@ -221,17 +226,9 @@ class time_plot : bench_plot {
   double x(double r) const { return left + (right - left) * place(r, x_least_, x_most_); }
   double y(double r) const { return bottom - (bottom - top - 8) * place(r, y_least_, y_most_); }
   std::vector<double> y_ticks() const {
+    double const step = cleave::tick_step(y_most_ - y_least_, 10);
     std::vector<double> ticks;
-    double const step = std::log(y_most_ / y_least_) > 1.2 ? 0.25 : 0.05;
-    for (double r = step; r <= y_most_; r += step)
-      if (r >= y_least_) ticks.push_back(std::round(r * 100) / 100);
-    while (ticks.size() > 14) {
-      std::vector<double> fewer;
-      for (double const r : ticks)
-        if (r == 1 || std::lround(r / step) % 4 == 0) fewer.push_back(r);
-      if (fewer.size() == ticks.size()) break;
-      ticks = fewer;
-    }
+    for (auto i = std::ceil(y_least_ / step); i * step <= y_most_; ++i) ticks.push_back(i * step);
     return ticks;
   }
 

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
+#include <cleave/core/real.hpp>
+#include <cleave/io/units.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -39,20 +41,16 @@ inline constexpr std::string_view bench_columns =
     "peer,graph,n,m,k,eps,seed,threads,wall_s,cpu_s,cut,imbalance,empty,memory_csr,claimed_cut,status,"
     "bottleneck,bound";
 
-/// The shortest decimal that is read back as `x`; whole numbers without an exponent.
+/// The shortest decimal that is read back as `x`; whole numbers below 10^15 without an exponent.
 inline std::string csv_number(double x) {
   char digits[400];
-  auto const form = x == static_cast<double>(static_cast<std::int64_t>(x)) ? std::chars_format::fixed
-                                                                           : std::chars_format::general;
+  bool const whole = cleave::magnitude(x) < 1e15 && x == static_cast<double>(static_cast<std::int64_t>(x));
+  auto const form = whole ? std::chars_format::fixed : std::chars_format::general;
   return {digits, std::to_chars(digits, digits + sizeof digits, x, form).ptr};
 }
 
-/// A row as a line; `places` decimals of seconds, no more, so that tables stay readable.
+/// A row as a line, with four decimals of seconds.
 inline std::string csv_line(bench_row const& r) {
-  auto const rounded = [](double x, double places) {
-    return csv_number(static_cast<double>(static_cast<std::int64_t>(x * places + (x < 0 ? -0.5 : 0.5))) /
-                      places);
-  };
   auto const name = [](std::string text) {
     for (char& c : text)
       if (c == ',' || c == '\n' || c == '\r') c = ';';
@@ -62,8 +60,9 @@ inline std::string csv_line(bench_row const& r) {
                      std::to_string(r.edges) + "," + std::to_string(r.parts) + "," + csv_number(r.eps) + "," +
                      std::to_string(r.seed) + "," + std::to_string(r.threads) + ",";
   if (r.cut)
-    line += rounded(r.wall_s, 1e4) + "," + rounded(r.cpu_s, 1e4) + "," + csv_number(*r.cut) + "," +
-            rounded(r.imbalance, 1e4) + "," + std::to_string(r.empty) + "," + rounded(r.memory_csr, 10) + ",";
+    line += cleave::decimal_text(r.wall_s, 4) + "," + cleave::decimal_text(r.cpu_s, 4) + "," +
+            csv_number(*r.cut) + "," + cleave::decimal_text(r.imbalance, 4) + "," + std::to_string(r.empty) +
+            "," + cleave::decimal_text(r.memory_csr, 1) + ",";
   else
     line += ",,,,,,";
   auto const known = [](std::optional<double> x) { return x ? csv_number(*x) : std::string(); };

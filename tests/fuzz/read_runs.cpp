@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// Bytes as a table of runs: it is read or refused by an error, and what is read is summed up, drawn and
+// written again.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../../examples/cleave/bench_page.hpp"
+#include "../../examples/cleave/bench_row.hpp"
+#include "../../examples/cleave/bench_summary.hpp"
+#include "../../examples/cleave/bench_tables.hpp"
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
+  std::string const text(reinterpret_cast<char const*>(data), size);
+  std::vector<tool::bench_row> rows;
+  try {
+    rows = tool::csv_reader(text, "runs.csv").read();
+  } catch (cleave::error const& e) {
+    cleave::expects(std::string(e.what()).starts_with("runs.csv:"), "a place in the message");
+    return 0;
+  }
+  if (rows.empty()) return 0;
+  std::string again = std::string(tool::bench_columns) + "\n";
+  for (auto const& row : rows) again += csv_line(row);
+  auto const same = tool::csv_reader(again, "again.csv").read();
+  cleave::expects(same.size() == rows.size(), "as many rows as were written");
+  tool::bench_summary s(rows);
+  for (std::size_t a = 0; a < s.algorithms().size() && a < 3; ++a) {
+    s.compare_with({a});
+    cleave::expects(!markdown_of(s).empty() && !terminal_table(s).empty(), "tables");
+    cleave::expects(write_bench_page(s, rows.size()).ends_with("</html>\n"), "a page");
+  }
+  return 0;
+}
