@@ -115,7 +115,9 @@ class ideal_search {
       auto const& [from, by] = states_.into[s][step];
       auto const& before = reached_[from];
       auto const time = [&](reached const& r) { return list_.time[r.ideal]; };
-      auto const first = std::ranges::lower_bound(before, list_.time[j] - best.load + 1, {}, time);
+      auto const most = static_cast<double>(best.load) / states_.slowdown[by] * (1 + 0x1p-40) + 1;
+      auto const first =
+          std::ranges::lower_bound(before, list_.time[j] - static_cast<std::int64_t>(most), {}, time);
       auto const last = std::ranges::upper_bound(first, before.end(), list_.time[j], {}, time);
       auto const tried = static_cast<std::size_t>(last - first);
       for (auto r = last; r != first;) {  // the nearest first
