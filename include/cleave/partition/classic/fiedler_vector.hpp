@@ -62,8 +62,8 @@ struct small_eigen {
 
 struct fiedler_options {
   double tolerance = 1e-2;     ///< of the residual, as a multiple of the eigenvalue
-  std::size_t products = 400;  ///< with the matrix, at most
-  std::size_t basis = 32;      ///< vectors that are kept at a time
+  std::size_t products = 200;  ///< with the matrix, at most
+  std::size_t basis = 16;      ///< vectors that are kept at a time
   std::uint64_t seed = 1;      ///< of the node at whose distance it begins
 };
 
@@ -92,7 +92,7 @@ class fiedler_search {
       small_eigen const e(square_product(), basis_.size());
       auto const last = (basis_.size() - 1) * basis_.size();
       bool const exact = length * magnitude(e.vectors[last]) <= o_.tolerance * e.values[0];
-      if (exact || length == 0 || products >= o_.products) {
+      if (exact || !(length > 0) || products >= o_.products) {
         keep_best(e, 1);
         return std::move(basis_.front());
       }
