@@ -90,6 +90,31 @@ TEST_CASE("cuda recording: what is recorded is not done, and then as often as it
   CHECK(fake.leaks() == sentences());
 }
 
+TEST_CASE("cuda recording: one that is dropped is forgotten, finished or not, and work is done again") {
+  fake_cuda fake;
+  {
+    counting_gpu g;
+    for (bool const joined : {true, false}) {
+      CAPTURE(joined);
+      g.d.begin_recording(g.a);
+      if (joined) {
+        g.issue();
+      } else {
+        g.d.record(g.forked, g.a);
+        g.d.wait(g.b, g.forked);
+        g.increase(g.b, g.at(0));
+      }
+      g.d.drop_recording(g.a);
+    }
+    CHECK(g.read(0) == 0);
+    g.issue();
+    CHECK(g.read(0) == 2);
+  }
+  CHECK(fake.calls("cudaGraphInstantiateWithFlags") == 0);
+  CHECK(fake.reports() == sentences());
+  CHECK(fake.leaks() == sentences());
+}
+
 TEST_CASE(
     "cuda recording: events of before have happened inside, and those of inside afterwards, at no time") {
   fake_cuda fake;

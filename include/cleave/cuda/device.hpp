@@ -142,6 +142,12 @@ class cuda_device {
     check_cuda(cudaStreamEndCapture(s.handle(), &captured), "cudaStreamEndCapture");
     return {resources_, captured};
   }
+  void drop_recording(stream& s) noexcept {
+    resources_->end_recording();
+    cudaGraph_t captured = nullptr;
+    if (cudaStreamEndCapture(s.handle(), &captured) == cudaSuccess)
+      static_cast<void>(cudaGraphDestroy(captured));
+  }
   void replay(recording const& r, stream& s) { r.launch(s); }
 
   /// Waits until all its streams have ended what was issued, `drain_within` at most; whether they have. If

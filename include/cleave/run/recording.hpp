@@ -18,6 +18,8 @@ enum class step_mode : std::uint8_t { issued, replayed };
 /// - `d.end_recording(s)`   what was written down; streams do again what is issued to them. Precondition: `s`
 ///                          waits for all of it. \throws run_error where that is not so, or something was
 ///                          issued that cannot be written down
+/// - `d.drop_recording(s)`  ends it too, whatever state it is in, and forgets what was written down;
+/// noexcept.
 /// - `d.replay(r, s)`       all of it, as one piece of work.
 ///
 /// An event that was recorded before has happened for what is written down, and one that is recorded in
@@ -27,6 +29,7 @@ concept recording_device = device<D> && std::movable<typename D::recording> &&
                            requires(D& d, typename D::stream& s, typename D::recording const& r) {
                              { d.begin_recording(s) };
                              { d.end_recording(s) } -> std::same_as<typename D::recording>;
+                             { d.drop_recording(s) } noexcept;
                              { d.replay(r, s) };
                            };
 

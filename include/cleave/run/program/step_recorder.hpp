@@ -111,20 +111,13 @@ class step_recorder {
     try {
       issue();
     } catch (...) {
-      give_up(s);
+      is_recording_ = false;
+      device_.drop_recording(s);
       throw;
     }
     is_recording_ = false;
     of.recorded.emplace(device_.end_recording(s));
     ++recordings_;
-  }
-
-  void give_up(typename D::stream& s) noexcept {
-    is_recording_ = false;
-    try {
-      static_cast<void>(device_.end_recording(s));
-    } catch (...) {  // what is on its way says more
-    }
   }
 
   D& device_;
