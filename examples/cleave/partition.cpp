@@ -27,32 +27,23 @@ template <class Weight>
 int cut_graph(partition_task const& task) {
   progress const doing;
   doing("reading " + task.file);
-  auto const begin = wall_seconds();
+  partition_clock clock;
   auto const g = cleave::read_graph_file<std::uint32_t, Weight>(task.file, task.reading);
   auto const view = g.view();
-  auto const read = wall_seconds();
-  if (task.parts > view.nodes() + 65'536)  // tables of that size would be made for nothing
-    throw cleave::infeasible_error(cleave::count_text(task.parts) + " parts are more than the " +
-                                   plural(view.nodes(), "node") + " of " + cleave::printable(task.file, 200) +
-                                   " can fill");
-  auto const graph_bytes = peak_memory();
+  clock.has_read();
+  demand_parts(task, view.nodes());
   auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(view.nodes(), "node") + ", " +
               plural(view.arcs() / 2, "edge") + "\n";
   cleave::partition p;
   std::string took;
   if (task.verify.empty()) {
     doing("cutting into " + plural(task.parts, "part"));
-    auto const cpu = processor_seconds();
     p = cleave::partition_kway(view, task.parts, task.options);
-    auto const wall = wall_seconds() - read, used = processor_seconds() - cpu;
+    took = clock.facts();
     auto const preset = preset_names[static_cast<std::size_t>(task.options.preset)];
     text +=
         fact("parts", cleave::count_text(task.parts) + ", preset " + std::string(preset) + ", seed " +
                           std::to_string(task.options.seed) + ", " + plural(task.options.threads, "thread"));
-    took = fact("seconds", cleave::short_text(wall) + " (of processors " + cleave::short_text(used) +
-                               "; reading the file " + cleave::short_text(read - begin) + ")") +
-           fact("memory", cleave::bytes_text(peak_memory()) + " at most; after reading " +
-                              cleave::bytes_text(graph_bytes));
     write_parts(task, p);
   } else {
     p = read_parts(task, view.nodes());
@@ -64,6 +55,18 @@ int cut_graph(partition_task const& task) {
   if (!task.out.empty() && task.out != "-") text += fact("written", shown(task.out));
   say(task, text);
   return v.sound() ? 0 : 1;
+}
+
+/// Whether edges of the file have directions, and these count.
+bool is_of_operations(partition_task const& task) {
+  using enum partition_goal;
+  if (task.goal == edges) return false;
+  bool const directed = cleave::is_directed(cleave::graph_format_of(task.file, "c"));
+  if (!directed && task.goal != by_file)
+    throw usage_error(
+        "--goal " + std::string(goal_names[static_cast<std::size_t>(task.goal)]) +
+        " is of operations that need each other: .dag and .json files; others have --goal edges");
+  return directed;
 }
 
 void add_options(command& c, partition_task& task) {
@@ -83,6 +86,13 @@ void add_options(command& c, partition_task& task) {
                          bool const read = read_number(text, share, 0.0, 1e9);
                          task.options.imbalance = share;
                          return read;
+                       }});
+  c.options.push_back({"", "--goal", "WHAT", "edges, bottleneck or cut",
+                       "edges between parts; of operations the largest load, or what crosses (bottleneck)",
+                       [&](auto text) {
+                         auto const found = std::ranges::find(goal_names, text);
+                         task.goal = static_cast<partition_goal>(found - goal_names.begin());
+                         return !text.empty() && found != goal_names.end();
                        }});
   c.options.push_back({"", "--seed", "N", "a whole number", "of the random choices (1)", [&](auto text) {
                          return read_number(text, task.options.seed, std::uint64_t{0}, ~std::uint64_t{0});
@@ -121,8 +131,8 @@ int partition(std::span<std::string const> words) {
       "Cuts a graph into parts of like weight with few edges between them, and says what it reached, "
       "counted\n"
       "anew from the file and the parts. FILE is METIS' (.graph), Matrix Market's (.mtx), a list of edges\n"
-      "(.edges, .txt), DIMACS' (.dimacs, .col, .gr); of operations (.dag, .json) the edges lose their\n"
-      "directions: cleave split cuts models into stages.",
+      "(.edges, .txt), DIMACS' (.dimacs, .col, .gr). Operations that need each other (.dag, .json) are cut\n"
+      "into parts that can run one after the other.",
       {}};
   add_options(c, task);
   auto const operands = read_options(c, words);
@@ -135,6 +145,7 @@ int partition(std::span<std::string const> words) {
     throw usage_error("into how many parts? Say so with -k" + example);
   if (!task.verify.empty() && !task.out.empty())
     throw usage_error("--verify judges parts that are there; there is nothing for --out");
+  if (is_of_operations(task)) return cut_operations(task);
   try {
     return cut_graph<std::int64_t>(task);
   } catch (cleave::fractional_weight_error const&) {

@@ -22,10 +22,16 @@
 
 namespace tool {
 
+/// What is made small: the weight of the edges between parts; of operations also the largest load, or what
+/// crosses, of parts that can run one after the other.
+enum class partition_goal : std::uint8_t { by_file, edges, bottleneck, cut };
+inline constexpr std::array<std::string_view, 4> goal_names = {"", "edges", "bottleneck", "cut"};
+
 /// What cleave partition is told.
 struct partition_task {
   std::string file;
   std::uint32_t parts = 0;
+  partition_goal goal = partition_goal::by_file;
   cleave::kway_options options;
   cleave::graph_file_options reading;
   std::string out;     ///< where the parts go: a file, `-` for stdout, empty for nowhere
@@ -33,6 +39,9 @@ struct partition_task {
 };
 
 inline constexpr std::array<std::string_view, 3> preset_names = {"fast", "standard", "quality"};
+
+/// Cuts operations into parts that can run one after the other, or judges such parts; the exit code.
+int cut_operations(partition_task const& task);
 
 /// CPU seconds of this process, all threads together.
 inline double processor_seconds() {
@@ -91,6 +100,29 @@ inline void say(partition_task const& task, std::string const& text) {
   else
     print(text);
 }
+
+/// \throws cleave::infeasible_error where nearly all parts would be empty
+inline void demand_parts(partition_task const& task, std::size_t nodes) {
+  if (task.parts > nodes + 65'536)  // tables of that size would be made for nothing
+    throw cleave::infeasible_error(cleave::count_text(task.parts) + " parts are more than the " +
+                                   plural(nodes, "node") + " of " + cleave::printable(task.file, 200) +
+                                   " can fill");
+}
+
+/// When a cut began, and what it took.
+struct partition_clock {
+  double begin = wall_seconds(), read = begin, cpu = 0;
+  std::uint64_t read_bytes = 0;
+
+  void has_read() { read = wall_seconds(), cpu = processor_seconds(), read_bytes = peak_memory(); }
+  std::string facts() const {
+    auto const wall = wall_seconds() - read, used = processor_seconds() - cpu;
+    return fact("seconds", cleave::short_text(wall) + " (of processors " + cleave::short_text(used) +
+                               "; reading the file " + cleave::short_text(read - begin) + ")") +
+           fact("memory", cleave::bytes_text(peak_memory()) + " at most; after reading " +
+                              cleave::bytes_text(read_bytes));
+  }
+};
 
 inline void write_parts(partition_task const& task, cleave::partition const& p) {
   if (task.out == "-")

@@ -64,10 +64,31 @@ TEST_CASE("tool: partition reads real weights, matrices and operations") {
   check_said(run_tool({"partition", at / "a.mtx", "-k", "2", "--values", "weights"}), 0,
              "cut        0.25 (1 edge)");
   std::ofstream(at / "a.dag") << "4 3\n1 0\n1 0\n1 0\n1 0\n0 1 3\n1 2 0.5\n2 3 2\n";
-  check_said(run_tool({"partition", at / "a.dag", "-k", "2"}), 0, "cut        0.5 (1 edge)");
+  check_said(run_tool({"partition", at / "a.dag", "-k", "2", "--goal", "edges"}), 0,
+             "cut        0.5 (1 edge)");
   std::ofstream(at / "one.edges") << "1 2\n2 3\n";
   check_said(run_tool({"partition", at / "one.edges", "-k", "3", "--first-node", "1"}), 0,
              "3 nodes, 2 edges");
+}
+
+TEST_CASE("tool: partition cuts operations into parts that can run one after the other") {
+  scratch_folder const at;
+  std::ofstream(at / "a.dag") << "4 3\n1 0\n1 0\n1 0\n1 0\n0 1 3\n1 2 0.5\n2 3 2\n";
+  auto const r = run_tool({"partition", at / "a.dag", "-k", "2", "--out", at / "parts"});
+  check_said(r, 0, "bottleneck 2.5 (work and transfers of the worst part); none can be below ");
+  CHECK(text_of_file(at / "parts") == "0\n0\n1\n1\n");
+  check_said(run_tool({"partition", at / "a.dag", "--verify", at / "parts"}), 0, "bottleneck 2.5");
+  check_said(run_tool({"partition", at / "a.dag", "-k", "2", "--goal", "cut", "--eps", "0"}), 0,
+             "cut        0.5 (arcs)");
+  std::ofstream(at / "circle") << "0\n1\n0\n1\n";
+  check_said(run_tool({"partition", at / "a.dag", "--verify", at / "circle"}), 1,
+             "needs what it makes itself");
+  std::ofstream(at / "b.dag") << "2 2\n1 0\n1 0\n0 1 3\n1 0 1\n";
+  check_said(run_tool({"partition", at / "b.dag", "-k", "2"}), 3,
+             "b.dag: nodes need each other in a circle: #1 -> #0 -> #1");
+  put_grid(at / "grid.edges", 3);
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--goal", "cut"}), 2,
+             "others have --goal edges");
 }
 
 TEST_CASE("tool: what partition cannot do it says, with what would help") {

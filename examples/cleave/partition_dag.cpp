@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// cleave partition FILE.dag -k 8: operations in a file, cut into parts that can run one after the other.
+#include <algorithm>
+#include <array>
+#include <cleave/core/error.hpp>
+#include <cleave/core/printable.hpp>
+#include <cleave/io/graph_files/cost_dag.hpp>
+#include <cleave/partition/acyclic.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "partition_task.hpp"
+
+namespace tool {
+
+namespace {
+
+/// \throws cleave::error with the file's name where operations need each other in a circle
+cleave::dag_snapshot snapshot_of(cleave::cost_dag const& d, std::string const& file) {
+  try {
+    return cleave::snapshot_of_dag(d);
+  } catch (cleave::dag_cycle_error const& e) {
+    throw cleave::error(cleave::printable(file, 200) + ": " + e.what());
+  }
+}
+
+cleave::acyclic_options options_of(partition_task const& task, cleave::dag_snapshot const& s) {
+  constexpr std::array<double, 3> effort = {0.25, 1, 4};  // of a preset
+  bool const cut = task.goal == partition_goal::cut;
+  cleave::acyclic_options o;
+  o.goal = cut ? cleave::acyclic_goal::cut : cleave::acyclic_goal::bottleneck;
+  o.counted = cleave::cut_measure::edge_bytes;
+  o.epsilon = task.options.imbalance[0];
+  o.effort = effort[static_cast<std::size_t>(task.options.preset)];
+  o.limits = s.options;
+  o.limits.seed = task.options.seed;
+  return o;
+}
+
+/// What parts are, counted from the file and the parts alone.
+std::string facts_of(cleave::cost_dag const& d, cleave::partition const& p, cleave::dag_verdict const& v,
+                     double bound) {
+  auto text =
+      fact("bottleneck", cleave::short_text(v.bottleneck) + " (work and transfers of the worst part)" +
+                             (bound > 0 ? "; none can be below " + cleave::short_text(bound) : ""));
+  text += fact("cut", cleave::short_text(v.cut) + " (arcs); " + cleave::short_text(v.traffic) +
+                          " where a part gets a value once");
+  std::vector<double> work(p.parts);
+  double total = 0;
+  for (std::size_t n = 0; n < p.of.size(); ++n) work[index(p.of[n])] += d.work[n], total += d.work[n];
+  auto const heaviest = work.empty() ? 0 : *std::ranges::max_element(work);
+  auto const above = total > 0 ? heaviest * p.parts / total - 1 : 0;
+  text += fact("imbalance", cleave::fixed_text(100 * above, 2) + "\u00a0% of work");
+  for (auto const& f : v.findings) text += fact("wrong", cleave::describe(f));
+  for (std::size_t i = 0; i < v.circle.size(); ++i)
+    text += (i == 0 ? "             " : " -> ") + std::to_string(index(v.circle[i])) +
+            (i + 1 == v.circle.size() ? "\n" : "");
+  return text;
+}
+
+}  // namespace
+
+int cut_operations(partition_task const& task) {
+  progress const doing;
+  doing("reading " + task.file);
+  partition_clock clock;
+  auto const d = cleave::read_cost_dag(task.file);
+  clock.has_read();
+  demand_parts(task, d.nodes());
+  auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(d.nodes(), "node") + ", " +
+              plural(d.arcs.size(), "arc") + "\n";
+  cleave::partition p;
+  double bound = 0;
+  bool balanced = true;
+  std::string took;
+  if (task.verify.empty()) {
+    doing("cutting into " + plural(task.parts, "part"));
+    auto const s = snapshot_of(d, task.file);
+    auto const made = cleave::partition_acyclic(s.graph, task.parts, options_of(task, s));
+    took = clock.facts();
+    bound = made.bound, balanced = made.balanced, p.parts = made.parts;
+    for (auto const at : s.position) p.of.push_back(made.of[at]);
+    bool const cut = task.goal == partition_goal::cut;
+    text += fact("parts", cleave::count_text(made.parts) + ", goal " + (cut ? "cut" : "bottleneck") +
+                              ", seed " + std::to_string(task.options.seed));
+    write_parts(task, p);
+  } else {
+    p = read_parts(task, d.nodes());
+    text += fact("parts", cleave::count_text(p.parts) + ", of " + cleave::printable(task.verify, 200));
+  }
+  doing.clear();
+  auto const v = cleave::verify_dag_partition<cleave::cost_dag::arc>(d.work, d.arcs, p, d.backward);
+  text += facts_of(d, p, v, bound) + took;
+  if (!balanced) text += fact("wrong", "parts as even as was asked for were not found");
+  if (!task.out.empty() && task.out != "-") text += fact("written", shown(task.out));
+  say(task, text);
+  return v.sound() && balanced ? 0 : 1;
+}
+
+}  // namespace tool
