@@ -85,6 +85,7 @@ class arc_balance {
     x ^= x >> 29;
     sum_ += from < to ? x : -x;
   }
+  void add(arc_balance const& other) { sum_ += other.sum_; }  ///< of other arcs
   bool even() const { return sum_ == 0; }
 
  private:

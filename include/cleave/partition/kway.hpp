@@ -13,10 +13,13 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/adjacency_fault.hpp"
+#include "cleave/partition/kway/clusters.hpp"
 #include "cleave/partition/kway/engine.hpp"
 #include "cleave/partition/kway/flat_graph.hpp"
 #include "cleave/partition/kway/limits.hpp"
 #include "cleave/partition/kway/options.hpp"
+#include "cleave/partition/kway/sound_arrays.hpp"
+#include "cleave/partition/kway/team.hpp"
 #include "cleave/partition/partition.hpp"
 
 namespace cleave {
@@ -48,16 +51,31 @@ kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeW
   kway_partition<NodeWeight, EdgeWeight> result;
   static_cast<partition&>(result) = std::move(p);
   result.part_weights.assign(result.parts, 0);
+  struct sums {
+    weight_total<EdgeWeight> cut{};
+    std::vector<weight_total<NodeWeight>> weight{};
+  };
+  id_ranges const ranges{static_cast<std::uint32_t>(g.nodes()), 1u << 16};
+  std::vector<sums> piece(ranges.count());
+  thread_team(options.threads).share(ranges.count(), [&](std::size_t r) {
+    sums s{0, std::vector<weight_total<NodeWeight>>(result.parts, 0)};
+    for (std::size_t n = ranges.begin(r); n < ranges.end(r); ++n) {
+      auto const own = result.of[n];
+      s.weight[index(own)] += static_cast<weight_total<NodeWeight>>(g.weight(n));
+      for (auto arc = static_cast<std::size_t>(g.first[n]); arc < static_cast<std::size_t>(g.first[n + 1]);
+           ++arc)
+        if (auto const to = static_cast<std::size_t>(g.head[arc]); to > n && result.of[to] != own)
+          s.cut += static_cast<weight_total<EdgeWeight>>(g.weight_of_arc(arc));
+    }
+    piece[r] = std::move(s);
+  });
   weight_total<NodeWeight> total = 0;
-  for (std::size_t n = 0; n < g.nodes(); ++n) {
-    auto const own = result.of[n];
-    auto const w = static_cast<weight_total<NodeWeight>>(g.weight(n));
-    result.part_weights[index(own)] += w;
-    total += w;
-    for (auto arc = static_cast<std::size_t>(g.first[n]); arc < static_cast<std::size_t>(g.first[n + 1]);
-         ++arc)
-      if (auto const to = static_cast<std::size_t>(g.head[arc]); to > n && result.of[to] != own)
-        result.cut += static_cast<weight_total<EdgeWeight>>(g.weight_of_arc(arc));
+  for (auto const& s : piece) {
+    result.cut += s.cut;
+    for (std::uint32_t part = 0; part < result.parts; ++part) {
+      result.part_weights[part] += s.weight[part];
+      total += s.weight[part];
+    }
   }
   double shares = result.parts;
   if (!options.share.same()) {
@@ -80,8 +98,8 @@ kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeW
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
 kway_partition<NodeWeight, EdgeWeight> kway_from(adjacency_view<Index, NodeWeight, EdgeWeight> g,
                                                  std::uint32_t k, std::vector<std::uint32_t> start,
-                                                 kway_options const& options) {
-  auto const flat = make_flat(g);
+                                                 kway_options const& options, std::size_t loops) {
+  auto const flat = make_flat(g, loops);
   kway_task task{flat, {}, {}, std::move(start), options};
   auto const fair = fair_weights(flat.node_total, k, options);
   task.limit = weight_limits(flat, fair, options);
@@ -110,8 +128,8 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 kway_partition<NodeWeight, EdgeWeight> partition_kway(adjacency_view<Index, NodeWeight, EdgeWeight> g,
                                                       std::uint32_t k, kway_options const& options = {}) {
   check_options(options, g.nodes(), k);
-  check_adjacency(g);
-  return kway_from(g, k, {}, options);
+  auto const loops = check_arrays(g, thread_team(options.threads));
+  return kway_from(g, k, {}, options, loops);
 }
 
 /// Moves nodes of a given partition, from wherever it comes, so that it is within its limits and the cut is
@@ -121,7 +139,7 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 kway_partition<NodeWeight, EdgeWeight> refine_kway(adjacency_view<Index, NodeWeight, EdgeWeight> g,
                                                    partition const& start, kway_options const& options = {}) {
   check_options(options, g.nodes(), start.parts);
-  check_adjacency(g);
+  auto const loops = check_arrays(g, thread_team(options.threads));
   if (start.of.size() != g.nodes())
     throw kway_start_error("k-way partition: the start has parts for " + std::to_string(start.of.size()) +
                                " nodes of " + std::to_string(g.nodes()),
@@ -134,7 +152,7 @@ kway_partition<NodeWeight, EdgeWeight> refine_kway(adjacency_view<Index, NodeWei
                                  " no part below " + std::to_string(start.parts),
                              n);
   }
-  return kway_from(g, start.parts, std::move(of), options);
+  return kway_from(g, start.parts, std::move(of), options, loops);
 }
 
 }  // namespace cleave

@@ -26,13 +26,18 @@ class multilevel_bisection {
                        std::array<std::int64_t, 2> limit, std::int64_t aim, bisection_effort const& effort)
       : g_(g), fixed_(fixed), limit_(limit), aim_(aim), effort_(effort) {}
 
-  two_sides best(splitmix& random) const {
-    two_sides best;
-    for (std::uint32_t restart = 0; restart < effort_.restarts; ++restart) {
-      auto s = once(random, restart);
-      if (restart == 0 || s.better_than(best)) best = std::move(s);
-    }
-    return best;
+  two_sides best(splitmix& random, thread_team const& team) const {
+    std::vector<std::uint64_t> seed(effort_.restarts);
+    for (auto& s : seed) s = random.next();
+    std::vector<two_sides> tried(effort_.restarts);
+    team.share(effort_.restarts, [&](std::size_t restart) {
+      splitmix own(seed[restart]);
+      tried[restart] = once(own, static_cast<std::uint32_t>(restart));
+    });
+    std::size_t best = 0;
+    for (std::size_t restart = 1; restart < tried.size(); ++restart)
+      if (tried[restart].better_than(tried[best])) best = restart;
+    return std::move(tried[best]);
   }
 
  private:
@@ -120,7 +125,7 @@ class multilevel_bisection {
       leader[n] = lead;
       if (best != free_node) leader[best] = lead;
     }
-    return numbered_clusters(leader, g.nodes);
+    return numbered_clusters(leader, {g.nodes, std::max(g.nodes, 1u)}, thread_team{});
   }
 
   two_sides first_bisection(small_view const& g, std::vector<std::uint32_t> const& fixed,

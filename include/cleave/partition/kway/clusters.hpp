@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cleave/partition/kway/effort.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/raw_array.hpp"
+#include "cleave/partition/kway/team.hpp"
 
 namespace cleave {
 
@@ -51,32 +53,48 @@ struct id_ranges {
 };
 
 /// Numbers the clusters and lists their members, where `leader[n]` is the least member of the cluster of n,
-/// or `no_cluster`.
-inline clustering numbered_clusters(raw_array<std::uint32_t> const& leader, std::uint32_t nodes) {
+/// or `no_cluster`, and no cluster reaches from one range into another.
+inline clustering numbered_clusters(raw_array<std::uint32_t> const& leader, id_ranges const& ranges,
+                                    thread_team const& team) {
   clustering c;
-  c.of = raw_array<std::uint32_t>(nodes);
-  for (std::uint32_t n = 0; n < nodes; ++n) {
-    if (leader[n] == no_cluster)
-      c.of[n] = no_cluster;
-    else
-      c.of[n] = leader[n] == n ? c.clusters++ : c.of[leader[n]];
+  c.of = raw_array<std::uint32_t>(ranges.nodes);
+  std::vector<std::uint32_t> first_cluster(ranges.count() + 1, 0), first_member(ranges.count() + 1, 0);
+  team.share(ranges.count(), [&](std::size_t r) {
+    std::uint32_t clusters = 0, members = 0;
+    for (auto n = ranges.begin(r); n < ranges.end(r); ++n) {
+      if (leader[n] == no_cluster) {
+        c.of[n] = no_cluster;
+        continue;
+      }
+      ++members;
+      c.of[n] = leader[n] == n ? clusters++ : c.of[leader[n]];
+    }
+    first_cluster[r + 1] = clusters;
+    first_member[r + 1] = members;
+  });
+  for (std::size_t r = 0; r < ranges.count(); ++r) {
+    first_cluster[r + 1] += first_cluster[r];
+    first_member[r + 1] += first_member[r];
   }
+  c.clusters = first_cluster.back();
   c.begin = raw_array<std::uint32_t>(std::size_t{c.clusters} + 1);
-  std::fill_n(c.begin.data(), std::size_t{c.clusters} + 1, 0u);
-  std::uint32_t members = 0;
-  for (std::uint32_t n = 0; n < nodes; ++n)
-    if (c.of[n] != no_cluster) ++c.begin[c.of[n]], ++members;
-  std::uint32_t sum = 0;
-  for (std::uint32_t i = 0; i <= c.clusters; ++i) {
-    auto const size = i < c.clusters ? c.begin[i] : 0;
-    c.begin[i] = sum;
-    sum += size;
-  }
-  c.member = raw_array<std::uint32_t>(members);
-  for (std::uint32_t n = 0; n < nodes; ++n)
-    if (c.of[n] != no_cluster) c.member[c.begin[c.of[n]]++] = n;
-  for (std::uint32_t i = c.clusters; i > 0; --i) c.begin[i] = c.begin[i - 1];
-  c.begin[0] = 0;
+  c.member = raw_array<std::uint32_t>(first_member.back());
+  c.begin[c.clusters] = first_member.back();
+  team.share(ranges.count(), [&](std::size_t r) {
+    auto* const begin = c.begin.data() + first_cluster[r];
+    auto const clusters = first_cluster[r + 1] - first_cluster[r];
+    std::fill_n(begin, clusters, 0u);
+    for (auto n = ranges.begin(r); n < ranges.end(r); ++n)
+      if (c.of[n] != no_cluster) ++begin[c.of[n]];
+    auto end = first_member[r];
+    for (std::uint32_t i = 0; i < clusters; ++i) begin[i] = std::exchange(end, end + begin[i]);
+    std::vector<std::uint32_t> next(begin, begin + clusters);
+    for (auto n = ranges.begin(r); n < ranges.end(r); ++n) {
+      if (c.of[n] == no_cluster) continue;
+      c.member[next[c.of[n]]++] = n;
+      c.of[n] += first_cluster[r];
+    }
+  });
   return c;
 }
 

@@ -56,9 +56,19 @@ std::int64_t in_unit(Weight w, fixed_point unit) {
     return static_cast<std::int64_t>(w);
 }
 
-/// Precondition: `find_adjacency_fault` finds none. \throws kway_size_error. O(n + m).
+/// How many arcs lead from a node to itself.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+std::size_t count_loops(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+  std::size_t loops = 0;
+  for (std::size_t n = 0; n < g.nodes(); ++n)
+    for (auto const to : g.neighbours(n)) loops += static_cast<std::size_t>(to) == n;
+  return loops;
+}
+
+/// `loops` is how many arcs lead from a node to itself. Precondition: `find_adjacency_fault` finds none.
+/// \throws kway_size_error. O(n + m), O(1) where the user's arrays can be read as they are.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
+flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::size_t loops) {
   if (g.nodes() >= free_node || g.arcs() >= free_node)
     throw kway_size_error("k-way partition: " + std::to_string(g.nodes()) + " nodes with " +
                           std::to_string(g.arcs()) + " arcs are more than 4294967294");
@@ -66,9 +76,6 @@ flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
   f.nodes = static_cast<std::uint32_t>(g.nodes());
   f.weighted = !g.node_weight.empty() || !g.edge_weight.empty();
   f.node_total = f.nodes;
-  std::size_t loops = 0;
-  for (std::uint32_t n = 0; n < f.nodes; ++n)
-    for (auto const to : g.neighbours(n)) loops += static_cast<std::size_t>(to) == n;
   f.arc_total = static_cast<std::int64_t>(g.arcs() - loops);
 
   if constexpr (sizeof(Index) == sizeof(std::uint32_t))
@@ -109,6 +116,11 @@ flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
     f.head = f.own_head.data();
   }
   return f;
+}
+
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
+flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+  return make_flat(g, count_loops(g));
 }
 
 }  // namespace cleave

@@ -21,7 +21,7 @@ class label_clustering {
   clustering clusters(std::uint32_t rounds, thread_team const& team) {
     id_ranges const ranges{g_.nodes, rules_.grain};
     team.share(ranges.count(), [&](std::size_t r) { propagate(rounds, ranges.begin(r), ranges.end(r)); });
-    return numbered();
+    return numbered_clusters(label_, ranges, team);
   }
 
  private:
@@ -37,7 +37,9 @@ class label_clustering {
       for (auto n = lo; n < hi; ++n) moved += move_node(n, lo, hi, near, seen);
       if (moved <= (hi - lo) / 64) break;
     }
-    join_two_hops(lo, hi, near, seen);
+    std::vector<std::uint32_t> waiting(hi - lo, free_node);
+    join_two_hops(lo, hi, near, seen, waiting);
+    choose_leaders(lo, hi, waiting);
   }
 
   void count_labels(std::uint32_t n, std::uint32_t lo, std::uint32_t hi, std::vector<std::int64_t>& near,
@@ -83,8 +85,7 @@ class label_clustering {
 
   /// Nodes that remained alone join others that favour the same cluster, which has no room for them.
   void join_two_hops(std::uint32_t lo, std::uint32_t hi, std::vector<std::int64_t>& near,
-                     std::vector<std::uint32_t>& seen) {
-    std::vector<std::uint32_t> waiting(hi - lo, free_node);
+                     std::vector<std::uint32_t>& seen, std::vector<std::uint32_t>& waiting) {
     for (auto n = lo; n < hi; ++n) {
       if (label_[n] != n || weight_[n] != g_.weight(n) || g_.degree(n) == 0) continue;
       count_labels(n, lo, hi, near, seen);
@@ -108,19 +109,17 @@ class label_clustering {
   }
 
   /// Labels name nodes that may have left; the first member in id order leads.
-  clustering numbered() {
-    raw_array<std::uint32_t> leader(g_.nodes);
-    std::vector<std::uint32_t> first(g_.nodes, free_node);
-    for (std::uint32_t n = 0; n < g_.nodes; ++n) {
+  void choose_leaders(std::uint32_t lo, std::uint32_t hi, std::vector<std::uint32_t>& first) {
+    std::fill(first.begin(), first.end(), free_node);
+    for (auto n = lo; n < hi; ++n) {
       if (g_.degree(n) == 0) {
-        leader[n] = no_cluster;
+        label_[n] = no_cluster;
         continue;
       }
-      auto& lead = first[label_[n]];
+      auto& lead = first[label_[n] - lo];
       if (lead == free_node) lead = n;
-      leader[n] = lead;
+      label_[n] = lead;
     }
-    return numbered_clusters(leader, g_.nodes);
   }
 
   Level const& g_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
+#include "cleave/partition/kway/clusters.hpp"
 #include "cleave/partition/kway/effort.hpp"
 #include "cleave/partition/kway/flow_refinement.hpp"
 #include "cleave/partition/kway/hierarchy.hpp"
@@ -90,7 +91,7 @@ class multilevel_kway {
     small_view const view{top.nodes, top.first, top.head, wide.node_weights.data(), wide.arc_weights.data()};
     level_parts p;
     p.limit = limit_;
-    p.of = repeated_bisection(view, fixed, limit_, effort_.bisection).parts(random_);
+    p.of = repeated_bisection(view, fixed, limit_, effort_.bisection, team_).parts(random_);
     p.weight.assign(limit_.size(), 0);
     for (std::uint32_t n = 0; n < top.nodes; ++n) p.weight[p.of[n]] += top.weight(n);
     return p;
@@ -100,20 +101,33 @@ class multilevel_kway {
   template <class Level>
   void descend(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed, active_nodes& active,
                raw_array<std::uint32_t> const& cluster_of) const {
-    std::vector<std::uint32_t> of(g.nodes), left_out;
-    for (std::uint32_t n = 0; n < g.nodes; ++n) {
-      if (cluster_of[n] == no_cluster)
-        left_out.push_back(n);
-      else
-        of[n] = p.of[cluster_of[n]];
-    }
+    id_ranges const ranges{g.nodes, 1u << 16};
+    std::vector<std::vector<std::uint32_t>> found(ranges.count());
+    std::vector<std::uint32_t> of(g.nodes);
+    team_.share(ranges.count(), [&](std::size_t r) {
+      for (auto n = ranges.begin(r); n < ranges.end(r); ++n) {
+        if (cluster_of[n] == no_cluster)
+          found[r].push_back(n);
+        else
+          of[n] = p.of[cluster_of[n]];
+      }
+    });
     p.of = std::move(of);
+    std::vector<std::uint32_t> left_out;
+    for (auto& nodes : found) {
+      left_out.insert(left_out.end(), nodes.begin(), nodes.end());
+      nodes.clear();
+    }
     place_left_out(g, p, fixed, left_out);
-    active_nodes below;
-    below.is.assign(g.nodes, 0);
-    for (std::uint32_t n = 0; n < g.nodes; ++n)
-      if (cluster_of[n] != no_cluster && active.is[cluster_of[n]] && is_on_boundary(g, p.of, n)) below.add(n);
-    active = std::move(below);
+    team_.share(ranges.count(), [&](std::size_t r) {
+      for (auto n = ranges.begin(r); n < ranges.end(r); ++n)
+        if (cluster_of[n] != no_cluster && active.is[cluster_of[n]] && is_on_boundary(g, p.of, n))
+          found[r].push_back(n);
+    });
+    active.is.assign(g.nodes, 0);
+    active.list.clear();
+    for (auto const& nodes : found)
+      for (auto const n : nodes) active.add(n);
   }
 
   std::vector<std::int64_t> limit_;

@@ -21,8 +21,9 @@ namespace cleave {
 class repeated_bisection {
  public:
   repeated_bisection(small_view const& g, std::vector<std::uint32_t> const& fixed,
-                     std::vector<std::int64_t> const& limit, bisection_effort const& effort)
-      : limit_(limit), effort_(effort), part_(g.nodes, 0) {
+                     std::vector<std::int64_t> const& limit, bisection_effort const& effort,
+                     thread_team const& team = thread_team{})
+      : limit_(limit), effort_(effort), team_(team), part_(g.nodes, 0) {
     piece whole;
     whole.first_part = 0;
     whole.parts = static_cast<std::uint32_t>(limit.size());
@@ -69,7 +70,8 @@ class repeated_bisection {
     auto const aim = room == 0 ? 0 : scaled(total, room_left, room);
     auto effort = effort_;
     effort.restarts = std::max(effort.least_restarts, effort.restarts >> p.depth);
-    auto const sides = multilevel_bisection(p.view, sides_of(p, left), limit, aim, effort).best(random);
+    auto const sides =
+        multilevel_bisection(p.view, sides_of(p, left), limit, aim, effort).best(random, team_);
     pieces_.push_back(half(p, sides, 0, p.first_part, left));
     pieces_.push_back(half(p, sides, 1, p.first_part + left, p.parts - left));
   }
@@ -142,6 +144,7 @@ class repeated_bisection {
 
   std::vector<std::int64_t> const& limit_;
   bisection_effort effort_;
+  thread_team team_;
   std::vector<std::uint32_t> part_;
   std::vector<piece> pieces_;
 };
