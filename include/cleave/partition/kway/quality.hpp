@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/random.hpp"
+#include "cleave/partition/kway/degree_parts.hpp"
 #include "cleave/partition/kway/effort.hpp"
 #include "cleave/partition/kway/flow_refinement.hpp"
 #include "cleave/partition/kway/hierarchy.hpp"
@@ -24,10 +24,14 @@
 
 namespace cleave {
 
+/// Whether some nodes have many times more edges than others.
+enum class degree_spread { narrow, wide };
+
 /// What is worth its time where a small cut matters more.
 struct quality_effort {
-  level_effort matched, labelled;     ///< of the two ways to coarsen
-  std::uint32_t tries = 2;            ///< first partitions, for each way to coarsen
+  level_effort matched, labelled;  ///< of the two ways to coarsen
+  degree_spread degrees = degree_spread::narrow;
+  std::uint32_t tries = 5;            ///< first partitions, for each way to coarsen
   std::uint32_t trial_nodes = 4000;   ///< of the level on which the best of them is chosen, about
   std::uint32_t jet_nodes = 60'000;   ///< of levels on which moves without limits are tried
   std::uint32_t fine_nodes = 60'000;  ///< of levels from which on strips for flows are narrow
@@ -43,12 +47,20 @@ quality_effort quality_effort_of(Level const& g) {
   quality_effort e;
   auto const probe = probe_degrees(g);
   level_effort level;
-  level.bisection.restarts = 16;
+  level.bisection.restarts = 8;
+  level.bisection.least_restarts = 4;
   e.matched = e.labelled = level;
   e.matched.clusters = coarsening::matching;
   e.labelled.clusters = coarsening::labels;
+  if (g.nodes < 5000) e.tries = 2, e.matched.bisection.least_restarts = 1;
   if (probe.mean > 12) e.coarse.width.steps = 3;
   if (probe.mean > 12 || probe.spread() > 0.5) e.fine.width.steps = 2;
+  if (probe.spread() > 2) {
+    e.degrees = degree_spread::wide;
+    e.matched.bisection.restarts = 32;
+    e.tries = 4;
+    e.fine_nodes = 30'000, e.fine.rounds = 0;
+  }
   return e;
 }
 
@@ -74,26 +86,27 @@ class quality_kway {
 
   template <class Level>
   level_parts parts(Level const& g, std::vector<std::uint32_t> const& fixed) {
-    level_stack const matched{hierarchy(effort_.matched).above(g, fixed)};
+    weigh_edges(g);
     level_stack const labelled{hierarchy(effort_.labelled).above(g, fixed)};
+    auto best = attempt(g, fixed, labelled);
+    if (effort_.degrees == degree_spread::wide)
+      if (auto p = parts_by_degree(g, fixed, best.cut); best.cut >= cut_of(g, p.of)) return p;
+    level_stack const matched{labelled.empty() ? level_stack{} : hierarchy(effort_.matched).above(g, fixed)};
     tell(kway_phase::coarsened, g.nodes);
-    std::optional<trial> best;
-    for (std::uint32_t i = 0; i < effort_.tries; ++i)
-      for (auto const* stack : {&matched, &labelled}) {
-        if (stack == &labelled && stack->empty()) break;
-        auto t = attempt(g, fixed, *stack);
-        if (!best || t < *best) best = std::move(t);
-      }
+    for (std::uint32_t i = 0; i < effort_.tries; ++i) {
+      if (i > 0) best = std::min(best, attempt(g, fixed, labelled));
+      if (!matched.empty()) best = std::min(best, attempt(g, fixed, matched));
+    }
     tell(kway_phase::first_cut, g.nodes);
-    auto p = std::move(best->parts);
-    descend(g, fixed, *best->stack, best->level, 0, p);
-    for (std::uint32_t i = 0; i < effort_.cycles; ++i) cycle(g, fixed, p);
-    return p;
+    descend(g, fixed, *best.stack, best.level, 0, best.parts);
+    for (std::uint32_t i = 0; i < effort_.cycles; ++i) cycle(g, fixed, best.parts);
+    return std::move(best.parts);
   }
 
   /// Better parts than `p`, which may break their limits.
   template <class Level>
   void improve(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
+    weigh_edges(g);
     refine(g, fixed, p);
     for (std::uint32_t i = 0; i < std::max(1u, effort_.cycles); ++i) cycle(g, fixed, p);
   }
@@ -146,6 +159,35 @@ class quality_kway {
   }
 
   template <class Level>
+  void weigh_edges(Level const& g) {
+    edge_total_ = 0;
+    for (std::uint32_t a = 0; a < g.arcs(); ++a) edge_total_ += g.arc_weight(a);
+    edge_total_ /= 2;
+  }
+
+  /// Refined only where that may bring the cut below `rival`.
+  template <class Level>
+  level_parts parts_by_degree(Level const& g, std::vector<std::uint32_t> const& fixed,
+                              std::int64_t rival) const {
+    auto p = degree_parts(g, limit_, fixed);
+    if (cut_of(g, p.of) > rival + rival / 4 || excess_weight(p) > 0) return p;
+    auto active = border(g, p);
+    auto effort = effort_.matched;
+    effort.passes = 10, effort.patience = 5000;
+    refine_level(g, p, fixed, active, effort);
+    return p;
+  }
+
+  template <class Level>
+  static active_nodes border(Level const& g, level_parts const& p) {
+    active_nodes active;
+    active.is.assign(g.nodes, 0);
+    for (std::uint32_t n = 0; n < g.nodes; ++n)
+      if (is_on_boundary(g, p.of, n)) active.add(n);
+    return active;
+  }
+
+  template <class Level>
   level_parts first_parts(Level const& top, std::vector<std::uint32_t> const& fixed) {
     level_graph<std::int64_t> wide;
     wide.node_weights = raw_array<std::int64_t>(top.nodes);
@@ -183,12 +225,10 @@ class quality_kway {
 
   template <class Level>
   void refine(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
-    active_nodes active;
-    active.is.assign(g.nodes, 0);
-    for (std::uint32_t n = 0; n < g.nodes; ++n)
-      if (is_on_boundary(g, p.of, n)) active.add(n);
+    auto active = border(g, p);
     auto gained = refine_level(g, p, fixed, active, effort_.matched);
-    if (g.nodes <= effort_.jet_nodes) gained += refine_by_jet(g, p, fixed, active, effort_.jet);
+    bool const tangled = 5 * cut_of(g, p.of) > edge_total_;  // no narrow strip holds a cut
+    if (g.nodes <= effort_.jet_nodes && !tangled) gained += refine_by_jet(g, p, fixed, active, effort_.jet);
     gained +=
         refine_by_flows(g, p, fixed, g.nodes <= effort_.fine_nodes ? effort_.coarse : effort_.fine, team_);
     tell(kway_phase::refined, g.nodes, gained);
@@ -227,6 +267,7 @@ class quality_kway {
   splitmix random_;
   thread_team const& team_;
   kway_observer* observer_;
+  std::int64_t edge_total_ = 0;
 };
 
 }  // namespace cleave
