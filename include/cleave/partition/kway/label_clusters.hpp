@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -16,7 +17,11 @@ template <class Level>
 class label_clustering {
  public:
   label_clustering(Level const& g, cluster_rules const& rules)
-      : g_(g), rules_(rules), label_(g.nodes), weight_(g.nodes) {}
+      : g_(g),
+        rules_(rules),
+        heaviest_(static_cast<sum>(rules.heaviest)),
+        label_(g.nodes),
+        weight_(g.nodes) {}
 
   clustering clusters(std::uint32_t rounds, thread_team const& team) {
     id_ranges const ranges{g_.nodes, rules_.grain};
@@ -25,12 +30,14 @@ class label_clustering {
   }
 
  private:
+  using sum = typename Level::sum_type;
+
   void propagate(std::uint32_t rounds, std::uint32_t lo, std::uint32_t hi) {
-    std::vector<std::int64_t> near(hi - lo, 0);
+    std::vector<sum> near(hi - lo, 0);
     std::vector<std::uint32_t> seen;
     for (auto n = lo; n < hi; ++n) {
       label_[n] = n;
-      weight_[n] = g_.weight(n);
+      weight_[n] = static_cast<sum>(g_.weight(n));
     }
     for (std::uint32_t round = 0; round < rounds; ++round) {
       std::uint32_t moved = 0;
@@ -42,7 +49,7 @@ class label_clustering {
     choose_leaders(lo, hi, waiting);
   }
 
-  void count_labels(std::uint32_t n, std::uint32_t lo, std::uint32_t hi, std::vector<std::int64_t>& near,
+  void count_labels(std::uint32_t n, std::uint32_t lo, std::uint32_t hi, std::vector<sum>& near,
                     std::vector<std::uint32_t>& seen) const {
     seen.clear();
     for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
@@ -50,23 +57,23 @@ class label_clustering {
       if (other - lo >= hi - lo) continue;
       auto const label = label_[other];
       if (near[label - lo] == 0) seen.push_back(label);
-      near[label - lo] += g_.arc_weight(arc);
+      near[label - lo] += static_cast<sum>(g_.arc_weight(arc));
     }
   }
 
-  bool move_node(std::uint32_t n, std::uint32_t lo, std::uint32_t hi, std::vector<std::int64_t>& near,
+  bool move_node(std::uint32_t n, std::uint32_t lo, std::uint32_t hi, std::vector<sum>& near,
                  std::vector<std::uint32_t>& seen) {
     count_labels(n, lo, hi, near, seen);
     auto const own = label_[n];
     auto best = own;
-    std::int64_t most = near[own - lo];
-    auto const w = g_.weight(n);
+    sum most = near[own - lo];
+    auto const w = static_cast<sum>(g_.weight(n));
     for (auto const label : seen) {
       auto const connection = near[label - lo];
       near[label - lo] = 0;
       if (label == own || connection < most) continue;
       if (connection == most && (best == own || !preferred(label, best))) continue;
-      if (weight_[label] + w > rules_.heaviest || !rules_.may_join(n, label)) continue;
+      if (weight_[label] + w > heaviest_ || !rules_.may_join(n, label)) continue;
       best = label;
       most = connection;
     }
@@ -84,20 +91,20 @@ class label_clustering {
   }
 
   /// Nodes that remained alone join others that favour the same cluster, which has no room for them.
-  void join_two_hops(std::uint32_t lo, std::uint32_t hi, std::vector<std::int64_t>& near,
+  void join_two_hops(std::uint32_t lo, std::uint32_t hi, std::vector<sum>& near,
                      std::vector<std::uint32_t>& seen, std::vector<std::uint32_t>& waiting) {
     for (auto n = lo; n < hi; ++n) {
-      if (label_[n] != n || weight_[n] != g_.weight(n) || g_.degree(n) == 0) continue;
+      if (label_[n] != n || weight_[n] != static_cast<sum>(g_.weight(n)) || g_.degree(n) == 0) continue;
       count_labels(n, lo, hi, near, seen);
       auto favourite = free_node;
-      std::int64_t most = 0;
+      sum most = 0;
       for (auto const label : seen) {
         if (near[label - lo] > most) most = near[label - lo], favourite = label;
         near[label - lo] = 0;
       }
       if (favourite == free_node) continue;
       auto& other = waiting[favourite - lo];
-      if (other != free_node && other != n && weight_[other] + weight_[n] <= rules_.heaviest &&
+      if (other != free_node && other != n && weight_[other] + weight_[n] <= heaviest_ &&
           rules_.may_join(n, other)) {
         weight_[other] += weight_[n];
         weight_[n] = 0;
@@ -124,8 +131,9 @@ class label_clustering {
 
   Level const& g_;
   cluster_rules const& rules_;
+  sum heaviest_;
   raw_array<std::uint32_t> label_;
-  raw_array<std::int64_t> weight_;
+  raw_array<sum> weight_;
 };
 
 }  // namespace cleave

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "cleave/partition/kway/raw_array.hpp"
@@ -12,11 +13,12 @@ namespace cleave {
 enum class weighing { unit, given };
 
 /// One level of a k-way partition: an undirected graph in compressed rows, with neither loops nor negative
-/// weights. `Weight` is int32_t where both sums of all weights (of nodes; of arcs) stay below 2^31, int64_t
-/// otherwise. Sums are always 64-bit.
+/// weights. The sum of all weights of arcs, and that of nodes, fits `Weight`.
 template <class Weight, weighing Weighing>
 struct level_view {
   using weight_type = Weight;
+  /// Holds sums of weights: 32 bits do where each is 1.
+  using sum_type = std::conditional_t<Weighing == weighing::unit, std::uint32_t, std::int64_t>;
   std::uint32_t nodes = 0;
   std::uint32_t const* first = nullptr;  ///< where the row of a node begins; nodes + 1 of them
   std::uint32_t const* head = nullptr;   ///< the neighbours

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/kway/contract.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "cleave/partition/kway/label_clusters.hpp"
+#include "cleave/partition/kway/matching.hpp"
+#include "support/rng.hpp"
+
+using namespace cleave;
+using cleave::testing::rng;
+
+namespace {
+
+using weighted_level = level_view<std::int64_t, weighing::given>;
+using unit_level = level_view<std::int64_t, weighing::unit>;
+
+struct level_arrays {
+  std::vector<std::uint32_t> first{0}, head;
+  std::vector<std::int64_t> node_weight, arc_weight;
+
+  std::uint32_t nodes() const { return static_cast<std::uint32_t>(first.size() - 1); }
+  weighted_level weighted() const {
+    return {nodes(), first.data(), head.data(), node_weight.data(), arc_weight.data()};
+  }
+  unit_level unit() const { return {nodes(), first.data(), head.data(), nullptr, nullptr}; }
+};
+
+/// Near neighbours by id, and some far ones; some nodes have none.
+level_arrays random_level(std::uint32_t nodes, rng& random) {
+  std::vector<std::map<std::uint32_t, std::int64_t>> rows(nodes);
+  for (std::uint32_t i = 0; i < 2 * nodes; ++i) {
+    auto const a = static_cast<std::uint32_t>(random.below(nodes));
+    auto const b = random.one_in(10)
+                       ? static_cast<std::uint32_t>(random.below(nodes))
+                       : std::min(nodes - 1, a + 1 + static_cast<std::uint32_t>(random.below(5)));
+    if (a == b) continue;
+    auto const w = static_cast<std::int64_t>(1 + random.below(9));
+    rows[a][b] = rows[b][a] = w;
+  }
+  level_arrays g;
+  for (auto const& row : rows) {
+    for (auto const& [to, w] : row) {
+      g.head.push_back(to);
+      g.arc_weight.push_back(w);
+    }
+    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    g.node_weight.push_back(static_cast<std::int64_t>(1 + random.below(4)));
+  }
+  return g;
+}
+
+template <class Level>
+void check_clusters(Level const& g, clustering const& c, std::int64_t heaviest, std::uint32_t grain) {
+  std::vector<std::int64_t> weight(c.clusters, 0);
+  std::vector<std::uint32_t> lowest(c.clusters, free_node), highest(c.clusters, 0);
+  for (std::uint32_t n = 0; n < g.nodes; ++n) {
+    CHECK((c.of[n] == no_cluster) == (g.degree(n) == 0));
+    if (c.of[n] == no_cluster) continue;
+    weight[c.of[n]] += g.weight(n);
+    lowest[c.of[n]] = std::min(lowest[c.of[n]], n);
+    highest[c.of[n]] = n;
+  }
+  for (std::uint32_t i = 0; i < c.clusters; ++i) {
+    REQUIRE(c.begin[i] < c.begin[i + 1]);
+    CHECK(c.member[c.begin[i]] == lowest[i]);
+    CHECK(lowest[i] / grain == highest[i] / grain);
+    if (c.begin[i + 1] - c.begin[i] > 1) CHECK(weight[i] <= heaviest);
+    for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at) CHECK(c.of[c.member[at]] == i);
+  }
+}
+
+template <class Level>
+void check_contraction(Level const& g, clustering const& c, level_graph<std::int64_t> const& coarse) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> between, found;
+  std::vector<std::int64_t> weight(c.clusters, 0);
+  for (std::uint32_t n = 0; n < g.nodes; ++n) {
+    if (c.of[n] == no_cluster) continue;
+    weight[c.of[n]] += g.weight(n);
+    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
+      if (auto const to = c.of[g.head[arc]]; to != c.of[n]) between[{c.of[n], to}] += g.arc_weight(arc);
+  }
+  auto const view = coarse.view();
+  for (std::uint32_t n = 0; n < view.nodes; ++n) {
+    CHECK(view.weight(n) == weight[n]);
+    for (auto arc = view.first[n]; arc < view.first[n + 1]; ++arc)
+      CHECK(found.emplace(std::pair(n, view.head[arc]), view.arc_weight(arc)).second);
+  }
+  CHECK(found == between);
+}
+
+bool alike(level_graph<std::int64_t> const& a, level_graph<std::int64_t> const& b) {
+  auto const arcs = a.first[a.nodes];
+  return a.nodes == b.nodes && std::equal(a.first.begin(), a.first.begin() + a.nodes + 1, b.first.begin()) &&
+         std::equal(a.head.begin(), a.head.begin() + arcs, b.head.begin()) &&
+         std::equal(a.arc_weights.begin(), a.arc_weights.begin() + arcs, b.arc_weights.begin());
+}
+
+template <class Level>
+void check_level(Level const& g) {
+  cluster_rules const rules{.heaviest = 9, .fixed = nullptr, .grain = 700};
+  for (int kind = 0; kind < 2; ++kind) {
+    auto const clusters = [&](thread_team const& team) {
+      return kind == 0 ? label_clustering<Level>(g, rules).clusters(2, team)
+                       : heavy_edge_matching<Level>(g, rules).clusters(2, team);
+    };
+    auto const one = clusters(thread_team(1));
+    check_clusters(g, one, rules.heaviest, kind == 0 ? rules.grain : g.nodes);
+    CHECK(one.clusters < g.nodes * 3 / 4);
+    auto const above = contraction(g, one).graph(thread_team(1));
+    check_contraction(g, one, above);
+    for (std::uint32_t const threads : {2u, 5u}) {
+      auto const more = clusters(thread_team(threads));
+      REQUIRE(std::equal(one.of.begin(), one.of.end(), more.of.begin()));
+      CHECK(alike(above, contraction(g, more).graph(thread_team(threads))));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("contract: clusters keep to their bounds, edges between them add up, whatever the threads") {
+  rng random(4);
+  auto const g = random_level(3000, random);
+  check_level(g.weighted());
+  check_level(g.unit());
+}
+
+TEST_CASE("contract: many clusters are merged in pieces alike") {
+  rng random(9);
+  auto const g = random_level(40000, random);
+  cluster_rules const rules{.heaviest = 2, .fixed = nullptr};
+  auto const c = label_clustering<unit_level>(g.unit(), rules).clusters(1, thread_team(1));
+  REQUIRE(c.clusters >= 1u << 14);
+  CHECK(
+      alike(contraction(g.unit(), c).graph(thread_team(1)), contraction(g.unit(), c).graph(thread_team(3))));
+}
