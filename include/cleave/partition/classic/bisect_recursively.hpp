@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/classic/cut_partition.hpp"
 #include "cleave/partition/classic/fiduccia_mattheyses.hpp"
 #include "cleave/partition/classic/growing.hpp"
 #include "cleave/partition/classic/integral_graph.hpp"
+#include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
 namespace cleave {
@@ -135,8 +135,8 @@ struct bisection_options {
 /// beside what bisecting takes. \throws error where options make no sense, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight,
           bisector Bisector = grow_and_move>
-cut_partition bisect_recursively(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::uint32_t k,
-                                 Bisector const& bisect = {}, bisection_options const& o = {}) {
+measured_partition bisect_recursively(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::uint32_t k,
+                                      Bisector const& bisect = {}, bisection_options const& o = {}) {
   auto const copy = integral_graph_of(g);
   auto const targets = targets_of(copy.total(), k, o.weights);
   return measured(g, partition_of(recursive_bisection(copy, targets, bisect).run(o.seed), k));

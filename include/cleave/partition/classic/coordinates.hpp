@@ -13,7 +13,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/real.hpp"
-#include "cleave/partition/classic/cut_partition.hpp"
+#include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 #include "cleave/partition/partition.hpp"
 

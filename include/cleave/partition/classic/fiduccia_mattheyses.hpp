@@ -13,9 +13,9 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/classic/cut_partition.hpp"
 #include "cleave/partition/classic/gain_lists.hpp"
 #include "cleave/partition/classic/integral_graph.hpp"
+#include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
 namespace cleave {
@@ -146,8 +146,8 @@ struct fm_options {
 /// that do not fit only the first few by gain are passed over in search for one that does. O(m) a pass.
 /// \throws error where start or options do not fit the graph, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-cut_partition fiduccia_mattheyses(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition const& start,
-                                  fm_options const& o = {}) {
+measured_partition fiduccia_mattheyses(adjacency_view<Index, NodeWeight, EdgeWeight> g,
+                                       partition const& start, fm_options const& o = {}) {
   auto const copy = integral_graph_of(g);
   check_start(start, copy.nodes());
   if (start.parts != 2)

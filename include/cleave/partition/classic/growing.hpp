@@ -9,9 +9,9 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/classic/cut_partition.hpp"
 #include "cleave/partition/classic/gain_lists.hpp"
 #include "cleave/partition/classic/integral_graph.hpp"
+#include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
 namespace cleave {
@@ -151,8 +151,8 @@ struct growing_options {
 /// the last is heavier than it may be, unless one node is, and none is empty if there are k nodes.
 /// O(n + m) memory, O((n + m) log n) time. \throws error where options make no sense, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-cut_partition grow_parts(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::uint32_t k,
-                         growing_options const& o = {}) {
+measured_partition grow_parts(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::uint32_t k,
+                              growing_options const& o = {}) {
   auto const copy = integral_graph_of(g);
   auto const targets = targets_of(copy.total(), k, o.weights);
   return measured(g, partition_of(part_growing(copy, targets, o.rule).run(o.seed), k));

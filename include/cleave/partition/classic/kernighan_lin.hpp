@@ -13,9 +13,9 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/classic/cut_partition.hpp"
 #include "cleave/partition/classic/fiduccia_mattheyses.hpp"
 #include "cleave/partition/classic/integral_graph.hpp"
+#include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
 namespace cleave {
@@ -123,8 +123,8 @@ struct kl_options {
 /// many edges join the best candidates, O(n^3): for some ten thousand nodes; `fiduccia_mattheyses` is for
 /// more. \throws error where start or options do not fit the graph, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-cut_partition kernighan_lin(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition const& start,
-                            kl_options const& o = {}) {
+measured_partition kernighan_lin(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition const& start,
+                                 kl_options const& o = {}) {
   auto const copy = integral_graph_of(g);
   check_start(start, copy.nodes());
   if (start.parts != 2) throw error("Kernighan and Lin improve 2 parts, not " + std::to_string(start.parts));

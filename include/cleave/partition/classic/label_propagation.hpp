@@ -12,9 +12,9 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/random.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/classic/cut_partition.hpp"
 #include "cleave/partition/classic/gain_lists.hpp"
 #include "cleave/partition/classic/integral_graph.hpp"
+#include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
 namespace cleave {
@@ -130,7 +130,8 @@ struct label_options {
 /// Schulz, SEA 2014. Clusters are parts, numbered by their first nodes. O(n + m) a round. \throws error for a
 /// limit that is negative or no number, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-cut_partition label_clusters(adjacency_view<Index, NodeWeight, EdgeWeight> g, label_options const& o = {}) {
+measured_partition label_clusters(adjacency_view<Index, NodeWeight, EdgeWeight> g,
+                                  label_options const& o = {}) {
   if (!(o.most_weight >= 0)) throw error("label_clusters: the most that a cluster weighs is not negative");
   auto const copy = integral_graph_of(g);
   auto const unit = unit_of(g.node_weight);
@@ -159,8 +160,8 @@ struct label_refine_options {
 /// O(n + m) a round, and O(k) for each node that must go and has no neighbour with room.
 /// \throws error where start or options do not fit the graph, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-cut_partition refine_by_labels(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition const& start,
-                               label_refine_options const& o = {}) {
+measured_partition refine_by_labels(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition const& start,
+                                    label_refine_options const& o = {}) {
   auto const copy = integral_graph_of(g);
   check_start(start, copy.nodes());
   if (start.of.empty()) return measured(g, start);

@@ -11,11 +11,11 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/partition/classic/bisect_recursively.hpp"
-#include "cleave/partition/classic/cut_partition.hpp"
 #include "cleave/partition/classic/growing.hpp"
 #include "cleave/partition/classic/integral_graph.hpp"
 #include "cleave/partition/classic/kernighan_lin.hpp"
 #include "cleave/partition/classic/label_propagation.hpp"
+#include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 #include "cleave/partition/classic/spectral.hpp"
 
@@ -48,8 +48,8 @@ inline constexpr std::array<named_method, 7> classic_methods{{
 
 /// k parts by the method of that name. \throws error for an unknown one; what the method throws.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-cut_partition classic_partition(std::string_view name, adjacency_view<Index, NodeWeight, EdgeWeight> g,
-                                std::uint32_t k, bisection_options const& o = {}) {
+measured_partition classic_partition(std::string_view name, adjacency_view<Index, NodeWeight, EdgeWeight> g,
+                                     std::uint32_t k, bisection_options const& o = {}) {
   if (name == "growing")
     return grow_parts(g, k, {.rule = growing_rule::breadth_first, .weights = o.weights, .seed = o.seed});
   if (name == "greedy-growing") return grow_parts(g, k, {.weights = o.weights, .seed = o.seed});

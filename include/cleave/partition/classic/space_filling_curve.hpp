@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/partition/classic/coordinates.hpp"
-#include "cleave/partition/classic/cut_partition.hpp"
+#include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 #include "cleave/partition/partition.hpp"
 

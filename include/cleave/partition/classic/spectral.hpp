@@ -9,11 +9,11 @@
 
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/partition/classic/bisect_recursively.hpp"
-#include "cleave/partition/classic/cut_partition.hpp"
 #include "cleave/partition/classic/fiduccia_mattheyses.hpp"
 #include "cleave/partition/classic/fiedler_vector.hpp"
 #include "cleave/partition/classic/gain_lists.hpp"
 #include "cleave/partition/classic/integral_graph.hpp"
+#include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
 namespace cleave {
@@ -95,8 +95,8 @@ struct spectral_bisection {
 /// their limits only as far as whole nodes at the median allow, unless there are passes.
 /// O(log k) times what `fiedler_vector` takes. \throws error where options make no sense, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-cut_partition partition_spectrally(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::uint32_t k,
-                                   spectral_bisection const& how = {}, bisection_options const& o = {}) {
+measured_partition partition_spectrally(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::uint32_t k,
+                                        spectral_bisection const& how = {}, bisection_options const& o = {}) {
   return bisect_recursively(g, k, how, o);
 }
 

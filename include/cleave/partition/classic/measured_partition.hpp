@@ -14,7 +14,7 @@
 namespace cleave {
 
 /// A partition of an undirected graph, and what it costs, in the graph's own units (exact below 2^53).
-struct cut_partition : partition {
+struct measured_partition : partition {
   double cut = 0;                      ///< weight of the edges between parts
   std::vector<double> part_weights{};  ///< of each part, its nodes'
   double imbalance = 0;  ///< the heaviest part over an equal share (of integers: rounded up), less 1
@@ -22,8 +22,8 @@ struct cut_partition : partition {
 
 /// `p` measured. O(n + m). Precondition: it is one of `g`.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-cut_partition measured(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition p) {
-  cut_partition m;
+measured_partition measured(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition p) {
+  measured_partition m;
   static_cast<partition&>(m) = std::move(p);
   m.part_weights.resize(m.parts);
   double total = 0;
