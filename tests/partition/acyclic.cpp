@@ -133,7 +133,7 @@ double least_cut(cleave::dense const& g, std::uint32_t k, double most, cut_measu
 TEST_CASE("acyclic: the bottleneck is never below that of all partitions in order, and mostly the same") {
   cleave::testing::rng r(1);
   int same = 0, solved = 0;
-  for (int i = 0; i < 120; ++i) {
+  for (int i = 0; i < 100; ++i) {
     auto const g =
         random_graph(r, {.nodes = 1 + r.below(9), .states = 4, .replicable = 6, .tied = 8, .ordered = 6});
     auto const k = static_cast<std::uint32_t>(1 + r.below(4));
@@ -234,7 +234,7 @@ TEST_CASE("acyclic: devices stand where they serve best") {
 
 TEST_CASE("acyclic: any order of devices is never worse than the one given") {
   cleave::testing::rng r(3);
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < 16; ++i) {
     auto const g = random_graph(r, {.nodes = 2 + r.below(8)});
     auto const k = static_cast<std::uint32_t>(2 + r.below(3));
     auto o = random_options(r, g, k);
@@ -289,7 +289,7 @@ TEST_CASE(
     "acyclic: a step's time is never above that of the best bottleneck, and is what the callable says") {
   cleave::testing::rng r(6);
   int shorter = 0;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 8; ++i) {
     auto const g = random_graph(r, {.nodes = 40, .reach = 8});
     // Each part waits for the one before it: a fill of the pipeline and seven more microbatches.
     auto const step = [&](cleave::partition const& p) {

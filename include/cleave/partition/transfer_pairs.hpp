@@ -35,17 +35,17 @@ struct transfer_pairs {
   }
 };
 
-/// Of an order of units that touch values, for parts that pay `transfer` for each value: `touching` lists the
+/// Of an order of units that touch values, for parts that pay `price` for each value: `touching` lists the
 /// units of a value, `touched` the values of a unit. O(units + touches).
 template <std::unsigned_integral Index>
 transfer_pairs<Index> pairs_of(csr<Index> const& touching, csr<Index> const& touched,
-                               std::span<Index const> order, std::span<std::int64_t const> transfer) {
+                               std::span<Index const> order, std::span<std::int64_t const> price) {
   struct progress {
     Index count = 0, first = 0, last = 0;
   };
   transfer_pairs<Index> pairs;
   pairs.alone.resize(order.size());
-  std::vector<progress> met(transfer.size());
+  std::vector<progress> met(price.size());
   auto const pair = [&](Index earlier, std::int64_t saved) {
     pairs.earlier.push_back(earlier);
     pairs.saved.push_back(saved);
@@ -53,15 +53,15 @@ transfer_pairs<Index> pairs_of(csr<Index> const& touching, csr<Index> const& tou
   for (std::size_t j = 0; j < order.size(); ++j) {
     for (Index const v : touched[order[j]]) {
       auto& m = met[v];
-      pairs.alone[j] += transfer[v];
+      pairs.alone[j] += price[v];
       bool const all = ++m.count == touching[v].size();
       if (m.count == 1)
         m.first = static_cast<Index>(j);
       else if (all && m.count == 2)
-        pair(m.first, 2 * transfer[v]);
+        pair(m.first, 2 * price[v]);
       else
-        pair(m.last, transfer[v]);
-      if (all && m.count > 2) pair(m.first, transfer[v]);
+        pair(m.last, price[v]);
+      if (all && m.count > 2) pair(m.first, price[v]);
       m.last = static_cast<Index>(j);
     }
     pairs.first.push_back(narrow<Index>(pairs.earlier.size()));

@@ -38,6 +38,14 @@ TEST_CASE("device orders: all that differ, or else exchanges of two") {
   CHECK(swaps.list.size() == 6);  // one and five exchanges, as 2 and 3 are alike
 }
 
+TEST_CASE("device orders: of very many devices some exchanges are listed, not all") {
+  order given, kind;
+  for (std::uint32_t d = 0; d < 5000; ++d) given.push_back(d), kind.push_back(d % 7);
+  auto const some = cleave::device_orders_near(given, kind, 64);
+  CHECK(!some.all);
+  CHECK(some.list.size() == 800);
+}
+
 TEST_CASE("device orders: what holds for all devices stays, what each has goes along") {
   cleave::balance_options o{.memory = 7, .speed = {1, 2, 3}};
   auto const turned = cleave::in_device_order(o, {2, 0, 1});

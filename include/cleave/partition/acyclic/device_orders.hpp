@@ -46,8 +46,8 @@ struct device_orders {
   bool all = true;  ///< whether these are all that differ
 };
 
-/// All orders that differ where these are at most `most`, else those that exchange two devices. No two
-/// devices that are alike are exchanged.
+/// All orders that differ where these are at most `most`, else those that exchange two devices: near ones
+/// first, and as many as have four million devices in all. No two devices that are alike are exchanged.
 inline device_orders device_orders_near(std::vector<std::uint32_t> const& given,
                                         std::vector<std::uint32_t> const& kind, std::size_t most) {
   device_orders found{{given}};
@@ -66,15 +66,15 @@ inline device_orders device_orders_near(std::vector<std::uint32_t> const& given,
     bool same = true;
     for (std::size_t i = 0; i < kinds.size(); ++i) same &= kind[order[i]] == kind[given[i]];
     if (!same) orders.push_back(std::move(order));
-  } while (orders.size() <= most && std::next_permutation(kinds.begin(), kinds.end()));
-  if (orders.size() <= most) return found;
+  } while (given.size() <= 256 && orders.size() <= most && std::next_permutation(kinds.begin(), kinds.end()));
+  if (given.size() <= 256 && orders.size() <= most) return found;
   found.all = false;
   orders.assign(1, given);
-  for (std::size_t i = 0; i < given.size(); ++i)
-    for (std::size_t j = i + 1; j < given.size(); ++j)
-      if (kind[given[i]] != kind[given[j]]) {
+  for (std::size_t apart = 1; apart < given.size(); ++apart)
+    for (std::size_t i = 0; i + apart < given.size(); ++i)
+      if (kind[given[i]] != kind[given[i + apart]] && orders.size() * given.size() < 4'000'000) {
         orders.push_back(given);
-        std::swap(orders.back()[i], orders.back()[j]);
+        std::swap(orders.back()[i], orders.back()[i + apart]);
       }
   return found;
 }
