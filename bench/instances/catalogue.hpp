@@ -204,7 +204,7 @@ inline graph undirected_instance(made_instance const& made) {
   if (auto const* g = std::get_if<graph>(&made)) return *g;
   auto const from = undirected(std::get<cost_dag>(made));
   graph g{from.first, from.head, {}, {}};
-  auto const thousandths = [](double x) { return static_cast<std::int64_t>(x * 1000 + 0.5); };
+  auto const thousandths = [](double x) { return static_cast<std::int64_t>(std::llround(x * 1000)); };
   for (double const w : from.node_weight) g.node_weight.push_back(thousandths(w));
   for (double const w : from.edge_weight) g.edge_weight.push_back(thousandths(w));
   return g;

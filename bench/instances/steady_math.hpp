@@ -30,7 +30,7 @@ inline double natural_log(double x) {
 /// Precondition: the result is between 2^-1000 and 2^1000.
 inline double exponential(double x) {
   double const ratio = x * 1.4426950408889634;
-  auto const k = static_cast<int>(ratio < 0 ? ratio - 0.5 : ratio + 0.5);
+  auto const k = static_cast<int>(std::lround(ratio));
   double const high = k * 0.69314718036912381649, low = k * 1.9082149292705877e-10;
   double const rest = x - high;
   double const r = rest - low;
@@ -52,7 +52,7 @@ inline double power(double x, double y) {
 /// The cosine of a whole turn times `share`, which is in [0, 1).
 inline double cosine_of_turn(double share) {
   double const quarters = share * 4;
-  auto const quarter = static_cast<int>(quarters + 0.5);
+  auto const quarter = static_cast<int>(std::lround(quarters));
   double const rest = share - quarter * 0.25;  // exact
   double const angle = rest * 6.283185307179586;
   double const square = angle * angle;
