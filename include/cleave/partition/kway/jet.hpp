@@ -21,7 +21,7 @@ struct jet_options {
 /// Moves many nodes at once, as if limits did not exist, then brings the parts back into their limits;
 /// returns to the best state seen. A node that would lose takes part if the moves of nodes that gain more
 /// make up for it. Gilbert, Madduri, Boman, Rajamanickam, SIAM J. Sci. Comput. 46(5), 2024 (Jet); rounds of
-/// falling boldness: Krause, Gottesbüren, Maas, ALENEX 2026.
+/// falling boldness: Krause, Gottesbüren, Maas, 2025.
 template <class Level>
 class jet_refinement {
  public:

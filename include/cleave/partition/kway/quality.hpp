@@ -20,6 +20,7 @@
 #include "cleave/partition/kway/rebalance.hpp"
 #include "cleave/partition/kway/refine_level.hpp"
 #include "cleave/partition/kway/repeated_bisection.hpp"
+#include "cleave/partition/kway/swaps.hpp"
 #include "cleave/partition/kway/team.hpp"
 
 namespace cleave {
@@ -174,6 +175,11 @@ class quality_kway {
     auto active = border(g, p);
     auto effort = effort_.matched;
     effort.passes = 10, effort.patience = 5000;
+    for (int i = 0; i < 2; ++i) {
+      refine_level(g, p, fixed, active, effort);
+      if (refine_by_swaps(g, p, fixed, 20) == 0) break;
+      active = border(g, p);
+    }
     refine_level(g, p, fixed, active, effort);
     return p;
   }
