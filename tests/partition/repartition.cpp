@@ -262,6 +262,8 @@ TEST_CASE("repartition: what makes no sense is an error that says what") {
   repartition_options o{.stays = std::vector<char>(9, 1)};
   o.kway.fixed.assign(9, part_id{0});
   CHECK(said(o, old) == "repartition: node #3 must stay, and is fixed to another part");
+  CHECK(said({}, old, 4'000'000'000) ==
+        "repartition: 4000000000 parts are asked for, and the graph has 9 nodes: ask for fewer");
   CHECK(said({}, old) == "accepted");
   CHECK_THROWS_AS(repartition(g.view(), old, 0), kway_option_error);
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +46,7 @@ struct repartitioned : kway_partition<NodeWeight, EdgeWeight> {
 
 /// What is wrong with what `repartition` is given besides the graph and `kway`.
 enum class broken_repartition : std::uint8_t {
+  parts,           ///< more than there are nodes by 65,536: tables of that size would be made for nothing
   cost,            ///< `cost_per_byte` is negative or not finite
   old_length,      ///< the old partition is of so many nodes
   bytes_length,    ///< `bytes` has so many entries
@@ -73,6 +72,7 @@ inline std::optional<repartition_fault> find_repartition_fault(std::size_t nodes
                                                                std::uint32_t k,
                                                                repartition_options const& o) {
   using enum broken_repartition;
+  if (k > nodes + 65'536) return repartition_fault{parts, k};
   if (!(o.cost_per_byte >= 0) || !is_finite(o.cost_per_byte)) return repartition_fault{cost};
   if (old.of.size() != nodes) return repartition_fault{old_length, old.of.size()};
   if (!o.bytes.empty() && o.bytes.size() != nodes) return repartition_fault{bytes_length, o.bytes.size()};
@@ -99,6 +99,8 @@ inline void check_repartition(std::size_t nodes, partition const& old, std::uint
   auto const where = std::to_string(fault->where), all = std::to_string(nodes);
   auto const sentence = [&]() -> std::string {
     switch (fault->what) {
+      case broken_repartition::parts:
+        return where + " parts are asked for, and the graph has " + all + " nodes: ask for fewer";
       case broken_repartition::cost:
         return "cost_per_byte is not a finite number from 0 up";
       case broken_repartition::old_length:
@@ -283,9 +285,9 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 repartitioned<NodeWeight, EdgeWeight> repartition(adjacency_view<Index, NodeWeight, EdgeWeight> g,
                                                   partition const& old, std::uint32_t k,
                                                   repartition_options const& options = {}) {
+  check_repartition(g.nodes(), old, k, options);
   check_options(options.kway, g.nodes(), k);
   check_adjacency(g);
-  check_repartition(g.nodes(), old, k, options);
   return repartitioner<Index, NodeWeight, EdgeWeight>(g, old, k, options).best();
 }
 
