@@ -32,7 +32,7 @@ struct cluster_rules {
       fixed;                       ///< nodes bound to different parts are not put together; may be null
   std::uint32_t grain = 1u << 17;  ///< nodes a range, which is clustered by itself
 
-  label_tie tie = label_tie::lighter;
+  cluster_tie tie = cluster_tie::lighter;
 
   bool may_join(std::uint32_t a, std::uint32_t b) const {
     if (!fixed || fixed->empty()) return true;

@@ -20,14 +20,14 @@ enum class coarsening { labels, matching };
 
 /// Which of two clusters that it is tied to alike a node joins: heavier ones make fewer levels, lighter ones
 /// more even clusters.
-enum class label_tie { lighter, heavier };
+enum class cluster_tie { lighter, heavier };
 
 /// How much work a k-way partition gets.
 struct level_effort {
   coarsening clusters = coarsening::labels;
   std::uint32_t match_rounds = 2;  ///< before one contraction: clusters of up to 2^rounds nodes
   std::uint32_t label_rounds = 1;  ///< of label propagation before one contraction
-  label_tie tie = label_tie::lighter;
+  cluster_tie tie = cluster_tie::lighter;
   std::uint32_t shrink = 8;          ///< a cluster weighs at most so many average nodes
   std::uint32_t least_nodes = 2000;  ///< of the smallest level, at least
   std::uint32_t nodes_a_part = 20;   ///< of the smallest level, for each part

@@ -38,7 +38,7 @@ struct flat_graph {
 
 /// Floating weights in units that keep their sum below 2^60; integral ones as they are.
 template <weight_number Weight>
-fixed_point weight_unit(std::span<Weight const> weights) {
+fixed_point exact_unit(std::span<Weight const> weights) {
   if constexpr (std::floating_point<Weight>) {
     double total = 0;
     for (auto const w : weights) total += static_cast<double>(w);
@@ -89,8 +89,8 @@ flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::size_
     f.own_first = raw_array<std::uint32_t>(std::size_t{f.nodes} + 1);
     f.own_head = raw_array<std::uint32_t>(g.arcs() - loops + 1);
   }
-  f.node_unit = weight_unit(g.node_weight);
-  f.arc_unit = weight_unit(g.edge_weight);
+  f.node_unit = exact_unit(g.node_weight);
+  f.arc_unit = exact_unit(g.edge_weight);
   if (f.weighted) {
     f.node_weight = raw_array<std::int64_t>(f.nodes);
     f.arc_weight = raw_array<std::int64_t>(g.arcs() - loops);

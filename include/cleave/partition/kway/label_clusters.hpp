@@ -86,7 +86,7 @@ class label_clustering {
   }
 
   bool preferred(std::uint32_t label, std::uint32_t other) const {
-    return rules_.tie == label_tie::heavier ? weight_[label] > weight_[other]
+    return rules_.tie == cluster_tie::heavier ? weight_[label] > weight_[other]
                                             : weight_[label] < weight_[other];
   }
 

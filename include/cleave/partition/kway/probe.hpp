@@ -46,7 +46,7 @@ level_effort effort_of(kway_preset preset, Level const& g) {
   bool const fast = preset == kway_preset::fast;
   auto const probe = probe_degrees(g);
   bool const regular = probe.spread() < 0.02;
-  e.tie = regular ? label_tie::heavier : label_tie::lighter;
+  e.tie = regular ? cluster_tie::heavier : cluster_tie::lighter;
   bool const dense_mesh = regular && probe.mean > 10, skewed = probe.spread() >= 1;
   e.shrink = dense_mesh ? 4 : 8;
   e.bisection.restarts = 16;
