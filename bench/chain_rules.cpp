@@ -2,7 +2,7 @@
 // The rules by which frameworks cut chains of layers, beside `balance` and `slice_weights`, which are exact:
 // how long they take, and how much heavier their heaviest part is than it must be. Their own Python functions
 // run too, where `python3` (or what CLEAVE_PYTHON says) finds their packages.
-//   bench_chain_rules [--limit SECONDS]     of a Python function, 60 unless told
+//   bench_chain_rules [--limit SECONDS]     CPU time of a Python function, 60 unless told
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times the real rules of DeepSpeed and torchgpipe, for bench_chain_rules.
 
-    chain_rules.py RULE PARTS SECONDS < weights      prints seconds and the bounds, `late`, or `absent`
+    chain_rules.py RULE PARTS SECONDS < weights      prints CPU seconds and the bounds, `late`, or `absent`
 
 The functions are read out of the installed packages without importing these, whose other imports may be heavy.
 """
@@ -33,8 +33,8 @@ def late(*_):
     print('late', flush=True)
     os._exit(0)
 
-signal.signal(signal.SIGALRM, late)
-signal.setitimer(signal.ITIMER_REAL, limit)
+signal.signal(signal.SIGPROF, late)
+signal.setitimer(signal.ITIMER_PROF, limit)
 begin = time.process_time()
 bounds = call(weights, parts)
 print(time.process_time() - begin, *bounds)
