@@ -47,6 +47,8 @@ char const* name_of(cleave::bound_proof by) {
       return "least with";
     case cleave::bound_proof::backbone:
       return "backbone";
+    case cleave::bound_proof::branches:
+      return "branches";
     default:
       return "ideals";
   }

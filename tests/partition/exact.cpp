@@ -244,7 +244,7 @@ TEST_CASE("exact: a search that is cut short says so, and its bound still holds"
     CAPTURE(i);
     auto q = random_question(r, 9);
     if (i % 2 == 0)
-      q.o.most_ideals = 1 + r.below(6);
+      q.o.most_ideals = 1 + r.below(6), q.o.most_steps = 40 + r.below(200);
     else
       q.o.most_steps = 1 + r.below(120);
     double const best =
@@ -262,7 +262,44 @@ TEST_CASE("exact: a search that is cut short says so, and its bound still holds"
     REQUIRE(p.bottleneck >= best * (1 - 1e-9));
     unproved += !p.proved;
   }
-  REQUIRE(unproved > 10);
+  REQUIRE(unproved > 2);
+}
+
+TEST_CASE(
+    "exact: where ideals are too many, branches over the parts of units find the best, whatever the limits") {
+  rng r(5);
+  std::size_t by_branches = 0;
+  for (int i = 0; i < 300; ++i) {
+    CAPTURE(i);
+    auto q = random_question(r, 8);
+    q.o.most_ideals = 0;
+    auto& b = q.o.balance;
+    if (r.one_in(3)) b.speed = {std::vector<double>(q.k, 2)};
+    if (r.one_in(3)) {
+      std::vector<std::size_t> memory;
+      for (std::uint32_t s = 0; s < q.k; ++s) memory.push_back(4 + r.below(16));
+      b.memory = memory;
+      for (std::size_t n = 0; n < q.g.nodes(); ++n) b.node_memory.push_back(r.below(6));
+    }
+    auto const units = cleave::units_of(q.g, {.together = b.together, .backward = b.backward}).size();
+    auto const stages = b.empty == cleave::empty_parts::allowed ? q.k : std::min<std::size_t>(q.k, units);
+    if (r.one_in(4)) {
+      b.pinned.assign(q.g.nodes(), no_part);
+      if (stages > 0) b.pinned[r.below(q.g.nodes())] = part_id{static_cast<std::uint32_t>(r.below(stages))};
+    }
+    double const best = small_graph(q.g, b).best_ascending(stages);
+    try {
+      auto const p = balance_exactly(q.g, q.k, q.o);
+      check_consistent(q.g, q.o, p);
+      REQUIRE(p.proved);
+      if (units > 0) REQUIRE(p.bottleneck == doctest::Approx(best).epsilon(1e-9));
+      by_branches += p.bound_by == cleave::bound_proof::branches;
+    } catch (cleave::infeasible_error const& e) {
+      INFO(e.what());
+      REQUIRE(best == impossible);
+    }
+  }
+  REQUIRE(by_branches > 20);
 }
 
 TEST_CASE("exact: a mirrored order leaves less to choose from") {
@@ -325,6 +362,7 @@ TEST_CASE("exact: finds parts that no slices of the tried orders fit into, or sa
           }).starts_with("no parts meet the limits, whatever the order: "));
   o.balance.memory = 6;
   o.most_ideals = 1;
+  o.most_steps = 9;
   REQUIRE(error_text([&] { balance_exactly(g, 2, o); }).find("of other parts nothing is known") !=
           std::string::npos);
 }

@@ -22,6 +22,7 @@
 #include "cleave/partition/exact/exact_task.hpp"
 #include "cleave/partition/exact/ideal_search.hpp"
 #include "cleave/partition/exact/ideals.hpp"
+#include "cleave/partition/exact/part_branching.hpp"
 #include "cleave/partition/exact/step_limit.hpp"
 #include "cleave/partition/metrics.hpp"
 #include "cleave/partition/units.hpp"
@@ -126,14 +127,14 @@ class exact_search {
     }
     auto const prove = [&](std::int64_t bound) { bound_ = bound, r.bound_by = bound_proof::ideals; };
     auto below = best_.load;
-    step_limit whole(steps_.left() / 2, o_.seconds / 2);
+    step_limit whole(steps_.left() / 3, o_.seconds / 3);
     auto how = look(r, below, whole);
     steps_.spend(whole.spent());
     for (int round = 0; how == outcome::gave_up && round < 8; ++round) {
       below = bound_ + (std::min(below, best_.load) - bound_) / 2;
       if (below <= bound_ || steps_.out()) break;
       auto const why = r.unproved;
-      step_limit some(steps_.left() / 4, o_.seconds / 16);
+      step_limit some(steps_.left() / 8, o_.seconds / 32);
       how = look(r, below, some);
       steps_.spend(some.spent());
       r.unproved = why;
@@ -143,10 +144,26 @@ class exact_search {
         how = outcome::gave_up;
       }
     }
+    auto by = bound_proof::ideals;
+    if (how == outcome::gave_up && branch()) how = outcome::none, by = bound_proof::branches;
     r.steps = steps_.spent();
     if (how == outcome::gave_up) return;
     r.unproved.clear();
-    if (best_.load < unreachable_load) prove(best_.load);
+    if (best_.load < unreachable_load) bound_ = best_.load, r.bound_by = by;
+  }
+
+  /// Looks at the parts of one unit after the other; whether at all of them. Devices must have an order, or
+  /// be alike.
+  bool branch() {
+    auto class_of = task_.ideals.class_of_part;
+    if (class_of.empty() && task_.ideals.classes.size() == 1)
+      class_of.assign(task_.ideals.classes[0].count, 0);
+    if (class_of.empty()) return false;
+    step_limit steps(steps_.left(), o_.seconds / 3);
+    if (auto found = part_branching(task_.ideals, states_, class_of, best_.load).run(steps))
+      best_ = std::move(*found);
+    steps_.spend(steps.spent());
+    return !steps.out();
   }
 
   [[noreturn]] void refuse(exact_partition const& r) const {
@@ -158,6 +175,7 @@ class exact_search {
   void report(exact_partition& r) const {
     if (!best_.part_of.empty()) report_parts(r);
     r.proved = bound_ >= best_.load;
+    if (r.proved) r.unproved.clear();
     r.bound = r.proved ? r.bottleneck : task_.costs.scale.value(bound_);
     if (!best_.part_of.empty()) return;
     r.device.resize(r.parts);
@@ -207,9 +225,10 @@ class exact_search {
 /// the limits of the search do not allow that, into the best parts found, with the best bound.
 ///
 /// Looks at all ideals (sets of units that have what they need) that can lie between two parts of a better
-/// partition, and at pairs of those. Tarnawski, Phanishayee, Devanur, Mahajan, Nina Paravecino, Efficient
-/// Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020; here `balance` says what is better,
-/// and sums of time and transfers what can be. Exponential in the width of the graph.
+/// partition, and at pairs of those; where they are too many, at the parts of one unit after the other.
+/// Tarnawski, Phanishayee, Devanur, Mahajan, Nina Paravecino, Efficient Algorithms for Device Placement of
+/// DNN Graph Operators, NeurIPS 2020; here `balance` says what is better, and sums of time and transfers what
+/// can be. Exponential in the width of the graph.
 ///
 /// \throws error            where weights, options or sums make no sense, naming the node,
 /// \throws infeasible_error where memory or pins cannot be met, or nothing that meets them was found.

@@ -50,6 +50,7 @@ enum class bound_proof : std::uint8_t {
   least_with,  ///< what a part pays that has one certain unit, whatever else it has: a minimum cut
   backbone,    ///< what parts pay at least between any two places of a chain of units
   ideals,      ///< all boundaries were looked at that could be better
+  branches,    ///< all parts of all units were looked at that could be better
 };
 
 /// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).

@@ -31,7 +31,7 @@ struct ideal_task {
   std::vector<std::int64_t> transfer;             ///< of a value
   csr<std::uint32_t> touching, touched;           ///< of a value: units; of a unit: values
   std::vector<std::size_t> own, shared;           ///< bytes: of a unit, of what several units hold
-  csr<std::uint32_t> holders;                     ///< of the latter: those units
+  csr<std::uint32_t> holders, holds;              ///< of the latter: those units; of a unit: those
   std::vector<device_class> classes;
   std::vector<std::uint32_t> class_of_part;     ///< where parts are devices in this order; else empty
   std::vector<std::uint32_t> earliest, latest;  ///< of a unit: the parts that pins leave; may be empty
@@ -73,10 +73,9 @@ ideal_task ideal_task_of(csr<Index> const& needs, unit_costs<Index> const& costs
   t.own.resize(order.size());
   for (std::size_t i = 0; i < memory.own.size(); ++i) t.own[place[i]] = memory.own[i];
   t.shared = memory.shared;
-  if (!memory.own.empty())
-    t.holders = users_of(renumbered<Index>(memory.needs, order, {}), t.shared.size());
-  else
-    t.holders.first.assign(1, 0);
+  t.holds.first.assign(order.size() + 1, 0);
+  if (!memory.own.empty()) t.holds = renumbered<Index>(memory.needs, order, {});
+  t.holders = users_of(t.holds, t.shared.size());
   return t;
 }
 
