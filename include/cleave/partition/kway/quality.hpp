@@ -89,14 +89,15 @@ class quality_kway {
   level_parts parts(Level const& g, std::vector<std::uint32_t> const& fixed) {
     weigh_edges(g);
     level_stack const labelled{hierarchy(effort_.labelled).above(g, fixed)};
-    auto best = attempt(g, fixed, labelled);
-    if (effort_.degrees == degree_spread::wide)
+    auto const wide = effort_.degrees == degree_spread::wide;
+    auto best = attempt(g, fixed, labelled, wide ? bisection_effort{} : effort_.matched.bisection);
+    if (wide)
       if (auto p = parts_by_degree(g, fixed, best.cut); best.cut >= cut_of(g, p.of)) return p;
     level_stack const matched{labelled.empty() ? level_stack{} : hierarchy(effort_.matched).above(g, fixed)};
     tell(kway_phase::coarsened, g.nodes);
     for (std::uint32_t i = 0; i < effort_.tries; ++i) {
-      if (i > 0) best = std::min(best, attempt(g, fixed, labelled));
-      if (!matched.empty()) best = std::min(best, attempt(g, fixed, matched));
+      if (i > 0) best = std::min(best, attempt(g, fixed, labelled, effort_.matched.bisection));
+      if (!matched.empty()) best = std::min(best, attempt(g, fixed, matched, effort_.matched.bisection));
     }
     tell(kway_phase::first_cut, g.nodes);
     descend(g, fixed, *best.stack, best.level, 0, best.parts);
@@ -144,10 +145,11 @@ class quality_kway {
 
   /// First parts of the smallest level, refined down to where trials are compared.
   template <class Level>
-  trial attempt(Level const& g, std::vector<std::uint32_t> const& fixed, level_stack const& stack) {
+  trial attempt(Level const& g, std::vector<std::uint32_t> const& fixed, level_stack const& stack,
+                bisection_effort const& bisections) {
     trial t{0, 0, &stack, stack.size(), {}};
     at(g, fixed, stack, t.level, [&](auto const& top, auto const& bound) {
-      t.parts = first_parts(top, bound);
+      t.parts = first_parts(top, bound, bisections);
       refine(top, bound, t.parts);
     });
     auto stop = t.level;
@@ -194,7 +196,8 @@ class quality_kway {
   }
 
   template <class Level>
-  level_parts first_parts(Level const& top, std::vector<std::uint32_t> const& fixed) {
+  level_parts first_parts(Level const& top, std::vector<std::uint32_t> const& fixed,
+                          bisection_effort const& effort) {
     level_graph<std::int64_t> wide;
     wide.node_weights = raw_array<std::int64_t>(top.nodes);
     wide.arc_weights = raw_array<std::int64_t>(top.arcs());
@@ -203,7 +206,7 @@ class quality_kway {
     small_view const view{top.nodes, top.first, top.head, wide.node_weights.data(), wide.arc_weights.data()};
     level_parts p;
     p.limit = limit_;
-    p.of = repeated_bisection(view, fixed, limit_, effort_.matched.bisection).parts(random_);
+    p.of = repeated_bisection(view, fixed, limit_, effort).parts(random_);
     p.weight.assign(limit_.size(), 0);
     for (std::uint32_t n = 0; n < top.nodes; ++n) p.weight[p.of[n]] += top.weight(n);
     return p;
