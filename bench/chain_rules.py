@@ -35,6 +35,7 @@ def late(*_):
 
 signal.signal(signal.SIGPROF, late)
 signal.setitimer(signal.ITIMER_PROF, limit)
-begin = time.process_time()
-bounds = call(weights, parts)
-print(time.process_time() - begin, *bounds)
+begin, calls = time.process_time(), 0
+while calls == 0 or time.process_time() - begin < 0.2:      # with a limit set the clock ticks in hundredths
+    bounds, calls = call(weights, parts), calls + 1
+print((time.process_time() - begin) / calls, *bounds)
