@@ -218,8 +218,9 @@ void run_workload(std::string const& name, cleave::cost_dag const& d, record con
     if (others.contains("exact_s") && others.at("exact_s") > 0)
       share = "1/" + std::to_string(static_cast<long>(others.at("exact_s") / seconds));
     std::string const sliced = std::isfinite(slices) ? std::to_string(slices) : "";
-    std::printf("| %s | %zu | %u%s | %s | %s | %.6g (%.3g) | %.3f | %s | %s |\n", name.c_str(), d.nodes(), k,
-                devices, memory.c_str(), sliced.c_str(), p.bottleneck, seconds, p.bottleneck / p.bound,
+    std::printf("| %s | %zu | %u%s | %s | %s | %.6g (%.3g) | %.3f | %s | %s |\n", name.c_str(), d.nodes(),
+                k - (*devices != 0), devices, memory.c_str(), sliced.c_str(), p.bottleneck, seconds,
+                p.bottleneck / p.bound,
                 beside(others,
                        {{"exact", "exact"},
                         {"linear", "linear"},

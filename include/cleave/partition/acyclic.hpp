@@ -21,7 +21,7 @@
 
 namespace cleave {
 
-/// Devices in the order that serves best: each order is tried in short, the best two at length.
+/// Devices in the order that serves best: each order is tried in short, the best three at length.
 /// `partition_acyclic` is its one use.
 template <std::unsigned_integral Index>
 class device_order_search {
@@ -45,6 +45,8 @@ class device_order_search {
         auto made = tried(order, 0);
         if (!made) continue;
         better |= best.empty() || less(*made, best.front());
+        auto const as_good = [&](attempt const& a) { return !less(a, *made) && !less(*made, a); };
+        if (std::ranges::any_of(best, as_good)) continue;  // a device less is used, most often
         best.insert(
             std::ranges::upper_bound(best, *made, [&](auto const& a, auto const& b) { return less(a, b); }),
             std::move(*made));
@@ -60,7 +62,7 @@ class device_order_search {
   }
 
  private:
-  static constexpr std::size_t most_orders = 64, kept = 2;
+  static constexpr std::size_t most_orders = 64, kept = 3;
 
   struct attempt {
     std::vector<std::uint32_t> order;
@@ -76,7 +78,7 @@ class device_order_search {
   std::optional<attempt> tried(std::vector<std::uint32_t> const& order, double effort) const {
     auto options = o_;
     options.effort = effort;
-    if (effort == 0) options.limits.random_orders = std::min<std::size_t>(options.limits.random_orders, 4);
+    if (effort == 0) options.limits.random_orders = std::min<std::size_t>(options.limits.random_orders, 8);
     options.limits = in_device_order(o_.limits, order);
     try {
       attempt made{order, acyclic_partitioner<Index>(g_, k_, options, units_).run()};
