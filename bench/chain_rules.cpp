@@ -135,7 +135,7 @@ int main(int count, char** arguments) {
       "|\n"
       "|---|---|---|---|---|---|---|\n");
   std::string left_out;
-  for (std::size_t const n : {100, 1000, 10'000})
+  for (std::size_t const n : {100u, 1000u, 10'000u})
     for (std::uint32_t const k : {8u, 64u}) {
       auto const weights = layers(n);
       auto const slices = rule(weights, [&] { return cleave::slice_weights<double>(weights, k).at; });
