@@ -49,7 +49,8 @@ level_effort effort_of(kway_preset preset, Level const& g) {
   e.tie = regular ? cluster_tie::heavier : cluster_tie::lighter;
   bool const dense_mesh = regular && probe.mean > 10, skewed = probe.spread() >= 1;
   e.shrink = dense_mesh ? 4 : 8;
-  e.bisection.restarts = 16;
+  e.bisection.restarts = skewed ? 16 : 8;
+  e.bisection.passes = skewed || !fast ? 4 : 2;
   e.bisection.least_restarts = 2;
   if (!fast) {
     e.passes = dense_mesh ? 10 : 3;
