@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Our partitioners side by side, and METIS where its library is: leaves runs.csv, report.html and the parts of each run in
 # build/bench-partition.
-#   ./dev bench partition                                    ten small generated graphs
+#   ./dev bench partition                                    nine small generated graphs
 #   ./dev bench partition FILE|DIR|NAME ... [options]        yours; options as of `cleave bench --help`
 #   ./dev bench partition --page [CSV ...]                   writes the tables of docs/performance.md anew, from bench/data/partition
 set -euo pipefail
@@ -26,7 +26,7 @@ if [[ ${1:-} == --page ]]; then
   write_page "${@:2}"
   exit
 fi
-(($#)) || set -- grid2d_10k grid3d_27k mesh3d_13k rgg2d_14 road_10k rhyp_14 ba_14 rmat_13 sbm_14 -k 2,8,32 --seeds 3
+(($#)) || set -- grid2d_10k grid3d_27k mesh3d_13k rgg2d_14 road_10k rhyp_14 ba_14 rmat_13 sbm_14 --algos fast,standard,quality,metis,metis-rb,fm -k 2,8,32
 mkdir -p "$out"
 "$tool" bench "$@" --out "$out/runs.csv" --parts "$out/parts"
 "$tool" report "$out/runs.csv" --out "$out/report.html" > /dev/null
