@@ -67,8 +67,8 @@ class table {
     std::printf("|---|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|--:|---|\n");
   }
 
-  void print(bench::instance const& x, std::uint32_t k, cleave::exact_options o, std::string const& with,
-             record const* known) {
+  void print(bench::instance const& x, std::uint32_t k, cleave::exact_balance_options o,
+             std::string const& with, record const* known) {
     o.balance.empty = cleave::empty_parts::allowed;
     o.seconds = seconds_;
     auto const slices = cleave::balance(x.graph, k, o.balance);
@@ -111,7 +111,7 @@ void run_workload(table& t, fs::path const& path) {
   bool const layers = path.parent_path().filename() != "OperatorGraphs";
   auto const name = (layers ? "" : "op ") + path.stem().string();
   auto const w = bench::read_workload(path.string(), name);
-  cleave::exact_options o{.balance = w.options};
+  cleave::exact_balance_options o{.balance = w.options};
   t.print(w, w.devices, o, "", nullptr);
   auto const file = nlohmann::json::parse(std::ifstream(path));
   auto& host = o.spare.emplace_back().weight;

@@ -43,7 +43,7 @@ int main() {
   // [exact]
 
   // [spare]
-  cleave::exact_options with_host{.balance = slices, .devices = cleave::device_order::any};
+  cleave::exact_balance_options with_host{.balance = slices, .devices = cleave::device_order::any};
   with_host.balance.empty = cleave::empty_parts::allowed;
   auto& host = with_host.spare.emplace_back();  // eight times as slow, and it pays for no transfers
   for (int const n : towers{}.nodes()) host.weight.push_back(8 * towers{}.weight(n));

@@ -22,7 +22,7 @@ namespace {
 
 using cleave::balance_exactly;
 using cleave::balance_options;
-using cleave::exact_options;
+using cleave::exact_balance_options;
 using cleave::no_part;
 using cleave::part_id;
 using cleave::testing::dense_builder;
@@ -33,7 +33,8 @@ using cleave::testing::small_graph;
 constexpr double impossible = small_graph::impossible;
 
 /// What an exact partition says of itself is so.
-void check_consistent(cleave::dense const& g, exact_options const& o, cleave::exact_partition const& p) {
+void check_consistent(cleave::dense const& g, exact_balance_options const& o,
+                      cleave::exact_partition const& p) {
   REQUIRE(!cleave::find_unassigned_node(g, p));
   REQUIRE(!cleave::find_split_group(g, p));
   if (o.balance.backward.empty()) REQUIRE(!cleave::find_backward_edge(g, p));
@@ -60,7 +61,7 @@ void check_consistent(cleave::dense const& g, exact_options const& o, cleave::ex
 
 /// The least largest load over all assignments of nodes to the stages of pipelines whose stages are devices
 /// in any order, spare ones among them.
-double best_of_orders(cleave::dense const& g, std::uint32_t k, exact_options const& o) {
+double best_of_orders(cleave::dense const& g, std::uint32_t k, exact_balance_options const& o) {
   auto const& b = o.balance;
   auto const units = cleave::units_of(g, {.together = b.together, .backward = b.backward});
   auto const devices = k + o.spare.size();
@@ -110,7 +111,7 @@ double best_of_orders(cleave::dense const& g, std::uint32_t k, exact_options con
 struct question {
   cleave::dense g;
   std::uint32_t k;
-  exact_options o;
+  exact_balance_options o;
 };
 
 question random_question(rng& r, std::size_t nodes) {
@@ -318,7 +319,7 @@ TEST_CASE("exact: a mirrored order leaves less to choose from") {
 
 TEST_CASE("exact: is better than slices of a bad order, and says what the bound rests on") {
   auto const g = two_chains();
-  exact_options o{.balance = {.orders = {cleave::unit_order::given}, .random_orders = 0}};
+  exact_balance_options o{.balance = {.orders = {cleave::unit_order::given}, .random_orders = 0}};
   auto const slices = cleave::balance(g, 2, o.balance);
   REQUIRE(slices.bottleneck == 17);
   auto const p = balance_exactly(g, 2, o);
@@ -348,10 +349,10 @@ TEST_CASE("exact: finds parts that no slices of the tried orders fit into, or sa
   b.node(1, {x}, 1);
   b.node(1, {y}, 1);
   auto const g = b.build();
-  exact_options o{.balance = {.memory = 6,
-                              .node_memory = {4, 4, 2, 2},
-                              .orders = {cleave::unit_order::given},
-                              .random_orders = 0}};
+  exact_balance_options o{.balance = {.memory = 6,
+                                      .node_memory = {4, 4, 2, 2},
+                                      .orders = {cleave::unit_order::given},
+                                      .random_orders = 0}};
   REQUIRE_THROWS_AS(cleave::balance(g, 2, o.balance), cleave::infeasible_error);
   auto const p = balance_exactly(g, 2, o);
   REQUIRE(p.proved);
@@ -369,7 +370,9 @@ TEST_CASE("exact: finds parts that no slices of the tried orders fit into, or sa
 
 TEST_CASE("exact: options that make no sense are refused") {
   auto const g = chain({1, 2, 3}, 1);
-  auto const text = [&](exact_options const& o) { return error_text([&] { balance_exactly(g, 2, o); }); };
+  auto const text = [&](exact_balance_options const& o) {
+    return error_text([&] { balance_exactly(g, 2, o); });
+  };
   REQUIRE(error_text([&] { balance_exactly(g, 0); }) ==
           "balance_exactly: 0 parts are asked for: at least one is needed");
   REQUIRE(text({.spare = {{{1, 1, 1}}}}) ==

@@ -41,9 +41,9 @@ struct exact_partition : balanced_partition {
 
 /// Searches one graph; `balance_exactly` is its one use.
 template <std::unsigned_integral Index>
-class exact_search {
+class exact_balancer {
  public:
-  exact_search(basic_dense<Index> const& g, std::uint32_t k, exact_options const& o)
+  exact_balancer(basic_dense<Index> const& g, std::uint32_t k, exact_balance_options const& o)
       : g_(g), k_(k), o_(o), steps_(o.most_steps, o.seconds) {}
 
   exact_partition run() {
@@ -191,13 +191,13 @@ class exact_search {
     std::vector<part_id> id(load.size(), no_part);
     r.loads.clear();
     r.device.clear();
-    bool const numbered = o_.devices == device_order::numbered;
+    bool const given = o_.devices == device_order::given;
     for (std::uint32_t i = 0; i < load.size(); ++i) {
-      if (!numbered && !used[i]) continue;
+      if (!given && !used[i]) continue;
       id[i] = part_id{static_cast<std::uint32_t>(r.loads.size())};
       r.loads.push_back(task_.costs.scale.value(load[i]));
-      r.device.push_back(numbered ? i : next[best_.class_of[i]].back());
-      if (!numbered) next[best_.class_of[i]].pop_back();
+      r.device.push_back(given ? i : next[best_.class_of[i]].back());
+      if (!given) next[best_.class_of[i]].pop_back();
       if (used[i]) r.parts = static_cast<std::uint32_t>(r.loads.size());
     }
     r.loads.resize(r.parts);
@@ -211,7 +211,7 @@ class exact_search {
 
   basic_dense<Index> const& g_;
   std::uint32_t k_, parts_ = 0;
-  exact_options const& o_;
+  exact_balance_options const& o_;
   step_limit steps_;
   bool first_ = false;
   std::string why_not_;
@@ -234,14 +234,14 @@ class exact_search {
 /// \throws infeasible_error where memory or pins cannot be met, or nothing that meets them was found.
 template <std::unsigned_integral Index>
 exact_partition balance_exactly(basic_dense<Index> const& g, std::uint32_t k,
-                                exact_options const& options = {}) {
+                                exact_balance_options const& options = {}) {
   if (auto const fault = find_exact_option_fault(options, g, k)) throw error("balance_exactly: " + *fault);
-  return exact_search<Index>(g, k, options).run();
+  return exact_balancer<Index>(g, k, options).run();
 }
 
 template <weighted_graph Graph>
   requires sized_graph<Graph>
-exact_partition balance_exactly(Graph const& g, std::uint32_t k, exact_options const& options = {}) {
+exact_partition balance_exactly(Graph const& g, std::uint32_t k, exact_balance_options const& options = {}) {
   return with_snapshot(g, [&](auto const& s) { return balance_exactly(s, k, options); });
 }
 

@@ -11,6 +11,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/balance_options.hpp"
+#include "cleave/partition/device_order.hpp"
 
 namespace cleave {
 
@@ -20,12 +21,6 @@ struct spare_device {
   std::vector<double> weight;  ///< of a node: its time there
 };
 
-/// Whether part i of the pipeline is device i.
-enum class device_order : std::uint8_t {
-  numbered,  ///< yes
-  any,       ///< a pipeline may visit the devices in any order
-};
-
 /// Where nodes may be that nothing restricts because they and all that must share their part are backward.
 enum class loose_nodes : std::uint8_t {
   anywhere,
@@ -33,10 +28,10 @@ enum class loose_nodes : std::uint8_t {
 };
 
 /// What `balance_exactly` must respect and when it gives up.
-struct exact_options {
+struct exact_balance_options {
   balance_options balance{};          ///< the question, and how the first answer is found
   std::vector<spare_device> spare{};  ///< only where devices may be in any order
-  device_order devices = device_order::numbered;
+  device_order devices = device_order::given;
   loose_nodes loose = loose_nodes::anywhere;
   std::size_t most_ideals = 4'000'000;      ///< kept at a time: some 100 bytes each
   std::size_t most_steps = 10'000'000'000;  ///< some 100 million a second; the same everywhere
@@ -55,10 +50,10 @@ enum class bound_proof : std::uint8_t {
 
 /// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
 template <std::unsigned_integral Index>
-std::optional<std::string> find_exact_option_fault(exact_options const& o, basic_dense<Index> const& g,
-                                                   std::uint32_t k) {
+std::optional<std::string> find_exact_option_fault(exact_balance_options const& o,
+                                                   basic_dense<Index> const& g, std::uint32_t k) {
   if (auto fault = find_option_fault(o.balance, g, k)) return fault;
-  if (!o.spare.empty() && o.devices == device_order::numbered)
+  if (!o.spare.empty() && o.devices == device_order::given)
     return "spare devices have no number in the pipeline: let devices be in any order";
   for (std::size_t n = 0; n < o.balance.pinned.size(); ++n) {
     if (o.balance.pinned[n] == no_part) continue;

@@ -86,7 +86,7 @@ void add_spare_rows(unit_costs<Index>& c, basic_dense<Index> const& g, unit_grap
 }
 
 template <std::unsigned_integral Index>
-void list_devices(exact_task<Index>& t, exact_options const& o) {
+void list_devices(exact_task<Index>& t, exact_balance_options const& o) {
   auto const& b = o.balance;
   auto const add = [&](device_class c, std::uint32_t device) {
     auto& classes = t.ideals.classes;
@@ -107,7 +107,7 @@ void list_devices(exact_task<Index>& t, exact_options const& o) {
   for (std::uint32_t s = 0; s < t.parts; ++s) {
     auto const memory = b.memory.empty() ? std::numeric_limits<std::size_t>::max() : b.memory[s];
     auto const c = add({t.costs.speed_of[s], true, memory, 1, must}, s);
-    if (o.devices == device_order::numbered) t.ideals.class_of_part.push_back(c);
+    if (o.devices == device_order::given) t.ideals.class_of_part.push_back(c);
   }
   auto const rows = static_cast<std::uint32_t>(t.costs.weight.size() - o.spare.size());
   for (std::uint32_t i = 0; i < o.spare.size(); ++i)
@@ -131,7 +131,8 @@ void limit_parts(exact_task<Index>& t, balance_options const& b) {
 
 /// Prepares `g` for `parts` parts. O(V + E) and what joining units takes.
 template <std::unsigned_integral Index>
-exact_task<Index> exact_task_of(basic_dense<Index> const& g, std::uint32_t parts, exact_options const& o) {
+exact_task<Index> exact_task_of(basic_dense<Index> const& g, std::uint32_t parts,
+                                exact_balance_options const& o) {
   auto const& b = o.balance;
   exact_task<Index> t;
   t.parts = parts;
