@@ -31,6 +31,7 @@ struct noting_device : host_device {
     if (refuses) throw run_error({failure_code::device, {}, "no recording"});
     return *made;
   }
+  void drop_recording(stream&) noexcept { recording_.reset(); }
   void replay(recording const& r, stream&) { done.insert(done.end(), r.begin(), r.end()); }
 
   std::vector<std::string> done;
