@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "../../bench/instances/catalogue.hpp"
 #include "cleave/graph/adjacency_fault.hpp"
+#include "instances/catalogue.hpp"
 #include "support/error_text.hpp"
 
 using namespace cleave;
