@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Acyclic parts beside what others reached (bench/data/dag_peers.csv, workload_peers.csv).
+// Acyclic parts beside what others reached (bench/recorded/dag_peers.csv, workload_peers.csv).
 //   bench_acyclic [--effort E] [FOLDER | FILE ...]
 // A FILE is a .dag, or the JSON of a workload; a FOLDER is searched for both. Without one, the project's
 // workloads and cost graphs are taken and graphs of up to a million nodes are generated.
@@ -40,7 +40,7 @@ std::string text_of(fs::path const& path) {
 /// Rows of a table of recorded figures, by instance; 0 where nothing is recorded.
 using record = std::map<std::string, double>;
 std::multimap<std::string, record> records_of(char const* name) {
-  std::ifstream in(fs::path(CLEAVE_SOURCE_DIR) / "bench/data" / name);
+  std::ifstream in(fs::path(CLEAVE_SOURCE_DIR) / "bench/recorded" / name);
   std::multimap<std::string, record> found;
   std::vector<std::string> columns;
   for (std::string line; std::getline(in, line);) {

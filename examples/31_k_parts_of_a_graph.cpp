@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// A graph in arrays is cut into parts of like size with few edges between them, and parts are made better.
+#include <cleave/graph/adjacency.hpp>
+#include <cleave/partition/kway.hpp>
+#include <cstdint>
+#include <iostream>
+
+/// A grid of so many rows and columns: its nodes row by row, each with those beside it.
+cleave::adjacency<std::uint32_t> grid(std::uint32_t rows, std::uint32_t columns) {
+  cleave::adjacency<std::uint32_t> g;
+  for (std::uint32_t n = 0; n < rows * columns; ++n) {
+    if (n >= columns) g.head.push_back(n - columns);
+    if (n % columns > 0) g.head.push_back(n - 1);
+    if (n % columns + 1 < columns) g.head.push_back(n + 1);
+    if (n + columns < rows * columns) g.head.push_back(n + columns);
+    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+  }
+  return g;
+}
+
+int main() {
+  // [parts]
+  auto const graph = grid(40, 60);
+  auto const fast = cleave::partition_kway(graph.view(), 6, {.preset = cleave::kway_preset::fast});
+  std::cout << "cut " << fast.cut << ", parts at most " << 100 * fast.imbalance << " % above their share\n";
+  std::cout << "node 0 is in part " << index(fast.of[0]) << ", which weighs "
+            << fast.part_weights[index(fast.of[0])] << '\n';
+
+  auto const better =
+      cleave::refine_kway(graph.view(), fast, {.preset = cleave::kway_preset::quality, .imbalance = 0.03});
+  std::cout << "refined: cut " << better.cut << '\n';
+  // [parts]
+}
+
+// It prints:
+//
+//   cut 154, parts at most 1.25 % above their share
+//   node 0 is in part 0, which weighs 405
+//   refined: cut 154
