@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
-#include "cleave/core/fixed_point.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/adjacency_fault.hpp"
+#include "cleave/graph/adjacency_weights.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/partition.hpp"
 
@@ -46,38 +46,22 @@ struct integral_graph {
   }
 };
 
-/// Weights as integers: themselves, or in fixed point (`fixed_point`) where they are not.
-template <weight_number Weight>
-fixed_point unit_of(std::span<Weight const> weights) {
-  double total = 0;
-  if constexpr (std::floating_point<Weight>)
-    for (auto const w : weights) total += static_cast<double>(w);
-  return total > 0 ? fixed_point::for_total(total) : fixed_point{};
-}
-
-template <weight_number Weight>
-std::int64_t integral_weight(Weight w, fixed_point unit) {
-  if constexpr (std::floating_point<Weight>)
-    return unit.of(static_cast<double>(w));
-  else
-    return static_cast<std::int64_t>(w);
-}
-
-/// A copy of `g` with such weights. O(n + m). \throws adjacency_error; index_overflow from 2^32 - 1 arcs up.
+/// A copy of `g`, floating weights in fixed point (`exact_unit`). O(n + m). \throws adjacency_error;
+/// index_overflow from 2^32 - 1 arcs up.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
 integral_graph integral_graph_of(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
   check_adjacency(g);
-  auto const node_unit = unit_of(g.node_weight);
-  auto const edge_unit = unit_of(g.edge_weight);
+  auto const node_unit = exact_unit(g.node_weight);
+  auto const edge_unit = exact_unit(g.edge_weight);
   integral_graph copy;
   for (std::size_t n = 0, arc = 0; n < g.nodes(); ++n) {
     for (auto const to : g.neighbours(n)) {
       if (static_cast<std::size_t>(to) != n)
         copy.add_arc(narrow<std::uint32_t>(static_cast<std::size_t>(to)),
-                     g.edge_weight.empty() ? 1 : integral_weight(g.edge_weight[arc], edge_unit));
+                     in_unit(g.weight_of_arc(arc), edge_unit));
       ++arc;
     }
-    copy.close(g.node_weight.empty() ? 1 : integral_weight(g.node_weight[n], node_unit));
+    copy.close(in_unit(g.weight(n), node_unit));
   }
   return copy;
 }

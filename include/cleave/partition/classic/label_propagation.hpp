@@ -12,6 +12,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/random.hpp"
 #include "cleave/graph/adjacency.hpp"
+#include "cleave/graph/adjacency_weights.hpp"
 #include "cleave/partition/classic/gain_lists.hpp"
 #include "cleave/partition/classic/integral_graph.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
@@ -134,7 +135,7 @@ measured_partition label_clusters(adjacency_view<Index, NodeWeight, EdgeWeight> 
                                   label_options const& o = {}) {
   if (!(o.most_weight >= 0)) throw error("label_clusters: the most that a cluster weighs is not negative");
   auto const copy = integral_graph_of(g);
-  auto const unit = unit_of(g.node_weight);
+  auto const unit = exact_unit(g.node_weight);
   auto most = copy.total();
   if (o.most_weight > 0 && o.most_weight < unit.value(most))
     most = static_cast<std::int64_t>(o.most_weight * power_of_two(unit.exponent));

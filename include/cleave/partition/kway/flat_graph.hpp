@@ -10,6 +10,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/graph/adjacency.hpp"
+#include "cleave/graph/adjacency_weights.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
 
 namespace cleave {
@@ -35,26 +36,6 @@ struct flat_graph {
 
   std::uint32_t arcs() const { return first ? first[nodes] : 0; }
 };
-
-/// Floating weights in units that keep their sum below 2^60; integral ones as they are.
-template <weight_number Weight>
-fixed_point exact_unit(std::span<Weight const> weights) {
-  if constexpr (std::floating_point<Weight>) {
-    double total = 0;
-    for (auto const w : weights) total += static_cast<double>(w);
-    return fixed_point::for_total(total);
-  } else {
-    return {};
-  }
-}
-
-template <weight_number Weight>
-std::int64_t in_unit(Weight w, fixed_point unit) {
-  if constexpr (std::floating_point<Weight>)
-    return unit.of(static_cast<double>(w));
-  else
-    return static_cast<std::int64_t>(w);
-}
 
 /// How many arcs lead from a node to itself.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
