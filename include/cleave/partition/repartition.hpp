@@ -5,18 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/core/real.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/adjacency_fault.hpp"
+#include "cleave/graph/adjacency_weights.hpp"
 #include "cleave/partition/kway.hpp"
 #include "cleave/partition/partition.hpp"
 #include "cleave/partition/repartition/homes.hpp"
+#include "cleave/partition/repartition/repartition_fault.hpp"
+#include "cleave/partition/repartition/repartition_options.hpp"
 
 namespace cleave {
 
@@ -28,13 +28,6 @@ enum class repartition_way : std::uint8_t {
   with_homes,  ///< made anew, where each node is drawn to where it was
 };
 
-struct repartition_options {
-  double cost_per_byte = 1;            ///< of moving one byte, in the unit of the edge weights
-  std::vector<std::uint64_t> bytes{};  ///< of a node: what moves with it; empty: one each
-  std::vector<char> stays{};           ///< of a node: it must not move
-  kway_options kway{};                 ///< balance, time, fixed nodes
-};
-
 /// New parts, what they reach and what they cost to get to.
 template <weight_number NodeWeight = std::int64_t, weight_number EdgeWeight = NodeWeight>
 struct repartitioned : kway_partition<NodeWeight, EdgeWeight> {
@@ -43,83 +36,6 @@ struct repartitioned : kway_partition<NodeWeight, EdgeWeight> {
   double objective = 0;  ///< the cut and the cost of what moves
   repartition_way way = repartition_way::kept;
 };
-
-/// What is wrong with what `repartition` is given besides the graph and `kway`.
-enum class broken_repartition : std::uint8_t {
-  parts,           ///< more than there are nodes by 65,536: tables of that size would be made for nothing
-  cost,            ///< `cost_per_byte` is negative or not finite
-  old_length,      ///< the old partition is of so many nodes
-  bytes_length,    ///< `bytes` has so many entries
-  bytes_overflow,  ///< the bytes add up to 2^63 or more at this node
-  stays_length,    ///< `stays` has so many entries
-  stays_nowhere,   ///< this node must stay, and where it is there is no part any more
-  stays_fixed,     ///< this node must stay, and is fixed to another part
-};
-
-struct repartition_fault {
-  broken_repartition what;
-  std::size_t where = 0;
-
-  bool operator==(repartition_fault const&) const = default;
-};
-
-class repartition_error : public witness_error<repartition_fault> {
- public:
-  using witness_error::witness_error;
-};
-
-inline std::optional<repartition_fault> find_repartition_fault(std::size_t nodes, partition const& old,
-                                                               std::uint32_t k,
-                                                               repartition_options const& o) {
-  using enum broken_repartition;
-  if (k > nodes + 65'536) return repartition_fault{parts, k};
-  if (!(o.cost_per_byte >= 0) || !is_finite(o.cost_per_byte)) return repartition_fault{cost};
-  if (old.of.size() != nodes) return repartition_fault{old_length, old.of.size()};
-  if (!o.bytes.empty() && o.bytes.size() != nodes) return repartition_fault{bytes_length, o.bytes.size()};
-  std::uint64_t sum = 0;
-  for (std::size_t n = 0; n < o.bytes.size(); ++n) {
-    if (o.bytes[n] >= (std::uint64_t{1} << 63) - sum) return repartition_fault{bytes_overflow, n};
-    sum += o.bytes[n];
-  }
-  if (!o.stays.empty() && o.stays.size() != nodes) return repartition_fault{stays_length, o.stays.size()};
-  for (std::size_t n = 0; n < o.stays.size(); ++n) {
-    if (!o.stays[n]) continue;
-    if (index(old.of[n]) >= k) return repartition_fault{stays_nowhere, n};
-    if (n < o.kway.fixed.size() && o.kway.fixed[n] != no_part && o.kway.fixed[n] != old.of[n])
-      return repartition_fault{stays_fixed, n};
-  }
-  return std::nullopt;
-}
-
-/// \throws repartition_error if `find_repartition_fault` finds one.
-inline void check_repartition(std::size_t nodes, partition const& old, std::uint32_t k,
-                              repartition_options const& o) {
-  auto const fault = find_repartition_fault(nodes, old, k, o);
-  if (!fault) return;
-  auto const where = std::to_string(fault->where), all = std::to_string(nodes);
-  auto const sentence = [&]() -> std::string {
-    switch (fault->what) {
-      case broken_repartition::parts:
-        return where + " parts are asked for, and the graph has " + all + " nodes: ask for fewer";
-      case broken_repartition::cost:
-        return "cost_per_byte is not a finite number from 0 up";
-      case broken_repartition::old_length:
-        return "the old partition is of " + where + " nodes, the graph has " + all;
-      case broken_repartition::bytes_length:
-        return "bytes are given for " + where + " nodes of " + all + ": give them for each, or for none";
-      case broken_repartition::bytes_overflow:
-        return "the bytes add up to 2^63 or more at node #" + where;
-      case broken_repartition::stays_length:
-        return "`stays` is given for " + where + " nodes of " + all + ": give it for each, or for none";
-      case broken_repartition::stays_nowhere:
-        return "node #" + where + " must stay, and is in none of the " + std::to_string(k) + " parts";
-      case broken_repartition::stays_fixed:
-        return "node #" + where + " must stay, and is fixed to another part";
-    }
-    return "";
-  };
-  throw repartition_error("repartition: " + sentence(), *fault);
-}
 
 /// Tries ways to new parts and keeps the best; `repartition` is its one use.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
@@ -141,6 +57,9 @@ class repartitioner {
     auto const flat = make_flat(g);
     limit_ = weight_limits(flat, fair_weights(flat.node_total, k, options_), options_);
     for (std::size_t n = 0; n < g.nodes(); ++n) weight_.push_back(in_unit(g.weight(n), flat.node_unit));
+    has_fixed_.assign(k, 0);
+    for (auto const part : options_.fixed)
+      if (part != no_part) has_fixed_[index(part)] = 1;
   }
 
   result best() {
@@ -176,10 +95,12 @@ class repartitioner {
     auto operator<=>(shortfall const&) const = default;
   };
 
+  part_id fixed_part(std::size_t n) const { return options_.fixed.empty() ? no_part : options_.fixed[n]; }
+
   void keep() {
     for (std::size_t n = 0; n < g_.nodes(); ++n) {
       if (index(home_.of[n]) >= k_) return;
-      if (!options_.fixed.empty() && options_.fixed[n] != no_part && options_.fixed[n] != home_.of[n]) return;
+      if (auto const part = fixed_part(n); part != no_part && part != home_.of[n]) return;
     }
     consider(partition{home_.of, k_}, repartition_way::kept);
   }
@@ -194,7 +115,7 @@ class repartitioner {
     std::vector<std::int64_t> weight(k_, 0);
     std::vector<std::pair<std::int64_t, std::size_t>> homeless;
     for (std::size_t n = 0; n < p.of.size(); ++n) {
-      if (!options_.fixed.empty() && options_.fixed[n] != no_part) p.of[n] = options_.fixed[n];
+      if (auto const part = fixed_part(n); part != no_part) p.of[n] = part;
       if (index(p.of[n]) < k_)
         weight[index(p.of[n])] += weight_[n];
       else
@@ -213,15 +134,9 @@ class repartitioner {
   }
 
   /// Whether nothing tells two parts apart but their numbers.
-  bool alike(std::uint32_t a, std::uint32_t b) {
+  bool alike(std::uint32_t a, std::uint32_t b) const {
     if (!options_.share.same() && options_.share[a] != options_.share[b]) return false;
-    if (limit_[a] != limit_[b]) return false;
-    if (has_fixed_.empty()) {
-      has_fixed_.assign(k_, 0);
-      for (auto const part : options_.fixed)
-        if (part != no_part) has_fixed_[index(part)] = 1;
-    }
-    return !has_fixed_[a] && !has_fixed_[b];
+    return limit_[a] == limit_[b] && !has_fixed_[a] && !has_fixed_[b];
   }
 
   shortfall shortfall_of(partition const& p) const {
@@ -267,7 +182,7 @@ class repartitioner {
   kway_options options_;
   home_table home_;
   std::vector<std::int64_t> limit_, weight_;
-  std::vector<char> has_fixed_;
+  std::vector<char> has_fixed_;  // of a part: whether a node is fixed to it
   std::optional<result> best_;
   shortfall best_short_{};
 };
