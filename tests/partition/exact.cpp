@@ -33,7 +33,7 @@ using cleave::testing::small_graph;
 constexpr double impossible = small_graph::impossible;
 
 /// What an exact partition says of itself is so.
-void check_consistent(cleave::dense const& g, exact_balance_options const& o,
+void check_consistent(cleave::dense const& g, std::uint32_t k, exact_balance_options const& o,
                       cleave::exact_partition const& p) {
   REQUIRE(!cleave::find_unassigned_node(g, p));
   REQUIRE(!cleave::find_split_group(g, p));
@@ -45,10 +45,10 @@ void check_consistent(cleave::dense const& g, exact_balance_options const& o,
   double most = 0;
   for (std::size_t i = 0; i < p.parts; ++i) {
     auto const device = p.device[i];
-    double load = o.balance.cost_per_byte * static_cast<double>(bytes[i]);
-    bool const spare = device >= 100;
-    REQUIRE(!spare);
-    load += weights[i] / (o.balance.speed.empty() ? 1 : o.balance.speed[device]);
+    auto const& b = o.balance;
+    REQUIRE(device < k);
+    double const load = weights[i] / (b.speed.empty() ? 1 : b.speed[device]) +
+                        (b.link.empty() ? 1 : b.link[0]) * b.cost_per_byte * static_cast<double>(bytes[i]);
     REQUIRE(p.loads[i] == doctest::Approx(load).epsilon(1e-9));
     if (!o.balance.memory.empty()) REQUIRE(held[i] <= o.balance.memory[device]);
     most = std::max(most, p.loads[i]);
@@ -93,7 +93,7 @@ double best_of_orders(cleave::dense const& g, std::uint32_t k, exact_balance_opt
             }
           if (d < k) {
             load = weights[s] / (b.speed.empty() ? 1 : b.speed[d]) +
-                   b.cost_per_byte * static_cast<double>(bytes[s]);
+                   (b.link.empty() ? 1 : b.link[d]) * b.cost_per_byte * static_cast<double>(bytes[s]);
             if (!b.memory.empty() && held[s] > b.memory[d]) load = impossible;
             if (empty && b.empty == cleave::empty_parts::forbidden) load = impossible;
           }
@@ -123,6 +123,7 @@ question random_question(rng& r, std::size_t nodes) {
   b.orders = {cleave::unit_order::given};
   b.random_orders = r.below(2);
   b.cost_per_byte = static_cast<double>(r.below(3)) / 2;
+  if (r.one_in(4)) b.link = 0.5;
   if (r.one_in(2)) b.empty = cleave::empty_parts::allowed;
   for (auto& w : q.g.weight)
     if (r.one_in(3)) w = 0;
@@ -182,7 +183,7 @@ TEST_CASE(
     double const best = small_graph(q.g, b).best_ascending(stages);
     try {
       auto const p = balance_exactly(q.g, q.k, q.o);
-      check_consistent(q.g, q.o, p);
+      check_consistent(q.g, q.k, q.o, p);
       REQUIRE(p.proved);
       if (units > 0) REQUIRE(p.bottleneck == doctest::Approx(best).epsilon(1e-9));
     } catch (cleave::infeasible_error const& e) {
@@ -217,7 +218,7 @@ TEST_CASE("exact: devices in any order, and spare ones, are used as well as they
     double const best = best_of_orders(q.g, q.k, q.o);
     try {
       auto const p = balance_exactly(q.g, q.k, q.o);
-      if (q.o.spare.empty()) check_consistent(q.g, q.o, p);
+      if (q.o.spare.empty()) check_consistent(q.g, q.k, q.o, p);
       REQUIRE(p.proved);
       CAPTURE(q.k);
       CAPTURE(q.o.spare.size());
@@ -257,7 +258,7 @@ TEST_CASE("exact: a search that is cut short says so, and its bound still holds"
                                                                         .backward = q.o.balance.backward})
                                                      .size()));
     auto const p = balance_exactly(q.g, q.k, q.o);
-    check_consistent(q.g, q.o, p);
+    check_consistent(q.g, q.k, q.o, p);
     if (best == impossible) continue;
     REQUIRE(p.bound <= best * (1 + 1e-9));
     REQUIRE(p.bottleneck >= best * (1 - 1e-9));
@@ -291,7 +292,7 @@ TEST_CASE(
     double const best = small_graph(q.g, b).best_ascending(stages);
     try {
       auto const p = balance_exactly(q.g, q.k, q.o);
-      check_consistent(q.g, q.o, p);
+      check_consistent(q.g, q.k, q.o, p);
       REQUIRE(p.proved);
       if (units > 0) REQUIRE(p.bottleneck == doctest::Approx(best).epsilon(1e-9));
       by_branches += p.bound_by == cleave::bound_proof::branches;
@@ -375,6 +376,9 @@ TEST_CASE("exact: options that make no sense are refused") {
   };
   REQUIRE(error_text([&] { balance_exactly(g, 0); }) ==
           "balance_exactly: 0 parts are asked for: at least one is needed");
+  REQUIRE(text({.balance = {.link = {1, 0}}}) ==
+          "balance_exactly: the links of parts 0 and 1 differ, and the search takes one for all: name a host "
+          "that pays no transfers as spare device");
   REQUIRE(text({.spare = {{{1, 1, 1}}}}) ==
           "balance_exactly: spare devices have no number in the pipeline: let devices be in any order");
   auto const any = cleave::device_order::any;

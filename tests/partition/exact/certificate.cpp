@@ -62,6 +62,11 @@ TEST_CASE("certificate: no bound is above the best of all parts of small graphs"
       o.empty = cleave::empty_parts::allowed;
     }
     if (r.one_in(4)) {
+      std::vector<double> link;
+      for (std::uint32_t s = 0; s < k; ++s) link.push_back(static_cast<double>(r.below(3)) / 2);
+      o.link = link;
+    }
+    if (r.one_in(4)) {
       o.backward.resize(g.nodes());
       for (auto& back : o.backward) back = r.one_in(3);
     }

@@ -50,9 +50,8 @@ proved_bound quick_bound_of(exact_task<Index> const& t, device_states const& sta
 template <std::unsigned_integral Index>
 certificate certify(basic_dense<Index> const& g, std::uint32_t k, balance_options const& options = {},
                     double reached = std::numeric_limits<double>::infinity()) {
-  exact_balance_options const o{.balance = options};
-  if (auto const fault = find_exact_option_fault(o, g, k)) throw error("certify: " + *fault);
-  auto const t = exact_task_of(g, k, o);
+  if (auto const fault = find_option_fault(options, g, k)) throw error("certify: " + *fault);
+  auto const t = exact_task_of(g, k, {.balance = options});
   if (t.units.size() == 0) return {};
   double const all = t.costs.scale.value(unreachable_load);
   auto below = t.costs.scale.of(std::min(reached, all));

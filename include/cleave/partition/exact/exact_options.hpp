@@ -53,6 +53,10 @@ template <std::unsigned_integral Index>
 std::optional<std::string> find_exact_option_fault(exact_balance_options const& o,
                                                    basic_dense<Index> const& g, std::uint32_t k) {
   if (auto fault = find_option_fault(o.balance, g, k)) return fault;
+  for (std::size_t s = 1; s < o.balance.link.size(); ++s)
+    if (o.balance.link[s] != o.balance.link[0])
+      return "the links of parts 0 and " + std::to_string(s) +
+             " differ, and the search takes one for all: name a host that pays no transfers as spare device";
   if (!o.spare.empty() && o.devices == device_order::given)
     return "spare devices have no number in the pipeline: let devices be in any order";
   for (std::size_t n = 0; n < o.balance.pinned.size(); ++n) {

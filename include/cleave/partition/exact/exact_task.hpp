@@ -143,7 +143,7 @@ exact_task<Index> exact_task_of(basic_dense<Index> const& g, std::uint32_t parts
     t.edges = {t.units.needs, t.units.needed_by};
     if (o.loose == loose_nodes::mirrored && !b.backward.empty())
       t.edges = mirrored_edges<Index>(g, t.units, b.backward);
-    t.costs = costs_of(g, t.units, parts, {b.cost_per_byte, b.speed});
+    t.costs = costs_of(g, t.units, parts, {b.cost_per_byte, b.speed, b.link});
     add_spare_rows(t.costs, g, t.units, o.spare);
     if (!b.memory.empty()) memory = memory_of<Index>(g, t.units, b.node_memory);
   };
@@ -160,7 +160,8 @@ exact_task<Index> exact_task_of(basic_dense<Index> const& g, std::uint32_t parts
     t.order = ordered_units<Index>(t.edges.needs, t.edges.needed_by, unit_order::on_demand, rank);
   };
   put_in_order();
-  while (b.empty == empty_parts::allowed && t.units.size() <= most_units_of_exact) {
+  bool const one_link = t.costs.linked.empty();  // else what pays off for one part may not for another
+  while (b.empty == empty_parts::allowed && one_link && t.units.size() <= most_units_of_exact) {
     std::vector<char> keep(t.units.size());  // where parts need units, one may be all that a part has
     for (std::size_t n = 0; n < b.pinned.size(); ++n)
       if (b.pinned[n] != no_part && t.units.of[n] != none<Index>) keep[t.units.of[n]] = 1;
