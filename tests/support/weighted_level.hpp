@@ -15,7 +15,7 @@ struct weighted_level {
   std::vector<std::uint32_t> first{0}, head;
   std::vector<std::int64_t> node_weight, arc_weight;
 
-  level_view<std::int64_t, weighing::given> view() const {
+  weighted_view view() const {
     return {static_cast<std::uint32_t>(node_weight.size()), first.data(), head.data(), node_weight.data(),
             arc_weight.data()};
   }

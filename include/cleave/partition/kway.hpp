@@ -77,20 +77,12 @@ kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeW
       total += s.weight[part];
     }
   }
-  double shares = result.parts;
-  if (!options.share.same()) {
-    shares = 0;
-    for (std::uint32_t part = 0; part < result.parts; ++part) shares += options.share[part];
-  }
-  for (std::uint32_t part = 0; part < result.parts; ++part) {
-    auto fair = static_cast<double>(total) * ((options.share.same() ? 1 : options.share[part]) / shares);
-    if constexpr (!std::floating_point<NodeWeight>) {
-      auto const down = static_cast<double>(static_cast<std::int64_t>(fair));
-      fair = down < fair ? down + 1 : down;
-    }
-    auto const weight = static_cast<double>(result.part_weights[part]);
-    if (fair > 0) result.imbalance = std::max(result.imbalance, weight / fair - 1);
-  }
+  auto const fair = fair_weights(total, result.parts, options);
+  for (std::uint32_t part = 0; part < result.parts; ++part)
+    if (fair[part] > 0)
+      result.imbalance =
+          std::max(result.imbalance,
+                   static_cast<double>(result.part_weights[part]) / static_cast<double>(fair[part]) - 1);
   return result;
 }
 

@@ -19,8 +19,8 @@ using cleave::testing::rng;
 
 namespace {
 
-using weighted_level = level_view<std::int64_t, weighing::given>;
-using unit_level = level_view<std::int64_t, weighing::unit>;
+using weighted_level = weighted_view;
+using unit_level = level_view<weighing::unit>;
 
 struct level_arrays {
   std::vector<std::uint32_t> first{0}, head;
@@ -78,7 +78,7 @@ void check_clusters(Level const& g, clustering const& c, std::int64_t heaviest, 
 }
 
 template <class Level>
-void check_contraction(Level const& g, clustering const& c, level_graph<std::int64_t> const& coarse) {
+void check_contraction(Level const& g, clustering const& c, level_graph const& coarse) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> between, found;
   std::vector<std::int64_t> weight(c.clusters, 0);
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
@@ -96,7 +96,7 @@ void check_contraction(Level const& g, clustering const& c, level_graph<std::int
   CHECK(found == between);
 }
 
-bool alike(level_graph<std::int64_t> const& a, level_graph<std::int64_t> const& b) {
+bool alike(level_graph const& a, level_graph const& b) {
   auto const arcs = a.first[a.nodes];
   return a.nodes == b.nodes && std::equal(a.first.begin(), a.first.begin() + a.nodes + 1, b.first.begin()) &&
          std::equal(a.head.begin(), a.head.begin() + arcs, b.head.begin()) &&

@@ -31,7 +31,7 @@ cleave::level_parts quality_parts(weighted_level const& g, std::vector<std::int6
   effort.cycles = cycles;
   effort.matched.least_nodes = effort.labelled.least_nodes = 60;
   cleave::thread_team const team(threads);
-  return cleave::quality_kway<std::int64_t>(limit, effort, 1, team, nullptr).parts(view, fixed);
+  return cleave::quality_kway(limit, effort, 1, team, nullptr).parts(view, fixed);
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ TEST_CASE("quality: improving any parts never makes the cut larger") {
     cleave::thread_team const team(1);
     auto effort = cleave::quality_effort_of(view);
     effort.labelled.least_nodes = 30;
-    cleave::quality_kway<std::int64_t>(p.limit, effort, 1, team, nullptr).improve(view, {}, p);
+    cleave::quality_kway(p.limit, effort, 1, team, nullptr).improve(view, {}, p);
     REQUIRE(g.cut(p.of) <= before);
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < 3; ++part) REQUIRE(p.weight[part] <= p.limit[part]);

@@ -22,7 +22,7 @@ namespace cleave {
 /// nodes, each level refined by moves. O((n + m) * restarts).
 class multilevel_bisection {
  public:
-  multilevel_bisection(small_view const& g, std::vector<std::uint32_t> const& fixed,
+  multilevel_bisection(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                        std::array<std::int64_t, 2> limit, std::int64_t aim, bisection_effort const& effort)
       : g_(g), fixed_(fixed), limit_(limit), aim_(aim), effort_(effort) {}
 
@@ -42,7 +42,7 @@ class multilevel_bisection {
 
  private:
   struct level {
-    level_graph<std::int64_t> graph;
+    level_graph graph;
     std::vector<std::uint32_t> fixed;
     raw_array<std::uint32_t> cluster_of;  // of the nodes below
   };
@@ -89,7 +89,7 @@ class multilevel_bisection {
 
   /// Pairs along heavy edges for their weight, nodes visited in id order first and in random order after
   /// that.
-  static clustering matched(small_view const& g, std::vector<std::uint32_t> const& fixed,
+  static clustering matched(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                             std::int64_t heaviest, std::uint32_t restart, splitmix& random) {
     cluster_rules const rules{.heaviest = heaviest, .fixed = &fixed};
     std::vector<std::uint32_t> order(g.nodes);
@@ -128,7 +128,7 @@ class multilevel_bisection {
     return numbered_clusters(leader, {g.nodes, std::max(g.nodes, 1u)}, thread_team{});
   }
 
-  two_sides first_bisection(small_view const& g, std::vector<std::uint32_t> const& fixed,
+  two_sides first_bisection(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                             splitmix& random) const {
     side_growing growing(g, fixed);
     two_way_fm fm(g, fixed);
@@ -143,7 +143,7 @@ class multilevel_bisection {
     return best;
   }
 
-  static two_sides projected(small_view const& g, raw_array<std::uint32_t> const& cluster_of,
+  static two_sides projected(weighted_view const& g, raw_array<std::uint32_t> const& cluster_of,
                              two_sides const& s) {
     two_sides below;
     below.weight = s.weight, below.limit = s.limit, below.cut = s.cut;
@@ -152,7 +152,7 @@ class multilevel_bisection {
     return below;
   }
 
-  small_view g_;
+  weighted_view g_;
   std::vector<std::uint32_t> const& fixed_;
   std::array<std::int64_t, 2> limit_;
   std::int64_t aim_;

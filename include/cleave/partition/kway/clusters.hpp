@@ -44,7 +44,7 @@ struct cluster_rules {
 struct id_ranges {
   std::uint32_t nodes, grain;
 
-  std::size_t count() const { return nodes ? (nodes + grain - 1) / grain : 0; }
+  std::size_t count() const { return (std::size_t{nodes} + grain - 1) / grain; }
   std::uint32_t begin(std::size_t range) const { return static_cast<std::uint32_t>(range) * grain; }
   std::uint32_t end(std::size_t range) const {
     return static_cast<std::uint32_t>(

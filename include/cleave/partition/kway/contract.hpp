@@ -18,18 +18,16 @@ namespace cleave {
 template <class Level>
 class contraction {
  public:
-  using weight_type = typename Level::weight_type;
-
   contraction(Level const& g, clustering const& c) : g_(g), c_(c) {}
 
-  level_graph<weight_type> graph(thread_team const& team) const {
-    level_graph<weight_type> coarse;
+  level_graph graph(thread_team const& team) const {
+    level_graph coarse;
     coarse.nodes = c_.clusters;
     coarse.first = raw_array<std::uint32_t>(std::size_t{c_.clusters} + 1);
-    coarse.node_weights = raw_array<weight_type>(c_.clusters);
+    coarse.node_weights = raw_array<std::int64_t>(c_.clusters);
     if (team.threads() == 1 || c_.clusters < 1u << 14) {
       coarse.head = raw_array<std::uint32_t>(g_.arcs());
-      coarse.arc_weights = raw_array<weight_type>(g_.arcs());
+      coarse.arc_weights = raw_array<std::int64_t>(g_.arcs());
       coarse.first[c_.clusters] = merge(0, c_.clusters, coarse, coarse.head, coarse.arc_weights);
       return coarse;
     }
@@ -39,11 +37,11 @@ class contraction {
  private:
   struct piece {
     raw_array<std::uint32_t> head;
-    raw_array<weight_type> weight;
+    raw_array<std::int64_t> weight;
     std::uint32_t arcs = 0;
   };
 
-  level_graph<weight_type> in_pieces(level_graph<weight_type> coarse, thread_team const& team) const {
+  level_graph in_pieces(level_graph coarse, thread_team const& team) const {
     id_ranges const ranges{c_.clusters, c_.clusters / (4 * team.threads()) + 1};
     std::vector<piece> pieces(ranges.count());
     team.share(ranges.count(), [&](std::size_t r) {
@@ -51,13 +49,13 @@ class contraction {
       for (auto at = c_.begin[ranges.begin(r)]; at < c_.begin[ranges.end(r)]; ++at)
         arcs += g_.degree(c_.member[at]);
       pieces[r].head = raw_array<std::uint32_t>(arcs);
-      pieces[r].weight = raw_array<weight_type>(arcs);
+      pieces[r].weight = raw_array<std::int64_t>(arcs);
       pieces[r].arcs = merge(ranges.begin(r), ranges.end(r), coarse, pieces[r].head, pieces[r].weight);
     });
     std::vector<std::uint32_t> offset(pieces.size() + 1, 0);
     for (std::size_t r = 0; r < pieces.size(); ++r) offset[r + 1] = offset[r] + pieces[r].arcs;
     coarse.head = raw_array<std::uint32_t>(offset.back());
-    coarse.arc_weights = raw_array<weight_type>(offset.back());
+    coarse.arc_weights = raw_array<std::int64_t>(offset.back());
     team.share(ranges.count(), [&](std::size_t r) {
       for (auto i = ranges.begin(r); i < ranges.end(r); ++i) coarse.first[i] += offset[r];
       std::copy_n(pieces[r].head.data(), pieces[r].arcs, coarse.head.data() + offset[r]);
@@ -69,8 +67,8 @@ class contraction {
   }
 
   /// Writes rows and weights of the clusters from `lo` up to `hi`, and returns how many arcs they have.
-  std::uint32_t merge(std::uint32_t lo, std::uint32_t hi, level_graph<weight_type>& coarse,
-                      raw_array<std::uint32_t>& heads, raw_array<weight_type>& weights) const {
+  std::uint32_t merge(std::uint32_t lo, std::uint32_t hi, level_graph& coarse,
+                      raw_array<std::uint32_t>& heads, raw_array<std::int64_t>& weights) const {
     std::vector<std::uint32_t> last(c_.clusters, 0);  // one past where it was put last
     auto* const head = heads.data();
     auto* const weight = weights.data();
@@ -79,7 +77,7 @@ class contraction {
     for (auto i = lo; i < hi; ++i) {
       auto const row = end;
       coarse.first[i] = row;
-      weight_type sum = 0;
+      std::int64_t sum = 0;
       for (auto at = c_.begin[i]; at < c_.begin[i + 1]; ++at) {
         auto const n = c_.member[at];
         sum += g_.weight(n);

@@ -20,7 +20,7 @@ enum class growth { around_a_node, anywhere };
 /// 1998, §3.2 (greedy graph growing).
 class side_growing {
  public:
-  side_growing(small_view const& g, std::vector<std::uint32_t> const& fixed)
+  side_growing(weighted_view const& g, std::vector<std::uint32_t> const& fixed)
       : g_(g), fixed_(fixed), border_(g.nodes), gain_(g.nodes) {}
 
   /// Precondition: `s.limit` is set. `aim` is the weight that side 0 should have where the cut does not care.
@@ -110,7 +110,7 @@ class side_growing {
     weigh(g_, s);
   }
 
-  small_view const& g_;
+  weighted_view const& g_;
   std::vector<std::uint32_t> const& fixed_;
   move_buckets border_;
   std::vector<std::int64_t> gain_;

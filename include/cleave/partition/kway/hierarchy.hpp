@@ -17,23 +17,21 @@
 namespace cleave {
 
 /// A level that stands on another.
-template <class Weight>
 struct level_above {
-  level_graph<Weight> graph;
+  level_graph graph;
   raw_array<std::uint32_t> cluster_of;  ///< of the nodes of the level below: the node here, or `no_cluster`
   std::vector<std::uint32_t> fixed;  ///< the part that a node here must be in, or `free_node`; may be empty
 };
 
 /// Levels above a graph, each a contraction of the last, until one is small or hardly shrinks any more.
-template <class Weight>
 class level_hierarchy {
  public:
   level_hierarchy(std::uint32_t parts, level_effort const& effort, thread_team const& team)
       : target_(std::max(effort.least_nodes, effort.nodes_a_part * parts)), effort_(effort), team_(team) {}
 
   template <class Level>
-  std::vector<level_above<Weight>> above(Level const& g, std::vector<std::uint32_t> const& fixed) {
-    std::vector<level_above<Weight>> levels;
+  std::vector<level_above> above(Level const& g, std::vector<std::uint32_t> const& fixed) {
+    std::vector<level_above> levels;
     total_ = 0;
     for (std::uint32_t n = 0; n < g.nodes; ++n) total_ += g.weight(n);
     heaviest_ = std::max<std::int64_t>(1, total_ / (2 * std::int64_t{target_}) * 3);
@@ -45,8 +43,7 @@ class level_hierarchy {
 
  private:
   template <class Level>
-  bool add(std::vector<level_above<Weight>>& levels, Level const& g,
-           std::vector<std::uint32_t> const& fixed) {
+  bool add(std::vector<level_above>& levels, Level const& g, std::vector<std::uint32_t> const& fixed) {
     auto const level_cap = total_ / std::max<std::int64_t>(1, g.nodes) * std::int64_t{effort_.shrink};
     cluster_rules rules{.heaviest = std::min(heaviest_, std::max<std::int64_t>(level_cap, 1)),
                         .fixed = &fixed};
@@ -54,7 +51,7 @@ class level_hierarchy {
     if (local_share(g, rules.grain) < 0.8) rules.grain = g.nodes;
     auto c = clusters(g, rules);
     if (c.clusters > g.nodes - g.nodes / 20) return false;
-    level_above<Weight> next;
+    level_above next;
     next.graph = contraction(g, c).graph(team_);
     if (!fixed.empty()) {
       next.fixed.assign(c.clusters, free_node);

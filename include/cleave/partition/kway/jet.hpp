@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/partition/kway/boundary.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/part_links.hpp"
 

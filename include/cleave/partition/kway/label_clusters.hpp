@@ -87,7 +87,7 @@ class label_clustering {
 
   bool preferred(std::uint32_t label, std::uint32_t other) const {
     return rules_.tie == cluster_tie::heavier ? weight_[label] > weight_[other]
-                                            : weight_[label] < weight_[other];
+                                              : weight_[label] < weight_[other];
   }
 
   /// Nodes that remained alone join others that favour the same cluster, which has no room for them.

@@ -13,27 +13,26 @@ namespace cleave {
 enum class weighing { unit, given };
 
 /// One level of a k-way partition: an undirected graph in compressed rows, with neither loops nor negative
-/// weights. The sum of all weights of arcs, and that of nodes, fits `Weight`.
-template <class Weight, weighing Weighing>
+/// weights. The sum of all weights of arcs, and that of nodes, fits 63 bits.
+template <weighing Weighing>
 struct level_view {
-  using weight_type = Weight;
   /// Holds sums of weights: 32 bits do where each is 1.
   using sum_type = std::conditional_t<Weighing == weighing::unit, std::uint32_t, std::int64_t>;
   std::uint32_t nodes = 0;
-  std::uint32_t const* first = nullptr;  ///< where the row of a node begins; nodes + 1 of them
-  std::uint32_t const* head = nullptr;   ///< the neighbours
-  Weight const* node_weights = nullptr;  ///< null where `unit`
-  Weight const* arc_weights = nullptr;   ///< beside `head`; null where `unit`
+  std::uint32_t const* first = nullptr;        ///< where the row of a node begins; nodes + 1 of them
+  std::uint32_t const* head = nullptr;         ///< the neighbours
+  std::int64_t const* node_weights = nullptr;  ///< null where `unit`
+  std::int64_t const* arc_weights = nullptr;   ///< beside `head`; null where `unit`
 
   std::uint32_t arcs() const { return first[nodes]; }
   std::uint32_t degree(std::uint32_t n) const { return first[n + 1] - first[n]; }
-  Weight weight(std::uint32_t n) const {
+  std::int64_t weight(std::uint32_t n) const {
     if constexpr (Weighing == weighing::unit)
       return 1;
     else
       return node_weights[n];
   }
-  Weight arc_weight(std::uint32_t arc) const {
+  std::int64_t arc_weight(std::uint32_t arc) const {
     if constexpr (Weighing == weighing::unit)
       return 1;
     else
@@ -41,16 +40,17 @@ struct level_view {
   }
 };
 
+using weighted_view = level_view<weighing::given>;
+
 /// A level that owns its arrays: what contraction makes of the level below.
-template <class Weight>
 struct level_graph {
   std::uint32_t nodes = 0;
   raw_array<std::uint32_t> first;
   raw_array<std::uint32_t> head;
-  raw_array<Weight> node_weights;
-  raw_array<Weight> arc_weights;
+  raw_array<std::int64_t> node_weights;
+  raw_array<std::int64_t> arc_weights;
 
-  level_view<Weight, weighing::given> view() const {
+  weighted_view view() const {
     return {nodes, first.data(), head.data(), node_weights.data(), arc_weights.data()};
   }
 };

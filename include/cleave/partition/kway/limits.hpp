@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -11,17 +12,22 @@
 
 namespace cleave {
 
-/// The share of the total that each part should weigh, rounded up.
-inline std::vector<std::int64_t> fair_weights(std::int64_t total, std::uint32_t parts,
-                                              kway_options const& o) {
-  std::vector<std::int64_t> fair(parts, total / parts + (total % parts != 0));
-  if (o.share.same()) return fair;
+/// The share of the total that each part should weigh: rounded up, where weights are integers.
+template <class Total>
+std::vector<Total> fair_weights(Total total, std::uint32_t parts, kway_options const& o) {
   double shares = 0;
-  for (std::uint32_t part = 0; part < parts; ++part) shares += o.share[part];
+  for (std::uint32_t part = 0; part < parts; ++part) shares += o.share.same() ? 1 : o.share[part];
+  std::vector<Total> fair(parts);
   for (std::uint32_t part = 0; part < parts; ++part) {
-    auto const exact = static_cast<double>(total) * (o.share[part] / shares);
-    fair[part] = static_cast<std::int64_t>(exact);
-    if (static_cast<double>(fair[part]) < exact) ++fair[part];
+    if constexpr (std::floating_point<Total>) {
+      fair[part] = total * ((o.share.same() ? 1 : o.share[part]) / shares);
+    } else if (o.share.same()) {
+      fair[part] = total / parts + (total % parts != 0);
+    } else {
+      auto const exact = static_cast<double>(total) * (o.share[part] / shares);
+      fair[part] = exact < static_cast<double>(total) ? static_cast<Total>(exact) : total;
+      if (static_cast<double>(fair[part]) < exact && fair[part] < total) ++fair[part];
+    }
   }
   return fair;
 }

@@ -40,7 +40,7 @@ class heavy_edge_matching {
 
   void take_neighbour(std::uint32_t n, std::uint32_t lo, std::uint32_t hi) {
     auto best = free_node;
-    typename Level::weight_type heaviest = 0;
+    std::int64_t heaviest = 0;
     auto const room = rules_.heaviest - g_.weight(n);
     for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
       auto const other = g_.head[arc];

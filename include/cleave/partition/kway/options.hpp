@@ -48,7 +48,8 @@ class kway_option_error : public witness_error<kway_option_fault> {
 
 inline std::optional<kway_option_fault> find_option_fault(kway_options const& o, std::size_t nodes,
                                                           std::uint32_t parts) {
-  if (parts == 0 || parts == index(no_part)) return kway_option_fault{broken_kway_option::parts};
+  if (parts == 0 || parts > nodes + 65'536)  // tables of that size would be made for nothing
+    return kway_option_fault{broken_kway_option::parts};
   if (!o.imbalance.covers(parts)) return kway_option_fault{broken_kway_option::imbalance, o.imbalance.size()};
   for (std::size_t i = 0; i < o.imbalance.size(); ++i)
     if (!(o.imbalance[i] >= 0) || !is_finite(o.imbalance[i]))
@@ -78,7 +79,8 @@ inline void check_options(kway_options const& o, std::size_t nodes, std::uint32_
   auto const sentence = [&]() -> std::string {
     switch (fault->what) {
       case broken_kway_option::parts:
-        return "ask for 1 to 4294967294 parts";
+        return count(parts) + " parts are asked for, and the graph has " + count(nodes) +
+               " nodes: ask for one at least, and for fewer than 65,537 more than there are nodes";
       case broken_kway_option::imbalance:
         return o.imbalance.covers(parts)
                    ? "imbalance " + where + " is not a finite number from 0 up"

@@ -26,9 +26,8 @@ class part_links {
   }
 
   std::int64_t to(std::uint32_t part) const { return weight_[part]; }
-  std::vector<std::uint32_t> const& near() const {
-    return near_;
-  }  ///< parts that have neighbours of the node
+  /// Parts that have neighbours of the node.
+  std::vector<std::uint32_t> const& near() const { return near_; }
 
   /// The part beside `own` with room for `w` that the node is tied to most, of those the one with most room;
   /// `free_node` if there is none.
@@ -48,27 +47,6 @@ class part_links {
   std::vector<std::int64_t> weight_;
   std::vector<std::uint32_t> near_;
 };
-
-/// The nodes that refinement looks at: those with a neighbour in another part, and those that moves made
-/// such.
-struct active_nodes {
-  std::vector<std::uint32_t> list;
-  std::vector<std::uint8_t> is;  ///< in the list
-
-  void add(std::uint32_t n) {
-    if (is[n]) return;
-    is[n] = 1;
-    list.push_back(n);
-  }
-};
-
-/// Whether a neighbour is in another part.
-template <class Level>
-bool is_on_boundary(Level const& g, std::vector<std::uint32_t> const& of, std::uint32_t n) {
-  for (auto arc = g.first[n], stop = g.first[n + 1]; arc < stop; ++arc)
-    if (of[g.head[arc]] != of[n]) return true;
-  return false;
-}
 
 /// Puts a node into another part.
 template <class Level>

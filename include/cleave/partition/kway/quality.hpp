@@ -7,78 +7,27 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
+#include "cleave/partition/kway/boundary.hpp"
 #include "cleave/partition/kway/degree_parts.hpp"
 #include "cleave/partition/kway/effort.hpp"
+#include "cleave/partition/kway/first_parts.hpp"
 #include "cleave/partition/kway/flow_refinement.hpp"
 #include "cleave/partition/kway/hierarchy.hpp"
 #include "cleave/partition/kway/jet.hpp"
-#include "cleave/partition/kway/left_out.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/observer.hpp"
-#include "cleave/partition/kway/part_links.hpp"
-#include "cleave/partition/kway/probe.hpp"
+#include "cleave/partition/kway/projection.hpp"
+#include "cleave/partition/kway/quality_effort.hpp"
 #include "cleave/partition/kway/rebalance.hpp"
 #include "cleave/partition/kway/refine_level.hpp"
-#include "cleave/partition/kway/repeated_bisection.hpp"
 #include "cleave/partition/kway/swaps.hpp"
 #include "cleave/partition/kway/team.hpp"
 
 namespace cleave {
 
-/// Whether some nodes have many times more edges than others.
-enum class degree_spread { narrow, wide };
-
-/// What is worth its time where a small cut matters more.
-struct quality_effort {
-  level_effort matched, labelled;  ///< of the two ways to coarsen
-  degree_spread degrees = degree_spread::narrow;
-  std::uint32_t tries = 5;            ///< first partitions, for each way to coarsen
-  std::uint32_t trial_nodes = 4000;   ///< of the level on which the best of them is chosen, about
-  std::uint32_t jet_nodes = 60'000;   ///< of levels on which moves without limits are tried
-  std::uint32_t fine_nodes = 60'000;  ///< of levels from which on strips for flows are narrow
-  flow_options coarse{.width = {.steps = 8}, .rounds = 4};
-  flow_options fine{.width = {.steps = 3}, .rounds = 3};
-  jet_options jet{};
-  std::uint32_t cycles = 0;  ///< times that the whole is coarsened within the parts and refined again
-};
-
-/// The work that the best preset means for a graph.
-template <class Level>
-quality_effort quality_effort_of(Level const& g) {
-  quality_effort e;
-  auto const probe = probe_degrees(g);
-  level_effort level;
-  level.bisection.restarts = 8;
-  level.bisection.least_restarts = 4;
-  e.matched = e.labelled = level;
-  e.matched.clusters = coarsening::matching;
-  e.labelled.clusters = coarsening::labels;
-  if (g.nodes < 5000) e.tries = 2, e.matched.bisection.least_restarts = 1;
-  if (probe.mean > 12) e.coarse.width.steps = 3;
-  if (probe.mean > 12 || probe.spread() > 0.5) e.fine.width.steps = 2;
-  if (probe.spread() > 2) {
-    e.degrees = degree_spread::wide;
-    e.matched.bisection.restarts = 32;
-    e.tries = 4;
-    e.fine_nodes = 30'000, e.fine.rounds = 0;
-  }
-  return e;
-}
-
-/// The cut of parts.
-template <class Level>
-std::int64_t cut_of(Level const& g, std::vector<std::uint32_t> const& of) {
-  std::int64_t twice = 0;
-  for (std::uint32_t n = 0; n < g.nodes; ++n)
-    for (auto a = g.first[n], stop = g.first[n + 1]; a < stop; ++a)
-      if (of[n] != of[g.head[a]]) twice += g.arc_weight(a);
-  return twice / 2;
-}
-
 /// Partitions by several coarsenings and first partitions, the best of which is refined by moves without
 /// limits and by flows on each level, and again on levels made within the parts. Sanders, Schulz, ESA 2011
 /// (flows, cycles); Walshaw, Ann. Oper. Res. 131, 2004 (cycles).
-template <class Weight>
 class quality_kway {
  public:
   quality_kway(std::vector<std::int64_t> limit, quality_effort const& effort, std::uint64_t seed,
@@ -88,18 +37,21 @@ class quality_kway {
   template <class Level>
   level_parts parts(Level const& g, std::vector<std::uint32_t> const& fixed) {
     weigh_edges(g);
-    level_stack const labelled{hierarchy(effort_.labelled).above(g, fixed)};
-    auto const wide = effort_.degrees == degree_spread::wide;
+    level_stack labelled{hierarchy(effort_.labelled).above(g, fixed)};
+    bool const wide = effort_.degrees == degree_spread::wide;
     auto best = attempt(g, fixed, labelled, wide ? bisection_effort{} : effort_.matched.bisection);
-    if (wide)
-      if (auto p = parts_by_degree(g, fixed, best.cut); best.cut >= cut_of(g, p.of)) return p;
-    level_stack const matched{labelled.empty() ? level_stack{} : hierarchy(effort_.matched).above(g, fixed)};
+    if (wide) {
+      auto p = parts_by_degree(g, fixed, best.cut);
+      if (excess_weight(p) == 0 && cut_of(g, p.of) <= best.cut) return p;
+    }
+    level_stack matched{labelled.empty() ? level_stack{} : hierarchy(effort_.matched).above(g, fixed)};
     tell(kway_phase::coarsened, g.nodes);
     for (std::uint32_t i = 0; i < effort_.tries; ++i) {
       if (i > 0) best = std::min(best, attempt(g, fixed, labelled, effort_.matched.bisection));
       if (!matched.empty()) best = std::min(best, attempt(g, fixed, matched, effort_.matched.bisection));
     }
     tell(kway_phase::first_cut, g.nodes);
+    (best.stack == &labelled ? matched : labelled).clear();
     descend(g, fixed, *best.stack, best.level, 0, best.parts);
     for (std::uint32_t i = 0; i < effort_.cycles; ++i) cycle(g, fixed, best.parts);
     return std::move(best.parts);
@@ -114,7 +66,7 @@ class quality_kway {
   }
 
  private:
-  using level_stack = std::vector<level_above<Weight>>;
+  using level_stack = std::vector<level_above>;
 
   /// Parts of a level somewhere in a stack.
   struct trial {
@@ -125,7 +77,7 @@ class quality_kway {
     bool operator<(trial const& o) const { return std::pair(excess, cut) < std::pair(o.excess, o.cut); }
   };
 
-  level_hierarchy<Weight> hierarchy(level_effort const& effort) const {
+  level_hierarchy hierarchy(level_effort const& effort) const {
     return {static_cast<std::uint32_t>(limit_.size()), effort, team_};
   }
 
@@ -149,7 +101,7 @@ class quality_kway {
                 bisection_effort const& bisections) {
     trial t{0, 0, &stack, stack.size(), {}};
     at(g, fixed, stack, t.level, [&](auto const& top, auto const& bound) {
-      t.parts = first_parts(top, bound, bisections);
+      t.parts = first_parts(top, bound, limit_, bisections, team_, random_);
       refine(top, bound, t.parts);
     });
     auto stop = t.level;
@@ -174,41 +126,15 @@ class quality_kway {
                               std::int64_t rival) const {
     auto p = degree_parts(g, limit_, fixed);
     if (cut_of(g, p.of) > rival + rival / 4 || excess_weight(p) > 0) return p;
-    auto active = border(g, p);
+    auto active = boundary_of(g, p.of, team_);
     auto effort = effort_.matched;
     effort.passes = 10, effort.patience = 5000;
     for (int i = 0; i < 2; ++i) {
       refine_level(g, p, fixed, active, effort);
       if (refine_by_swaps(g, p, fixed, 20) == 0) break;
-      active = border(g, p);
+      active = boundary_of(g, p.of, team_);
     }
     refine_level(g, p, fixed, active, effort);
-    return p;
-  }
-
-  template <class Level>
-  static active_nodes border(Level const& g, level_parts const& p) {
-    active_nodes active;
-    active.is.assign(g.nodes, 0);
-    for (std::uint32_t n = 0; n < g.nodes; ++n)
-      if (is_on_boundary(g, p.of, n)) active.add(n);
-    return active;
-  }
-
-  template <class Level>
-  level_parts first_parts(Level const& top, std::vector<std::uint32_t> const& fixed,
-                          bisection_effort const& effort) {
-    level_graph<std::int64_t> wide;
-    wide.node_weights = raw_array<std::int64_t>(top.nodes);
-    wide.arc_weights = raw_array<std::int64_t>(top.arcs());
-    for (std::uint32_t n = 0; n < top.nodes; ++n) wide.node_weights[n] = top.weight(n);
-    for (std::uint32_t arc = 0; arc < top.arcs(); ++arc) wide.arc_weights[arc] = top.arc_weight(arc);
-    small_view const view{top.nodes, top.first, top.head, wide.node_weights.data(), wide.arc_weights.data()};
-    level_parts p;
-    p.limit = limit_;
-    p.of = repeated_bisection(view, fixed, limit_, effort).parts(random_);
-    p.weight.assign(limit_.size(), 0);
-    for (std::uint32_t n = 0; n < top.nodes; ++n) p.weight[p.of[n]] += top.weight(n);
     return p;
   }
 
@@ -218,15 +144,7 @@ class quality_kway {
                std::size_t from, std::size_t to, level_parts& p) {
     for (auto level = from; level-- > to;)
       at(g, fixed, stack, level, [&](auto const& below, auto const& bound) {
-        auto const& cluster_of = stack[level].cluster_of;
-        std::vector<std::uint32_t> of(below.nodes), left_out;
-        for (std::uint32_t n = 0; n < below.nodes; ++n)
-          if (cluster_of[n] == no_cluster)
-            left_out.push_back(n);
-          else
-            of[n] = p.of[cluster_of[n]];
-        p.of = std::move(of);
-        place_left_out(below, p, bound, left_out);
+        project(below, p, bound, stack[level].cluster_of, team_);
         tell(kway_phase::projected, below.nodes);
         refine(below, bound, p);
       });
@@ -234,7 +152,7 @@ class quality_kway {
 
   template <class Level>
   void refine(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
-    auto active = border(g, p);
+    auto active = boundary_of(g, p.of, team_);
     auto gained = refine_level(g, p, fixed, active, effort_.matched);
     bool const tangled = 5 * cut_of(g, p.of) > edge_total_;  // no narrow strip holds a cut
     if (g.nodes <= effort_.jet_nodes && !tangled) gained += refine_by_jet(g, p, fixed, active, effort_.jet);
@@ -263,7 +181,7 @@ class quality_kway {
 
   /// What the nodes of a level are fixed to, from those of the level below.
   static std::vector<std::uint32_t> lifted(std::vector<std::uint32_t> const& fixed,
-                                           level_above<Weight> const& above) {
+                                           level_above const& above) {
     if (fixed.empty()) return {};
     std::vector<std::uint32_t> up(above.graph.nodes, free_node);
     for (std::size_t n = 0; n < fixed.size(); ++n)

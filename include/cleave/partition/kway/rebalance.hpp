@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/partition/kway/boundary.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/move_buckets.hpp"
 #include "cleave/partition/kway/part_links.hpp"

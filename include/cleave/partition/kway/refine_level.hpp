@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cleave/partition/kway/boundary.hpp"
 #include "cleave/partition/kway/effort.hpp"
 #include "cleave/partition/kway/kway_fm.hpp"
 #include "cleave/partition/kway/level_graph.hpp"

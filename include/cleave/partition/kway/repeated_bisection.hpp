@@ -20,7 +20,7 @@ namespace cleave {
 /// is dealt out over the bisections that are still to come, so that it lasts to the end.
 class repeated_bisection {
  public:
-  repeated_bisection(small_view const& g, std::vector<std::uint32_t> const& fixed,
+  repeated_bisection(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                      std::vector<std::int64_t> const& limit, bisection_effort const& effort,
                      thread_team const& team = thread_team{})
       : limit_(limit), effort_(effort), team_(team), part_(g.nodes, 0) {
@@ -52,8 +52,8 @@ class repeated_bisection {
     std::uint32_t depth = 0;           // how often the graph was cut before
     std::vector<std::uint32_t> node;   // of the whole graph
     std::vector<std::uint32_t> fixed;  // to a part
-    level_graph<std::int64_t> graph;
-    small_view view;
+    level_graph graph;
+    weighted_view view;
   };
 
   void cut(piece const& p, splitmix& random) {

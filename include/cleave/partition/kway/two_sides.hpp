@@ -11,9 +11,6 @@
 
 namespace cleave {
 
-/// Small graphs, which are bisected, have 64-bit weights whatever the levels below them have.
-using small_view = level_view<std::int64_t, weighing::given>;
-
 /// Nodes on two sides, what the sides weigh and may weigh.
 struct two_sides {
   std::vector<std::uint8_t> of;
@@ -33,7 +30,7 @@ struct two_sides {
 };
 
 /// Weights and cut from `of`.
-inline void weigh(small_view const& g, two_sides& s) {
+inline void weigh(weighted_view const& g, two_sides& s) {
   s.weight = {};
   s.cut = 0;
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
@@ -48,7 +45,7 @@ inline void weigh(small_view const& g, two_sides& s) {
 /// the best state seen; again until a pass gains nothing. Fiduccia, Mattheyses, DAC 1982.
 class two_way_fm {
  public:
-  two_way_fm(small_view const& g, std::vector<std::uint32_t> const& fixed)
+  two_way_fm(weighted_view const& g, std::vector<std::uint32_t> const& fixed)
       : g_(g), fixed_(fixed), leaving_{move_buckets(g.nodes), move_buckets(g.nodes)}, gain_(g.nodes) {
     for (std::uint32_t n = 0; n < g.nodes; ++n) heaviest_ = std::max(heaviest_, g.weight(n));
   }
@@ -156,7 +153,7 @@ class two_way_fm {
     s.weight[1 - from] += g_.weight(n);
   }
 
-  small_view const& g_;
+  weighted_view const& g_;
   std::vector<std::uint32_t> const& fixed_;
   std::array<move_buckets, 2> leaving_;
   std::vector<std::int64_t> gain_;
