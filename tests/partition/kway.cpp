@@ -187,11 +187,19 @@ TEST_CASE("kway: as many parts as nodes are one node each, and more parts than n
 }
 
 TEST_CASE("kway: half as many parts as nodes are pairs of neighbours") {
-  auto const p = partition_kway(path_of(2000).view(), 1000, {.preset = kway_preset::fast});
-  check_parts(path_of(2000), p, 0.03);
-  CHECK(empty_parts(p) == 0);
+  auto const path = path_of(10'000);
+  for (auto const preset : presets) {
+    auto const p = partition_kway(path.view(), 5000, {.preset = preset});
+    CHECK(empty_parts(p) == 0);
+    CHECK(p.within_limits);
+    CHECK(p.cut == 4999);
+  }
+}
+
+TEST_CASE("kway: a long path is cut once") {
+  auto const p = partition_kway(path_of(1'000'000).view(), 2, {.preset = kway_preset::fast});
   CHECK(p.within_limits);
-  CHECK(p.cut <= 1050);
+  CHECK(p.cut == 1);
 }
 
 TEST_CASE("kway: nodes without edges are dealt out, and components stay whole") {
@@ -259,7 +267,7 @@ TEST_CASE("kway: edges from a node to itself count for nothing, parallel ones to
   CHECK(partition_kway(graph_of(16, edges).view(), 4).cut == 6);
 }
 
-TEST_CASE("kway: a star, a clique and a path are cut within the limits") {
+TEST_CASE("kway: a star and a clique are cut within the limits") {
   std::vector<listed_edge> star, clique;
   for (std::uint32_t n = 1; n <= 5000; ++n) star.push_back({0, n});
   for (std::uint32_t a = 0; a < 300; ++a)
@@ -268,11 +276,10 @@ TEST_CASE("kway: a star, a clique and a path are cut within the limits") {
     auto const of_star = partition_kway(graph_of(5001, star).view(), 8, {.preset = preset});
     CHECK(of_star.within_limits);
     CHECK(empty_parts(of_star) == 0);
-    CHECK(of_star.cut <= 4400);
+    CHECK(of_star.cut == 5001 - 644);  // the heaviest part that may be is the one around the middle
     auto const of_clique = partition_kway(graph_of(300, clique).view(), 7, {.preset = preset});
     CHECK(of_clique.within_limits);
     CHECK(empty_parts(of_clique) == 0);
-    CHECK(partition_kway(path_of(10000).view(), 2, {.preset = preset}).cut == 1);
   }
 }
 
