@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -78,6 +79,40 @@ TEST_CASE("slice_weights: weights of any kind") {
   auto const found = slice_weights<double>(many, 64);
   CHECK(largest_of(many, found.at) == doctest::Approx(found.largest).epsilon(1e-12));
   CHECK(found.largest < 20'000 / 128.0 + 1);
+}
+
+TEST_CASE("slice_weights: fractions are the integers they are multiples of") {
+  testing::rng r(93);
+  for (int i = 0; i < 300; ++i) {
+    std::vector<std::int64_t> whole(r.below(30));
+    for (auto& w : whole) w = static_cast<std::int64_t>(r.below(std::size_t{1} << r.below(45)));
+    auto const exponent = static_cast<int>(r.below(1900)) - 1000;
+    std::vector<double> weights;
+    for (auto const w : whole) weights.push_back(std::ldexp(static_cast<double>(w), exponent));
+    auto const k = static_cast<std::uint32_t>(1 + r.below(12));
+    auto const found = slice_weights<double>(weights, k);
+    CHECK(found.largest == std::ldexp(static_cast<double>(least_by_table(whole, k)), exponent));
+    CHECK(found.at.size() == k + 1);
+  }
+}
+
+TEST_CASE("slice_weights: the weight at fault is named, wherever it stands") {
+  auto const infinite = std::numeric_limits<double>::infinity();
+  for (double const bad : {-1.0, -1e-300, -std::numeric_limits<double>::denorm_min(), infinite, -infinite,
+                           std::numeric_limits<double>::quiet_NaN()})
+    for (std::size_t at = 0; at < 11; ++at) {
+      std::vector<double> weights(11, 0.25);
+      weights[at] = bad;
+      try {
+        slice_weights<double>(weights, 3);
+        FAIL("no error for " << bad << " at " << at);
+      } catch (chain_weight_error const& e) {
+        CHECK(e.witness == at);
+      }
+    }
+  CHECK(slice_weights<double>(std::vector<double>(7, -0.0), 2).largest == 0);
+  auto const most = std::numeric_limits<double>::max();
+  CHECK(slice_weights<double>(std::vector<double>{most, 0, 0}, 2).largest == most);
 }
 
 TEST_CASE("slice_weights: odd sizes have an answer, bad input is named") {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -100,37 +102,84 @@ class slice_search {
   std::int64_t low_, high_;  // the least bound is between them, and `high_` suffices
 };
 
+/// What the first weights of a chain add up to, as integers.
+struct chain_sums {
+  fixed_point unit{};
+  std::vector<std::int64_t> before;  ///< of the first i weights; one more than weights
+  std::int64_t heaviest = 0;         ///< weight
+};
+
+/// \throws chain_weight_error for the first weight that makes no sense, if there is one.
+template <weight_number Weight>
+void check_weights(std::span<Weight const> weights) {
+  weight_sum<Weight> sum;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    sum.add(weights[i]);
+    if (!sum.is_weight(weights[i]) || sum.overflows())
+      throw chain_weight_error(i, static_cast<double>(weights[i]));
+  }
+}
+
+/// Integers as they are. O(weights). \throws chain_weight_error.
+template <std::integral Weight>
+chain_sums sums_of(std::span<Weight const> weights) {
+  chain_sums c{{}, std::vector<std::int64_t>(weights.size() + 1)};
+  weight_sum<Weight> sum;
+  bool bad = false;
+  std::int64_t reached = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    sum.add(weights[i]);
+    bad |= !sum.is_weight(weights[i]) || sum.overflows();
+    auto const own = bad ? 0 : static_cast<std::int64_t>(weights[i]);
+    c.before[i + 1] = reached += own;
+    c.heaviest = std::max(c.heaviest, own);
+  }
+  if (bad) check_weights(weights);
+  return c;
+}
+
+/// Fractions in units that suit their total. O(weights). \throws chain_weight_error.
+template <std::floating_point Weight>
+chain_sums sums_of(std::span<Weight const> weights) {
+  auto const n = weights.size();
+  double sum[4]{}, most[4]{};  // of every fourth, so that none waits for the one before it
+  std::uint64_t signs = 0;
+  auto const note = [&](std::size_t i) {
+    auto const w = static_cast<double>(weights[i]);
+    sum[i % 4] += w;
+    most[i % 4] = w > most[i % 4] ? w : most[i % 4];
+    signs |= std::bit_cast<std::uint64_t>(w);
+  };
+  std::size_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (std::size_t j = 0; j < 4; ++j) note(i + j);
+  for (; i < n; ++i) note(i);
+  double const total = sum[0] + sum[1] + (sum[2] + sum[3]);
+  if (signs >> 63 != 0 || !is_finite(total)) check_weights(weights);
+  // Where only the order of the sum made it infinite, the largest number is near enough.
+  auto const unit = fixed_point::for_total(std::min(total, std::numeric_limits<double>::max()));
+  chain_sums c{unit, std::vector<std::int64_t>(n + 1), unit.of(std::ranges::max(most))};
+  double const halves = power_of_two(unit.exponent + 1);
+  std::int64_t reached = 0;
+  for (std::size_t j = 0; j < n; ++j) {
+    auto const twice = static_cast<std::int64_t>(static_cast<double>(weights[j]) * halves);
+    c.before[j + 1] = reached += (twice + 1) >> 1;  // `unit.of(weights[j])`, in fewer steps
+  }
+  return c;
+}
+
 /// Cuts a chain into k slices whose largest sum is least, exactly (fractions: up to 2^-60 of the total). With
 /// k weights or more none is empty. One pass over the weights, then some ten walks of O(k log n).
 /// \throws error for no slices, chain_weight_error.
 template <weight_number Weight>
 weight_slices<Weight> slice_weights(std::span<Weight const> weights, std::uint32_t k) {
   if (k == 0) throw error("a chain of " + std::to_string(weights.size()) + " layers into 0 parts: ask for 1");
-  weight_sum<Weight> sum;
-  double total = 0;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    auto const w = weights[i];
-    sum.add(w);
-    if (!sum.is_weight(w) || sum.overflows()) throw chain_weight_error(i, static_cast<double>(w));
-    if constexpr (std::floating_point<Weight>) total += static_cast<double>(w);
-  }
-  auto const unit = total > 0 ? fixed_point::for_total(total) : fixed_point{};
-  std::vector<std::int64_t> before(weights.size() + 1);
-  std::int64_t heaviest = 0;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    std::int64_t own;
-    if constexpr (std::floating_point<Weight>)
-      own = unit.of(static_cast<double>(weights[i]));
-    else
-      own = static_cast<std::int64_t>(weights[i]);
-    before[i + 1] = before[i] + own;
-    heaviest = std::max(heaviest, own);
-  }
-  slice_search search(before, k, heaviest);
+  auto const sums = sums_of(weights);
+  slice_search search(sums.before, k, sums.heaviest);
   auto const least = search.least();
   weight_slices<Weight> found{search.slices_within(least)};
   if constexpr (std::floating_point<Weight>)
-    found.largest = unit.value(least);
+    found.largest = sums.unit.value(least);
   else
     found.largest = least;
   return found;
