@@ -11,7 +11,6 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <sstream>
@@ -19,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cleave/io/graph_files/dag_file.hpp"
-#include "cleave/io/graph_files/workload_json.hpp"
+#include "cleave/io/graph_files/cost_dag.hpp"
+#include "cleave/io/graph_files/graph_file.hpp"
 #include "cleave/partition/validity.hpp"
 #include "cost_graph.hpp"
 #include "generated_dags.hpp"
@@ -31,11 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 
 double effort = 1;
-
-std::string text_of(fs::path const& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 /// Rows of a table of recorded figures, by instance; 0 where nothing is recorded.
 using record = std::map<std::string, double>;
@@ -261,13 +255,6 @@ void run_cost_graph(fs::path const& path) {
   }
 }
 
-cleave::cost_dag costs_of(bench::dag_maker const& made) {
-  cleave::cost_dag d;
-  d.work = made.list().weight;
-  for (auto const& e : made.list().edges) d.arcs.push_back({e.from, e.to, e.cost});
-  return d;
-}
-
 void run_dags(std::string const& name, cleave::cost_dag const& d,
               std::multimap<std::string, record> const& records) {
   auto const [first, last] = records.equal_range(name);
@@ -278,26 +265,10 @@ void run_dags(std::string const& name, cleave::cost_dag const& d,
 
 void run_generated(std::multimap<std::string, record> const& records) {
   print_dag_title();
-  auto const run = [&](char const* name, bench::dag_maker const& made) {
-    run_dags(name, costs_of(made), records);
-  };
-  run("tfm_L24_H1", bench::transformer(24, 1));
-  run("tfm_L64_H16", bench::transformer(64, 16));
-  auto training = bench::transformer(32, 16);
-  training.mirror();
-  run("tfm_train_L32_H16", training);
-  run("resnet_b50", bench::resnet(50));
-  run("resnet_10k", bench::resnet(1200));
-  run("inception_3k", bench::inception(100));
-  run("inception_30k", bench::inception(1000));
-  run("unet_6x4", bench::unet(6, 4));
-  run("unet_6x200", bench::unet(6, 200));
-  run("moe_32x64", bench::experts(32, 64));
-  run("layered_10k", bench::layered(10'000, 32, 3));
-  run("layered_100k", bench::layered(100'000, 64, 3));
-  run("layered_1M", bench::layered(1'000'000, 256, 3));
-  run("tfm_L512_H64", bench::transformer(512, 64));
-  run("tfm_1M", bench::transformer(2500, 40));
+  for (auto const* name : {"tfm_L24_H1", "tfm_L64_H16", "tfm_train_L32_H16", "resnet_b50", "resnet_10k",
+                           "inception_3k", "inception_30k", "unet_6x4", "unet_6x200", "moe_32x64",
+                           "layered_10k", "layered_100k", "layered_1M", "tfm_L512_H64", "tfm_1M"})
+    run_dags(name, bench::operations_called(name), records);
 }
 
 std::vector<fs::path> files_in(fs::path const& place) {
@@ -328,7 +299,7 @@ void run_files(std::vector<fs::path> const& files) {
   };
   each(
       print_dag_title, [](fs::path const& f) { return f.extension() == ".dag"; },
-      [&](fs::path const& f) { run_dags(f.stem().string(), cleave::read_dag_file(text_of(f)), graphs); });
+      [&](fs::path const& f) { run_dags(f.stem().string(), cleave::read_cost_dag(f.string()), graphs); });
   each(
       print_workload_title,
       [](fs::path const& f) {
@@ -337,8 +308,7 @@ void run_files(std::vector<fs::path> const& files) {
       [&](fs::path const& f) {
         auto const name = f.parent_path().filename().string() + "/" + f.stem().string();
         auto const r = workloads.find(name);
-        run_workload(name, cleave::read_workload_json(text_of(f)),
-                     r == workloads.end() ? record{} : r->second);
+        run_workload(name, cleave::read_cost_dag(f.string()), r == workloads.end() ? record{} : r->second);
       });
   each(
       [] {

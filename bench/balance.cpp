@@ -229,33 +229,30 @@ void run_folder(table& t, fs::path const& folder, double flops_per_byte) {
 
 void run_generated(table& t) {
   t.title("Generated graphs");
-  auto const run = [&](char const* name, bench::dag_maker made, std::uint32_t k,
-                       std::vector<reference> others) {
-    t.print(measured(made.finish(name), k, std::move(others)));
+  auto const run = [&](char const* name, std::uint32_t k, std::vector<reference> others) {
+    t.print(measured(bench::instance_called(name), k, std::move(others)));
   };
   auto const slices = [](double value) { return std::vector<reference>{{value, "3 orders"}}; };
-  run("tfm_L24_H1", bench::transformer(24, 1), 8, {{502.09, "3 orders"}, {500.4, "ideals", 10.7}});
-  run("tfm_L64_H16", bench::transformer(64, 16), 8, slices(1308.5));
-  run("tfm_L64_H16", bench::transformer(64, 16), 32, slices(331.8));
-  auto training = bench::transformer(32, 16);
-  training.mirror();
-  run("tfm_train_L32_H16", training, 8, slices(2439.9));
-  run("resnet_b50", bench::resnet(50), 8, {{130.42, "ideals"}});
-  run("resnet_10k", bench::resnet(1200), 8, slices(2904.4));
-  run("inception_3k", bench::inception(100), 8, slices(984.96));
-  run("inception_30k", bench::inception(1000), 8, slices(10120));
-  run("unet_6x4", bench::unet(6, 4), 8, slices(153.59));
-  run("unet_6x200", bench::unet(6, 200), 8, slices(7032));
-  run("unet_6x200", bench::unet(6, 200), 32, slices(1766.9));
-  run("moe_32x64", bench::experts(32, 64), 8, slices(775.7));
-  run("layered_10k", bench::layered(10'000, 32, 3), 8, slices(2110.1));
-  run("layered_100k", bench::layered(100'000, 64, 3), 8, {{20635, "without transfers"}});
-  run("layered_1M", bench::layered(1'000'000, 256, 3), 8, {{210450, "dagP"}});
-  run("tfm_L512_H64", bench::transformer(512, 64), 8, {{10359, "without transfers"}});
-  run("tfm_1M", bench::transformer(2500, 40), 8, {{51845, "dagP"}});
-  run("tfm_1M", bench::transformer(2500, 40), 64, {});
-  run("unet_1M", bench::unet(6, 10'300), 8, {});
-  run("chain_1M", bench::chain(1'000'000), 8, {});
+  run("tfm_L24_H1", 8, {{502.09, "3 orders"}, {500.4, "ideals", 10.7}});
+  run("tfm_L64_H16", 8, slices(1308.5));
+  run("tfm_L64_H16", 32, slices(331.8));
+  run("tfm_train_L32_H16", 8, slices(2439.9));
+  run("resnet_b50", 8, {{130.42, "ideals"}});
+  run("resnet_10k", 8, slices(2904.4));
+  run("inception_3k", 8, slices(984.96));
+  run("inception_30k", 8, slices(10120));
+  run("unet_6x4", 8, slices(153.59));
+  run("unet_6x200", 8, slices(7032));
+  run("unet_6x200", 32, slices(1766.9));
+  run("moe_32x64", 8, slices(775.7));
+  run("layered_10k", 8, slices(2110.1));
+  run("layered_100k", 8, {{20635, "without transfers"}});
+  run("layered_1M", 8, {{210450, "dagP"}});
+  run("tfm_L512_H64", 8, {{10359, "without transfers"}});
+  run("tfm_1M", 8, {{51845, "dagP"}});
+  run("tfm_1M", 64, {});
+  run("unet_1M", 8, {});
+  run("chain_1M", 8, {});
 }
 
 }  // namespace

@@ -22,12 +22,12 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/graph/dense.hpp"
+#include "cleave/io/graph_files/cost_dag.hpp"
 #include "cleave/partition/balance.hpp"
 #include "cleave/partition/classic/chain_bounds.hpp"
 #include "cleave/partition/classic/deepspeed_balanced.hpp"
 #include "cleave/partition/classic/torchgpipe_blocks.hpp"
 #include "cleave/partition/exact/slice_weights.hpp"
-#include "costed_graph.hpp"
 #include "measure.hpp"
 
 namespace {
@@ -43,10 +43,10 @@ std::vector<double> layers(std::size_t count) {
 }
 
 cleave::dense chain_of(std::vector<double> const& weights) {
-  bench::node_list list{weights, std::vector<std::size_t>(weights.size(), 1), {}};
-  for (std::uint32_t n = 1; n < weights.size(); ++n) list.edges.push_back({n - 1, n});
-  std::vector<std::size_t> position;
-  return bench::dense_of(list, position);
+  cleave::cost_dag d;
+  d.work = weights;
+  for (std::uint32_t n = 1; n < weights.size(); ++n) d.arcs.push_back({n - 1, n, 1});
+  return cleave::snapshot_of_dag(d).graph;
 }
 
 struct measurement {

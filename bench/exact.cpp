@@ -113,10 +113,7 @@ void run_workload(table& t, fs::path const& path) {
   auto const w = bench::read_workload(path.string(), name);
   cleave::exact_balance_options o{.balance = w.options};
   t.print(w, w.devices, o, "", nullptr);
-  auto const file = nlohmann::json::parse(std::ifstream(path));
-  auto& host = o.spare.emplace_back().weight;
-  host.resize(w.graph.nodes());
-  for (auto const& node : file.at("nodes")) host[w.node_of.at(node.at("id"))] = node.at("cpuLatency");
+  o.spare.emplace_back().weight = w.host_weight;
   o.devices = cleave::device_order::any;
   o.loose = cleave::loose_nodes::mirrored;  // as the published search does
   auto const known = workload_records.find(name);
@@ -146,26 +143,24 @@ void run_folder(table& t, fs::path const& folder) {
 
 void run_generated(table& t) {
   t.title("Generated graphs");
-  auto const run = [&](char const* name, bench::dag_maker made, std::uint32_t k, record const& known) {
-    auto const x = made.finish(name);
+  auto const run = [&](char const* name, std::uint32_t k, record const& known) {
+    auto const x = bench::instance_called(name);
     t.print(x, k, {.balance = x.options}, "", known.value + known.seconds > 0 ? &known : nullptr);
   };
-  run("tfm_L24_H1", bench::transformer(24, 1), 8, {500.4, 10.7});
-  run("resnet_b50", bench::resnet(50), 8, {130.42, 0});
-  run("unet_6x4", bench::unet(6, 4), 8, {0, 60});
-  run("tfm_L64_H16", bench::transformer(64, 16), 8, {});
-  run("tfm_L64_H16", bench::transformer(64, 16), 32, {});
-  auto training = bench::transformer(32, 16);
-  training.mirror();
-  run("tfm_train_L32_H16", training, 8, {});
-  run("resnet_10k", bench::resnet(1200), 8, {});
-  run("inception_3k", bench::inception(100), 8, {});
-  run("inception_30k", bench::inception(1000), 8, {});
-  run("unet_6x200", bench::unet(6, 200), 8, {});
-  run("unet_6x200", bench::unet(6, 200), 32, {});
-  run("moe_32x64", bench::experts(32, 64), 8, {});
-  run("layered_10k", bench::layered(10'000, 32, 3), 8, {});
-  run("layered_10k", bench::layered(10'000, 32, 3), 32, {});
+  run("tfm_L24_H1", 8, {500.4, 10.7});
+  run("resnet_b50", 8, {130.42, 0});
+  run("unet_6x4", 8, {0, 60});
+  run("tfm_L64_H16", 8, {});
+  run("tfm_L64_H16", 32, {});
+  run("tfm_train_L32_H16", 8, {});
+  run("resnet_10k", 8, {});
+  run("inception_3k", 8, {});
+  run("inception_30k", 8, {});
+  run("unet_6x200", 8, {});
+  run("unet_6x200", 32, {});
+  run("moe_32x64", 8, {});
+  run("layered_10k", 8, {});
+  run("layered_10k", 32, {});
 }
 
 }  // namespace
