@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cleave/partition/exact/slice_weights.hpp"
 #include "cleave/partition/validity.hpp"
 #include "support/brute_force.hpp"
 #include "support/dense_builder.hpp"
@@ -293,6 +294,22 @@ TEST_CASE("balance: equal nodes of a chain spread evenly") {
   CHECK(p.loads == std::vector<double>{6, 6, 6, 6});
   CHECK(p.gap() == 0);
   CHECK(p.unsized == 3);
+}
+
+TEST_CASE("balance: a chain without transfers is cut as its weights are") {
+  cleave::testing::rng r(27);
+  for (int i = 0; i < 100; ++i) {
+    dense_builder b;
+    std::vector<double> weights;
+    std::vector<std::uint32_t> last;
+    for (std::size_t n = 0, count = 1 + r.below(200); n < count; ++n) {
+      weights.push_back(static_cast<double>(r.below(1000)));
+      last.assign(1, b.node(weights.back(), last));
+    }
+    auto const k = static_cast<std::uint32_t>(1 + r.below(20));
+    auto const p = balance(b.build(), k, {.cost_per_byte = 0});
+    CHECK(p.bottleneck == cleave::slice_weights<double>(weights, k).largest);
+  }
 }
 
 TEST_CASE("balance: a value that two later stages read costs its own stage once and each of them once") {

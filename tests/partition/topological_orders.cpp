@@ -75,6 +75,22 @@ TEST_CASE("orders: the program's, queue, stack, and by demand from either end") 
   CHECK(order_of(u, unit_order::on_demand_last) == order_list{0, 3, 1, 2, 4});
 }
 
+TEST_CASE("orders: only one is told where all permutations have one that is topological") {
+  cleave::testing::rng r(3);
+  std::size_t single = 0;
+  for (int i = 0; i < 300; ++i) {
+    auto const g = random_graph(r, {.nodes = 1 + r.below(6), .tied = 5, .ordered = 2});
+    auto const u = cleave::units_of(g);
+    auto order = ranks(u.size());
+    std::size_t topological = 0;
+    do topological += is_topological(u.needs, order) ? 1u : 0u;
+    while (std::ranges::next_permutation(order).found);
+    CHECK(cleave::is_only_order<index_type>(u.needs, order_of(u, unit_order::random)) == (topological == 1));
+    single += topological == 1 ? 1u : 0u;
+  }
+  CHECK((single > 30 && single < 270));
+}
+
 TEST_CASE("orders: ranks stand in for the program's order") {
   auto const u = cleave::units_of(crossed());
   CHECK(cleave::ordered_units<index_type>(u.needs, u.needed_by, unit_order::given,

@@ -59,9 +59,12 @@ class balancer {
     unit_edges<Index> const rules{units_.needs, units_.needed_by};
     bool const mirrored = window_.earliest.empty() && !o_.backward.empty();
     edges_ = mirrored ? mirrored_edges<Index>(g_, units_, o_.backward) : rules;
+    bool only = false;  // order there is
+    auto const done = [&] { return only || best.load <= bound; };
     auto const attempt = [&](unit_order how, std::span<Index const> rank) {
-      if (best.load <= bound) return;
+      if (done()) return;
       auto order = ordered_units<Index>(edges_.needs, edges_.needed_by, how, rank, window_, parts_);
+      only = is_only_order<Index>(edges_.needs, order);
       if (std::ranges::find(tried, order) != tried.end()) return;
       if (auto better = best_slices(task_for(order), bound, best.load)) {
         best = std::move(*better);
@@ -73,12 +76,14 @@ class balancer {
     splitmix dice(o_.seed);
     auto const attempt_all = [&](std::size_t random_orders) {
       for (auto const how : o_.orders) attempt(how, rank_);
-      while (random_orders-- > 0) attempt(unit_order::random, shuffled_ranks<Index>(units_.size(), dice));
+      while (random_orders-- > 0 && !done())
+        attempt(unit_order::random, shuffled_ranks<Index>(units_.size(), dice));
     };
     auto const few = std::max<std::size_t>(1'000'000 / units_.size(), o_.orders.empty() ? 1 : 0);
     attempt_all(std::min(o_.random_orders, few));
     if (mirrored) {  // which is a habit and may leave out what is best, or all that fits
       edges_ = rules;
+      only = false;
       attempt_all(std::min(o_.random_orders, few) / 4);
     }
     if (best.at.empty()) refuse(tried);

@@ -177,6 +177,14 @@ std::vector<Index> ordered_units(csr<Index> const& needs, csr<Index> const& need
   return order;
 }
 
+/// Whether a topological order is the only one: each unit needs the one before it. O(units + edges).
+template <std::unsigned_integral Index>
+bool is_only_order(csr<Index> const& needs, std::span<Index const> order) {
+  for (std::size_t i = 1; i < order.size(); ++i)
+    if (std::ranges::find(needs[order[i]], order[i - 1]) == needs[order[i]].end()) return false;
+  return true;
+}
+
 /// Where units may be, given where some must be.
 template <std::unsigned_integral Index>
 struct pin_reach {
