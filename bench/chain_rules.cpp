@@ -53,16 +53,19 @@ struct measurement {
   double seconds, largest;
 };
 
-/// CPU seconds of one call, in as many calls as fill a twentieth of a second.
+/// CPU seconds of one call: the best of three times as many calls as fill a twentieth of a second.
 template <class F>
 double seconds_of_one(F f) {
-  double least = bench::seconds(f);
-  for (double spent = least; spent < 0.05;) {
-    auto const now = bench::seconds(f);
-    least = std::min(least, now);
-    spent += now;
-  }
-  return least;
+  auto const seconds_of = [&](std::size_t calls) {
+    return bench::seconds([&] {
+      for (std::size_t i = 0; i < calls; ++i) f();
+    });
+  };
+  std::size_t calls = 1;
+  auto least = seconds_of(calls);
+  while (least < 0.05) least = seconds_of(calls *= 2);
+  for (int again = 0; again < 2 && least < 1; ++again) least = std::min(least, seconds_of(calls));
+  return least / static_cast<double>(calls);
 }
 
 measurement rule(std::vector<double> const& weights, std::function<cleave::chain_bounds()> const& call) {
