@@ -21,7 +21,9 @@ struct flow_options {
 
 /// Replaces the cuts between pairs of parts by least cuts in a strip along them, as long as the cut
 /// decreases. Pairs that share no part are refined at the same time; the result does not depend on the number
-/// of threads. Sanders, Schulz, ESA 2011; Gottesbüren, Heuer, Sanders, SEA 2022 (parallel).
+/// of threads. Gives up where strips with as many arcs as the graph, twice over, have brought nothing: no
+/// narrow strip holds the cut of a graph without locality. Sanders, Schulz, ESA 2011; Gottesbüren, Heuer,
+/// Sanders, SEA 2022 (parallel).
 template <class Level>
 class flow_refinement {
  public:
@@ -57,6 +59,7 @@ class flow_refinement {
     part_pair pair;
     std::vector<std::uint32_t> moved;
     std::int64_t gain = 0;
+    std::size_t arcs = 0;  // of the strip
   };
   struct tools {
     corridor strip;
@@ -105,19 +108,21 @@ class flow_refinement {
           rest.push_back(pair);
         } else {
           busy[pair.a] = busy[pair.b] = 1;
-          batch.push_back({pair, {}, 0});
+          batch.push_back({pair, {}});
         }
       waiting_ = std::move(rest);
       team_.share(kits_.size(), [&](std::size_t kit) {
         for (auto i = kit; i < batch.size(); i += kits_.size()) refine_pair(batch[i], width, kits_[kit]);
       });
       for (auto const& done : batch) gain += apply(done);
+      if (idle_arcs_ > 2 * std::size_t{g_.arcs()}) waiting_.clear();
     }
     return gain;
   }
 
   void refine_pair(work& w, corridor_width const& width, tools& kit) {
     kit.strip.make(g_, p_, fixed_, w.pair, width, position_);
+    for (std::size_t i = 0; i < kit.strip.nodes(); ++i) w.arcs += g_.degree(kit.strip.node(i));
     auto const old_cut = kit.strip.cut();
     if (auto const found = kit.strip.nodes() ? kit.cutter.cut(kit.strip.net, old_cut) : std::nullopt) {
       w.gain = old_cut - found->weight;
@@ -137,6 +142,7 @@ class flow_refinement {
       p_.weight[from] -= weight, p_.weight[to] += weight;
     }
     if (!w.moved.empty()) changed_[w.pair.a] = changed_[w.pair.b] = 1;
+    idle_arcs_ = w.gain > 0 ? 0 : idle_arcs_ + w.arcs;
     return w.gain;
   }
 
@@ -149,6 +155,7 @@ class flow_refinement {
   std::vector<border_node> border_;
   std::vector<std::uint32_t> nodes_;
   std::size_t end_of_last_ = 0;
+  std::size_t idle_arcs_ = 0;  // of strips since the cut decreased
   std::vector<part_pair> waiting_;
   std::vector<tools> kits_;  // of a thread each
 };
