@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/rank_grid.hpp"
+#include "cleave/run/failure_teller.hpp"
 #include "cleave/run/gradients/gradient_agreement.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/process_backend.hpp"
@@ -65,7 +65,7 @@ class process_pipeline : activity_source {
         sets_(tie_sets_of(o.ties)),
         backend_(std::forward<With>(with)...),
         here_(backend_.board().rank()),
-        teller_{this},
+        teller_(backend_.board(), *this),
         steps_(o.steps),
         watch_(backend_.board(), backend_, *this, o.watch) {
     rank_watch::turn const together(watch_);
@@ -151,27 +151,7 @@ class process_pipeline : activity_source {
 
  private:
   using communicator_type = typename Backend::communicator;
-
-  /// The board as the executor sees it: what it publishes says who and where, and is decided on when it
-  /// returns.
-  struct teller {
-    process_pipeline* pipeline;
-    void publish(failure const& f) noexcept {
-      auto& b = pipeline->board();
-      if (b.poll()) return;
-      try {
-        auto mine = f;
-        if (f.reporter == no_rank || f.code == failure_code::stage) mine.reporter = b.rank();
-        if (f.code == failure_code::stage) mine.culprit = b.rank();
-        b.publish(pipeline->placed(std::move(mine)));
-      } catch (...) {  // no memory for the words
-        b.publish({f.code, f.at, {}, f.cause, b.rank()});
-      }
-      b.wait_until(std::chrono::steady_clock::now() + std::chrono::seconds(2));
-    }
-    std::optional<failure> poll() const { return pipeline->board().poll(); }
-  };
-  using runtime = rank_runtime<device, communicator_type, teller, S>;
+  using runtime = rank_runtime<device, communicator_type, failure_teller, S>;
 
   static rank_grid demand_ranks(planned_step auto const& p, process_options const& o,
                                 started_processes const& started) {
@@ -248,28 +228,20 @@ class process_pipeline : activity_source {
 
   template <class F>
   void do_together(F f) {
-    if (auto const failed = board().poll()) throw run_error(placed(*failed));
+    if (auto const failed = board().poll()) throw run_error(teller_.placed(*failed));
     rank_watch::turn const together(watch_);
     try {
       f();
     } catch (stage_error const&) {
       throw;
     } catch (run_error const& e) {
-      throw run_error(placed(e.info));
+      throw run_error(teller_.placed(e.info));
     }
   }
 
   /// The others need not wait for a rank that could not be set up. Call it in a `catch` clause.
   void give_up() noexcept {
-    try {
-      throw;
-    } catch (run_error const& e) {
-      teller_.publish(e.info);
-    } catch (std::exception const& e) {
-      teller_.publish({.code = failure_code::cancelled, .detail = e.what(), .reporter = rank()});
-    } catch (...) {
-      teller_.publish({.code = failure_code::cancelled, .reporter = rank()});
-    }
+    teller_.publish_current();
     backend_.end();
   }
   /// In the time that `watch_options` give it.
@@ -279,39 +251,17 @@ class process_pipeline : activity_source {
     backend_.end();
   }
 
-  /// As this rank tells it: with what it is doing, unless whoever reported it said what that one did.
-  failure placed(failure f) const noexcept {
-    try {
-      auto const a = activity();
-      if (f.at && (!f.operation.empty() || f.reporter != rank())) return f;
-      f.reporter = rank();
-      if (!f.at) f.at = a.at;
-      f.operation = a.operation.empty() ? "between steps" : a.operation;
-    } catch (...) {
-      return f;  // no memory for the words
-    }
-    return f;
-  }
-
   rank_activity activity() const override {
     if (plans_ == 0) return {.kind = activity_kind::computing, .operation = "being set up"};
     auto const running = plan_.load(std::memory_order_relaxed);
-    auto const at = runtime_->at(running);
-    auto a = activity_of(runtime_->program(running), at);
-    auto const here = place();
-    for (auto& p : a.peers) p = grid_[rank_coordinates{.pipe = index(p), .data = here.data, .model = 0}];
-    bool const all_meet = at == program_replaying || at == program_reducing;
-    for (std::uint32_t d = 0; all_meet && d < grid_.size(rank_axis::data); ++d)
-      if (d != here.data)
-        a.peers.push_back(grid_[rank_coordinates{.pipe = here.pipe, .data = d, .model = 0}]);
-    return a;
+    return activity_of(runtime_->program(running), runtime_->at(running), grid_, rank());
   }
 
   rank_grid grid_;
   std::vector<tie_set> sets_;
   Backend backend_;
   rank_id here_;
-  teller teller_;
+  failure_teller teller_;
   rank_communicators<communicator_type> with_;
   std::optional<S> stages_;
   std::optional<runtime> runtime_;

@@ -17,14 +17,15 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/rank_grid.hpp"
 #include "cleave/run/blame.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/host_threads.hpp"
 #include "cleave/run/program/program_activity.hpp"
 #include "cleave/run/rank_runtime.hpp"
-#include "cleave/run/steady_list.hpp"
 #include "cleave/run/step_values.hpp"
+#include "cleave/run/thread_connections.hpp"
 
 namespace cleave {
 
@@ -88,7 +89,7 @@ class thread_pipeline {
     expects(values.size() == options_.replicas && plan_number < plans_,
             "thread_pipeline: values for every replica, and a plan");
     for (std::uint32_t r = 0; r < ranks_.count(); ++r)
-      demand_step_values(runtimes_[r]->program(plan_number), values[r / ranks_in_each_]);
+      demand_step_values(runtimes_[r]->program(plan_number), values[place_of(r).data]);
     std::ranges::copy(values, values_.begin());
     plan_ = plan_number;
     have_all_do(job::step);
@@ -117,8 +118,8 @@ class thread_pipeline {
   /// no stage makes it.
   std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::uint32_t replica = 0,
                                     std::size_t plan_number = 0) const {
-    for (std::uint32_t r = 0; r < ranks_in_each_; ++r)
-      if (auto const v = runtimes_[replica * ranks_in_each_ + r]->result(m, number, plan_number)) return v;
+    for (auto const r : grid_.ranks_at(rank_axis::data, replica))
+      if (auto const v = runtimes_[index(r)]->result(m, number, plan_number)) return v;
     return std::nullopt;
   }
 
@@ -131,80 +132,45 @@ class thread_pipeline {
   }
 
  private:
-  using communicator = typename Backend::communicator;
-  using group = typename Backend::group;
-  using runtime = rank_runtime<device, communicator, host_ranks, S>;
-  using communicators = rank_communicators<communicator>;
+  using runtime = rank_runtime<device, typename Backend::communicator, host_ranks, S>;
   enum class job : std::uint8_t { step, share, update };
 
   thread_pipeline(thread_options options, Backend backend, planned_step auto const& p)
       : options_(std::move(options)),
         backend_(std::move(backend)),
-        ranks_in_each_(static_cast<std::uint32_t>(p.order().ranks.size())),
-        ranks_(demand_ranks()),
+        grid_(demand_replicas(p)),
+        ranks_(grid_.size()),
         runtimes_(ranks_.count()),
         values_(options_.replicas),
         reports_(ranks_.count()) {
     devices_.reserve(ranks_.count());
     for (std::uint32_t r = 0; r < ranks_.count(); ++r)
       devices_.push_back(backend_.make_device(ranks_, rank_id{r}));
+    connections_.emplace(backend_, ranks_, devices_);
   }
 
   void begin(planned_step auto const& p) {
     auto const sets = tie_sets_of(options_.ties);
-    auto with = make_groups(p.order().place, sets);
+    auto with = connections_->connect(grid_, p.order().place, sets);
     for (std::uint32_t r = 0; r < ranks_.count(); ++r)
       runtimes_[r].emplace(devices_[r], std::move(with[r]), ranks_, stages_[r], p.order().place,
-                           rank_id{r % ranks_in_each_}, sets, options_.bucket_bytes);
+                           rank_id{place_of(r).pipe}, sets, options_.bucket_bytes);
     add_plan(p);
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) threads_.emplace_back([this, r] { serve(r); });
   }
 
-  std::uint32_t demand_ranks() const {
+  rank_grid demand_replicas(planned_step auto const& p) const {
     if (options_.replicas == 0) throw error("thread pipeline: there are no replicas; give at least one");
-    return ranks_in_each_ * options_.replicas;
+    auto const each = static_cast<std::uint32_t>(p.order().ranks.size());
+    return {{.pipe = each, .data = options_.replicas, .model = 1},
+            {rank_axis::data, rank_axis::model, rank_axis::pipe}};
   }
+  /// Which replica a rank belongs to, and which rank of the plan it is.
+  rank_coordinates place_of(std::uint32_t r) const { return grid_[rank_id{r}]; }
   void demand_stages(std::size_t of_ranks) const {
     if (of_ranks != ranks_.count())
       throw error("thread pipeline: stages of " + std::to_string(of_ranks) + " ranks are given, but " +
                   std::to_string(ranks_.count()) + " ranks run them");
-  }
-
-  /// Makes a group of `members`, and one communicator for each.
-  std::vector<communicator*> make_group(std::vector<rank_id> const& members) {
-    std::vector<communicator*> made;
-    auto& all = backend_.make_group(groups_, ranks_, members, devices_);
-    for (std::uint32_t m = 0; m < members.size(); ++m) made.push_back(&communicators_.emplace(all, m));
-    return made;
-  }
-
-  std::vector<communicators> make_groups(placement const& place, std::vector<tie_set> const& sets) {
-    auto const n = ranks_in_each_;
-    std::vector<communicators> with(ranks_.count());
-    for (auto& w : with) w.ties.resize(sets.size());
-    for (std::uint32_t d = 0; d < options_.replicas; ++d) {
-      std::vector<rank_id> pipe;
-      for (std::uint32_t r = 0; r < n; ++r) pipe.push_back(rank_id{d * n + r});
-      auto const made = make_group(pipe);
-      for (std::uint32_t r = 0; r < n; ++r) {
-        with[d * n + r].pipe = made[r];
-        with[d * n + r].here = pipe[r];
-      }
-      for (std::size_t i = 0; i < sets.size(); ++i) {
-        auto members = ranks_of(sets[i], place.rank_of);
-        if (members.size() < 2) continue;
-        for (auto& m : members) m = rank_id{d * n + index(m)};
-        auto const tied = make_group(members);
-        for (std::size_t m = 0; m < members.size(); ++m) with[index(members[m])].ties[i] = tied[m];
-      }
-    }
-    for (std::uint32_t r = 0; r < n && options_.replicas > 1; ++r) {
-      std::vector<rank_id> replicas;
-      for (std::uint32_t d = 0; d < options_.replicas; ++d) replicas.push_back(rank_id{d * n + r});
-      auto const made = make_group(replicas);
-      for (std::uint32_t d = 0; d < options_.replicas; ++d) with[d * n + r].replicas = made[d];
-    }
-    return with;
   }
 
   void have_all_do(job what) {
@@ -246,7 +212,7 @@ class thread_pipeline {
   }
 
   void do_job(std::uint32_t r) {
-    if (job_ == job::step) return runtimes_[r]->run_step(values_[r / ranks_in_each_], plan_);
+    if (job_ == job::step) return runtimes_[r]->run_step(values_[place_of(r).data], plan_);
     if constexpr (updated_stage<S, device>) {
       if (job_ == job::share) runtimes_[r]->share_ties();
       if (job_ == job::update) reports_[r] = runtimes_[r]->update(update_);
@@ -257,12 +223,8 @@ class thread_pipeline {
   failure overdue() const {
     std::vector<rank_activity> all;
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
-      auto const at = runtimes_[r]->at(plan_);
-      auto a = activity_of(runtimes_[r]->program(plan_), at);
-      for (auto& p : a.peers) p = rank_id{r / ranks_in_each_ * ranks_in_each_ + index(p)};
-      for (auto n = r % ranks_in_each_; at == program_reducing && n < ranks_.count(); n += ranks_in_each_)
-        if (n != r) a.peers.push_back(rank_id{n});  // that sum with it
-      all.push_back(std::move(a));
+      auto const& running = *runtimes_[r];
+      all.push_back(activity_of(running.program(plan_), running.at(plan_), grid_, rank_id{r}));
     }
     auto const waits = std::ranges::find(all, activity_kind::waiting, &rank_activity::kind);
     auto const from = rank_id{static_cast<std::uint32_t>(waits == all.end() ? 0 : waits - all.begin())};
@@ -284,12 +246,11 @@ class thread_pipeline {
 
   thread_options options_;
   Backend backend_;
-  std::uint32_t ranks_in_each_;
+  rank_grid grid_;
   host_ranks ranks_;
   std::vector<device> devices_;  // what is pointed to stays: there is room for all
   std::vector<S> stages_;
-  steady_list<group> groups_;
-  steady_list<communicator> communicators_;
+  std::optional<thread_connections<Backend>> connections_;
   std::vector<std::optional<runtime>> runtimes_;
   std::size_t plans_ = 0;
 

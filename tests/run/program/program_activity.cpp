@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/rank_grid.hpp"
+
 using namespace cleave;
 
 namespace {
@@ -112,4 +114,26 @@ TEST_CASE(
   CHECK(replaying.operation == "a replayed step");
   CHECK(activity_of(p, program_done).kind == activity_kind::done);
   CHECK(activity_of(p, program_done).peers.empty());
+}
+
+TEST_CASE(
+    "program activity: in a grid of replicas peers are of the own one, and all meet where gradients are "
+    "summed") {
+  rank_grid const grid({.pipe = 3, .data = 3, .model = 1},
+                       {rank_axis::data, rank_axis::model, rank_axis::pipe});
+  auto const p =
+      program_of({instruction(call_kind::send, {action_kind::send_activation, 0, s1, m3, s2}, rank_id{2})});
+  auto const sending = activity_of(p, 0, grid, rank_id{4});
+  CHECK(sending.peers == std::vector{rank_id{5}});
+  CHECK(sending.at == stage_call{s1, m3});
+  for (auto const at : {program_reducing, program_replaying})
+    CHECK(activity_of(p, at, grid, rank_id{4}).peers ==
+          std::vector{rank_id{3}, rank_id{5}, rank_id{1}, rank_id{7}});
+  CHECK(activity_of(p, program_done, grid, rank_id{4}).peers.empty());
+
+  rank_grid const stages_first({.pipe = 3, .data = 2, .model = 1},
+                               {rank_axis::pipe, rank_axis::model, rank_axis::data});
+  CHECK(activity_of(p, 0, stages_first, rank_id{3}).peers == std::vector{rank_id{5}});
+  CHECK(activity_of(p, program_reducing, stages_first, rank_id{3}).peers ==
+        std::vector{rank_id{1}, rank_id{5}, rank_id{2}});
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/core/rank_grid.hpp"
 #include "cleave/run/blame.hpp"
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/schedule/calls/rank_call.hpp"
@@ -34,6 +35,21 @@ inline rank_activity activity_of(rank_program const& p, std::uint32_t at) {
   if (kind == call_kind::send || kind == call_kind::receive) wait_for(i);
   if (kind == call_kind::exchange)
     for (std::uint32_t n = 1; n <= i.call.parts; ++n) wait_for(p.instructions[at + n]);
+  return a;
+}
+
+/// The same of rank `here` of a grid of replicas, each of which runs the program's ranks; peers are ranks of
+/// the grid, and where all take part, so do the replicas of `here`.
+inline rank_activity activity_of(rank_program const& p, std::uint32_t at, rank_grid const& grid,
+                                 rank_id here) {
+  auto a = activity_of(p, at);
+  auto const place = grid[here];
+  for (auto& peer : a.peers)
+    peer = grid[rank_coordinates{.pipe = index(peer), .data = place.data, .model = place.model}];
+  bool const all_meet = at == program_replaying || at == program_reducing;
+  for (std::uint32_t d = 0; all_meet && d < grid.size(rank_axis::data); ++d)
+    if (d != place.data)
+      a.peers.push_back(grid[rank_coordinates{.pipe = place.pipe, .data = d, .model = place.model}]);
   return a;
 }
 
