@@ -103,7 +103,10 @@ kway_partition<NodeWeight, EdgeWeight> kway_from(adjacency_view<Index, NodeWeigh
   } else {
     auto const parts = kway_parts(std::move(task));
     p.of.resize(flat.nodes);
-    for (std::uint32_t n = 0; n < flat.nodes; ++n) p.of[n] = part_id{parts.of[n]};
+    id_ranges const ranges{flat.nodes, 1u << 16};
+    thread_team(options.threads).share(ranges.count(), [&](std::size_t r) {
+      for (auto n = ranges.begin(r); n < ranges.end(r); ++n) p.of[n] = part_id{parts.of[n]};
+    });
     within = excess_weight(parts) == 0;
   }
   auto result = weighed_parts(g, std::move(p), options);

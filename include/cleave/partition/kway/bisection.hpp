@@ -22,33 +22,14 @@ namespace cleave {
 /// nodes, each level refined by moves. O((n + m) * restarts).
 class multilevel_bisection {
  public:
-  multilevel_bisection(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
+  multilevel_bisection(weighted_view const& g, std::vector<std::uint32_t> fixed,
                        std::array<std::int64_t, 2> limit, std::int64_t aim, bisection_effort const& effort)
-      : g_(g), fixed_(fixed), limit_(limit), aim_(aim), effort_(effort) {}
+      : g_(g), fixed_(std::move(fixed)), limit_(limit), aim_(aim), effort_(effort) {}
 
-  two_sides best(splitmix& random, thread_team const& team) const {
-    std::vector<std::uint64_t> seed(effort_.restarts);
-    for (auto& s : seed) s = random.next();
-    std::vector<two_sides> tried(effort_.restarts);
-    team.share(effort_.restarts, [&](std::size_t restart) {
-      splitmix own(seed[restart]);
-      tried[restart] = once(own, static_cast<std::uint32_t>(restart));
-    });
-    std::size_t best = 0;
-    for (std::size_t restart = 1; restart < tried.size(); ++restart)
-      if (tried[restart].better_than(tried[best])) best = restart;
-    return std::move(tried[best]);
-  }
-
- private:
-  struct level {
-    level_graph graph;
-    std::vector<std::uint32_t> fixed;
-    raw_array<std::uint32_t> cluster_of;  // of the nodes below
-  };
-
-  two_sides once(splitmix& random, std::uint32_t restart) const {
-    std::vector<level> levels = coarsened(random, restart);
+  /// Of one hierarchy; the first of several restarts is 0.
+  two_sides sides(std::uint64_t seed, std::uint32_t restart) const {
+    splitmix random(seed);
+    auto const levels = coarsened(random, restart);
     auto const view = [&](std::size_t i) { return i == 0 ? g_ : levels[i - 1].graph.view(); };
     auto const& fixed_at = [&](std::size_t i) -> std::vector<std::uint32_t> const& {
       return i == 0 ? fixed_ : levels[i - 1].fixed;
@@ -61,6 +42,13 @@ class multilevel_bisection {
     }
     return s;
   }
+
+ private:
+  struct level {
+    level_graph graph;
+    std::vector<std::uint32_t> fixed;
+    raw_array<std::uint32_t> cluster_of;  // of the nodes below
+  };
 
   std::vector<level> coarsened(splitmix& random, std::uint32_t restart) const {
     std::vector<level> levels;
@@ -153,7 +141,7 @@ class multilevel_bisection {
   }
 
   weighted_view g_;
-  std::vector<std::uint32_t> const& fixed_;
+  std::vector<std::uint32_t> fixed_;  // to a side
   std::array<std::int64_t, 2> limit_;
   std::int64_t aim_;
   bisection_effort effort_;

@@ -13,13 +13,20 @@ namespace cleave {
 /// The nodes that refinement looks at: those with a neighbour in another part, and those that moves made
 /// such.
 struct active_nodes {
+  enum state : std::uint8_t { absent, listed, counted };  // the last: and its gain is known, see `move_gains`
+
   std::vector<std::uint32_t> list;
   std::vector<std::uint8_t> is;  ///< in the list
 
   void add(std::uint32_t n) {
     if (is[n]) return;
-    is[n] = 1;
+    is[n] = listed;
     list.push_back(n);
+  }
+  /// Adds a node, or has what it would gain counted anew.
+  void touch(std::uint32_t n) {
+    if (!is[n]) list.push_back(n);
+    is[n] = listed;
   }
 };
 
@@ -38,15 +45,17 @@ bool is_on_boundary(Level const& g, std::vector<std::uint32_t> const& of, std::u
 template <class Level, class MayBe>
 active_nodes boundary_of(Level const& g, std::vector<std::uint32_t> const& of, thread_team const& team,
                          MayBe const& may_be) {
-  id_ranges const ranges{g.nodes, 1u << 16};
+  auto active = no_active_nodes(g.nodes);
+  id_ranges const ranges{g.nodes, 1u << 14};
   std::vector<std::vector<std::uint32_t>> found(ranges.count());
   team.share(ranges.count(), [&](std::size_t r) {
-    for (auto n = ranges.begin(r); n < ranges.end(r); ++n)
-      if (may_be(n) && is_on_boundary(g, of, n)) found[r].push_back(n);
+    for (auto n = ranges.begin(r); n < ranges.end(r); ++n) {
+      if (!may_be(n) || !is_on_boundary(g, of, n)) continue;
+      found[r].push_back(n);
+      active.is[n] = active_nodes::listed;
+    }
   });
-  auto active = no_active_nodes(g.nodes);
-  for (auto const& nodes : found)
-    for (auto const n : nodes) active.add(n);
+  for (auto const& nodes : found) active.list.insert(active.list.end(), nodes.begin(), nodes.end());
   return active;
 }
 

@@ -69,7 +69,7 @@ class contraction {
   /// Writes rows and weights of the clusters from `lo` up to `hi`, and returns how many arcs they have.
   std::uint32_t merge(std::uint32_t lo, std::uint32_t hi, level_graph& coarse,
                       raw_array<std::uint32_t>& heads, raw_array<std::int64_t>& weights) const {
-    std::vector<std::uint32_t> last(c_.clusters, 0);  // one past where it was put last
+    auto last = raw_array<std::uint32_t>::zeros(c_.clusters);  // one past where it was put last
     auto* const head = heads.data();
     auto* const weight = weights.data();
     auto const* const of = c_.of.data();

@@ -31,9 +31,11 @@ struct kway_task {
 
 template <class Level>
 void finish_parts(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed) {
-  auto active = no_active_nodes(g.nodes);
-  rebalance(g, p, fixed, active);
-  pack_if_over(g, p, fixed);
+  if (excess_weight(p) > 0) {
+    auto active = no_active_nodes(g.nodes);
+    rebalance(g, p, fixed, active);
+    pack_if_over(g, p, fixed);
+  }
   fill_empty_parts(g, p, fixed);
 }
 
@@ -42,7 +44,7 @@ template <class Level>
 level_parts made_parts(Level const& g, kway_task const& task, thread_team const& team) {
   auto const& o = task.options;
   bool const best = o.preset == kway_preset::quality;
-  auto const effort = effort_of(best ? kway_preset::standard : o.preset, g);
+  auto const effort = effort_of(best ? kway_preset::standard : o.preset, g, team);
   auto p = multilevel_kway(task.limit, effort, o.seed, team, o.observer).parts(g, task.fixed);
   if (!best) return p;
   auto q = quality_kway(task.limit, quality_effort_of(g), o.seed, team, o.observer).parts(g, task.fixed);
@@ -62,7 +64,7 @@ level_parts refined_parts(Level const& g, kway_task& task, thread_team const& te
     quality_kway(task.limit, quality_effort_of(g), o.seed, team, o.observer).improve(g, task.fixed, p);
   } else {
     auto active = boundary_of(g, p.of, team);
-    refine_level(g, p, task.fixed, active, effort_of(o.preset, g));
+    refine_level(g, p, task.fixed, active, effort_of(o.preset, g, team), team);
   }
   return p;
 }

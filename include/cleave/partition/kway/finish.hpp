@@ -15,9 +15,10 @@
 namespace cleave {
 
 /// Nodes for parts that have none, as far as there are nodes, each from a part that keeps one: those that
-/// cost least. O(n + m) where a part is empty, O(n) otherwise.
+/// cost least. O(n + m) where a part weighs nothing, O(parts) otherwise.
 template <class Level>
 void fill_empty_parts(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed) {
+  if (std::find(p.weight.begin(), p.weight.end(), 0) == p.weight.end()) return;
   std::vector<std::uint32_t> nodes_in(p.parts(), 0), empty;
   for (std::uint32_t n = 0; n < g.nodes; ++n) ++nodes_in[p.of[n]];
   for (std::uint32_t part = 0; part < p.parts(); ++part)

@@ -67,7 +67,8 @@ class level_hierarchy {
   template <class Level>
   static double local_share(Level const& g, std::uint32_t grain) {
     std::uint64_t inside = 0, arcs = 0;
-    for (std::uint64_t n = 0; n < g.nodes && g.nodes > grain; n += 37) {
+    auto const step = std::max<std::uint64_t>(37, g.nodes / 4096);
+    for (std::uint64_t n = 0; n < g.nodes && g.nodes > grain; n += step) {
       auto const node = static_cast<std::uint32_t>(n);
       for (auto arc = g.first[node]; arc < g.first[node + 1]; ++arc)
         inside += g.head[arc] / grain == node / grain;

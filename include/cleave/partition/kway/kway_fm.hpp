@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cleave/partition/kway/boundary.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/move_buckets.hpp"
+#include "cleave/partition/kway/move_gains.hpp"
 #include "cleave/partition/kway/part_links.hpp"
+#include "cleave/partition/kway/raw_array.hpp"
 
 namespace cleave {
 
@@ -18,14 +20,20 @@ namespace cleave {
 template <class Level>
 class kway_fm {
  public:
-  kway_fm(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed)
-      : g_(g), p_(p), fixed_(fixed), links_(p.parts()), open_(g.nodes), gain_(g.nodes), locked_(g.nodes, 0) {}
+  kway_fm(Level const& g, level_parts& p)
+      : g_(g),
+        p_(p),
+        links_(p.parts()),
+        open_(g.nodes),
+        gain_(g.nodes),
+        locked_(raw_array<std::uint8_t>::zeros(g.nodes)) {}
 
   /// Returns by how much the cut fell.
-  std::int64_t refine(active_nodes& active, std::uint32_t passes, std::size_t patience) {
+  std::int64_t refine(active_nodes& active, move_gains<Level>& gains, std::uint32_t passes,
+                      std::size_t patience) {
     std::int64_t gained = 0;
     for (std::uint32_t pass = 0; pass < passes; ++pass) {
-      auto const gain = improve(active, patience);
+      auto const gain = improve(active, gains, patience);
       gained += gain;
       if (gain == 0) break;
     }
@@ -37,12 +45,14 @@ class kway_fm {
     std::uint32_t node, from;
   };
 
-  std::int64_t improve(active_nodes& active, std::size_t patience) {
-    for (auto at = active.list.size(); at-- > 0;) consider(active.list[at]);
+  std::int64_t improve(active_nodes& active, move_gains<Level>& gains, std::size_t patience) {
+    gains.count(active);
+    least_open_ = gains.bucket_above_which(8 * patience);  // few others are ever looked at
+    open_between(least_open_, move_buckets::buckets, active, gains);
     std::int64_t now = 0, best = 0;
     std::size_t best_moves = 0;
     moves_.clear();
-    while (!open_.empty() && moves_.size() - best_moves <= patience) {
+    while (any_open(active, gains) && moves_.size() - best_moves <= patience) {
       auto const n = open_.pop();
       links_.count(g_, p_.of, n);
       auto const own = p_.of[n];
@@ -59,7 +69,7 @@ class kway_fm {
       move_node(g_, p_, n, to);
       now += gain;
       if (now > best) best = now, best_moves = moves_.size();
-      update_neighbours(n, own, to, active);
+      update_neighbours(n, own, to, active, gains);
     }
     open_.clear();
     for (auto const& m : moves_) locked_[m.node] = 0;
@@ -70,29 +80,41 @@ class kway_fm {
     return best;
   }
 
-  /// Opens a node for moving, or shuts it where it has no neighbour elsewhere.
-  void consider(std::uint32_t n) {
-    if (!fixed_.empty() && fixed_[n] != free_node) return;
-    links_.count(g_, p_.of, n);
-    auto const own = p_.of[n];
-    std::int64_t most = -1;
-    for (auto const part : links_.near())
-      if (part != own && links_.to(part) > most) most = links_.to(part);
-    if (most < 0) {
+  /// Opens nodes of gains in the buckets from `lo` up to `hi`, but not those that moves have touched.
+  void open_between(std::uint32_t lo, std::uint32_t hi, active_nodes const& active,
+                    move_gains<Level> const& gains) {
+    for (auto at = gains.size(); at-- > 0;)
+      if (std::uint32_t const b = move_buckets::bucket_of(gains.of(at)); b >= lo && b < hi)
+        if (gains.knows(active, at)) offer(active.list[at], gains.of(at));
+  }
+
+  /// Whether a node is open, the best of all among them.
+  bool any_open(active_nodes const& active, move_gains<Level> const& gains) {
+    if (least_open_ > 0 && (open_.empty() || open_.highest() < least_open_))
+      open_between(0, std::exchange(least_open_, 0), active, gains);
+    return !open_.empty();
+  }
+
+  /// Opens a node for moving, or shuts it where it has nowhere to go.
+  void offer(std::uint32_t n, std::int64_t gain) {
+    if (gain == move_gains<Level>::nowhere) {
       if (open_.contains(n)) open_.remove(n);
       return;
     }
-    gain_[n] = most - links_.to(own);
-    open_.put(n, gain_[n]);
+    gain_[n] = gain;
+    open_.put(n, gain);
   }
 
-  void update_neighbours(std::uint32_t n, std::uint32_t from, std::uint32_t to, active_nodes& active) {
+  void update_neighbours(std::uint32_t n, std::uint32_t from, std::uint32_t to, active_nodes& active,
+                         move_gains<Level> const& gains) {
+    active.touch(n);
     for (auto arc = g_.first[n], stop = g_.first[n + 1]; arc < stop; ++arc) {
       auto const other = g_.head[arc];
-      active.add(other);
-      if (locked_[other]) continue;
+      active.touch(other);
+      if (locked_[other] || gains.is_fixed(other)) continue;
       if (g_.degree(other) <= counted_anew || !open_.contains(other)) {
-        consider(other);
+        links_.count(g_, p_.of, other);
+        offer(other, move_gains<Level>::best(links_, p_.of[other]));
       } else {  // an estimate: the true gain is counted when its turn comes
         auto const w = static_cast<std::int64_t>(g_.arc_weight(arc));
         if (p_.of[other] == from) gain_[other] += w;
@@ -106,12 +128,12 @@ class kway_fm {
 
   Level const& g_;
   level_parts& p_;
-  std::vector<std::uint32_t> const& fixed_;
   part_links links_;
   move_buckets open_;
   raw_array<std::int64_t> gain_;
-  std::vector<std::uint8_t> locked_;
+  raw_array<std::uint8_t> locked_;
   std::vector<step> moves_;
+  std::uint32_t least_open_ = 0;  // bucket, below which only what moves have touched is open
 };
 
 }  // namespace cleave

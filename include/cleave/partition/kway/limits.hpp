@@ -39,7 +39,9 @@ inline std::vector<std::int64_t> weight_limits(flat_graph const& g, std::vector<
   auto const parts = fair.size();
   std::vector<std::int64_t> limit(parts), bound(parts, 0);
   std::int64_t heaviest = 0;
-  for (std::uint32_t n = 0; n < g.nodes; ++n) {
+  bool const alike = !g.weighted && o.fixed.empty();
+  if (alike) heaviest = 1;
+  for (std::uint32_t n = 0; n < g.nodes && !alike; ++n) {
     auto const w = g.weighted ? g.node_weight[n] : 1;
     if (!o.fixed.empty() && o.fixed[n] != no_part)
       bound[index(o.fixed[n])] += w;

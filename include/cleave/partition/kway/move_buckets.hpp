@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "cleave/partition/kway/raw_array.hpp"
 
@@ -15,7 +14,10 @@ namespace cleave {
 /// share one with those within 6 %: so any weights do, and every act is O(1). Fiduccia, Mattheyses, DAC 1982.
 class move_buckets {
  public:
-  explicit move_buckets(std::uint32_t nodes) : next_(nodes), previous_(nodes), bucket_(nodes, absent) {
+  static constexpr std::uint32_t buckets = 2048;
+
+  explicit move_buckets(std::uint32_t nodes)
+      : next_(nodes), previous_(nodes), bucket_(raw_array<std::uint16_t>::zeros(nodes)) {
     head_.fill(none);
     used_.fill(0);
   }
@@ -72,7 +74,7 @@ class move_buckets {
 
  private:
   static constexpr std::uint32_t none = 0xffffffff;
-  static constexpr std::uint16_t absent = 0xffff;
+  static constexpr std::uint16_t absent = 0;  // no gain is so low
   static constexpr int zero = 1024;
 
   static int step(std::int64_t gain) {
@@ -83,9 +85,9 @@ class move_buckets {
   }
 
   raw_array<std::uint32_t> next_, previous_;
-  std::vector<std::uint16_t> bucket_;
-  std::array<std::uint32_t, 2048> head_;
-  std::array<std::uint64_t, 32> used_;
+  raw_array<std::uint16_t> bucket_;
+  std::array<std::uint32_t, buckets> head_;
+  std::array<std::uint64_t, buckets / 64> used_;
   std::size_t size_ = 0;
 };
 

@@ -70,7 +70,7 @@ class multilevel_kway {
   template <class Level>
   void refine(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
               active_nodes& active) const {
-    auto gained = refine_level(g, p, fixed, active, effort_);
+    auto gained = refine_level(g, p, fixed, active, effort_, team_);
     if (effort_.flow_rounds > 0 && g.nodes <= effort_.flow_nodes) {
       gained += refine_by_flows(
           g, p, fixed, {.width = {.steps = effort_.flow_steps}, .rounds = effort_.flow_rounds}, team_);

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "cleave/partition/kway/clusters.hpp"
 #include "cleave/partition/kway/effort.hpp"
 #include "cleave/partition/kway/options.hpp"
+#include "cleave/partition/kway/team.hpp"
 
 namespace cleave {
 
@@ -17,16 +21,27 @@ struct degree_probe {
 };
 
 template <class Level>
-degree_probe probe_degrees(Level const& g) {
-  double sum = 0, squares = 0, nodes = 0;
-  for (std::uint32_t n = 0; n < g.nodes; ++n) {
-    auto const d = static_cast<double>(g.degree(n));
-    sum += d, squares += d * d, nodes += d > 0;
-  }
+degree_probe probe_degrees(Level const& g, thread_team const& team = thread_team{}) {
+  struct sums {
+    std::uint64_t degrees = 0, squares = 0, nodes = 0;
+  };
+  id_ranges const ranges{g.nodes, 1u << 16};
+  std::vector<sums> found(ranges.count());
+  team.share(ranges.count(), [&](std::size_t r) {
+    sums s;
+    for (auto n = ranges.begin(r); n < ranges.end(r); ++n) {
+      std::uint64_t const d = g.degree(n);
+      s.degrees += d, s.squares += d * d, s.nodes += d > 0;
+    }
+    found[r] = s;
+  });
+  sums all;
+  for (auto const& s : found) all.degrees += s.degrees, all.squares += s.squares, all.nodes += s.nodes;
   degree_probe probe;
-  if (nodes == 0) return probe;
-  probe.mean = sum / nodes;
-  probe.variance = squares / nodes - probe.mean * probe.mean;
+  if (all.nodes == 0) return probe;
+  auto const nodes = static_cast<double>(all.nodes);
+  probe.mean = static_cast<double>(all.degrees) / nodes;
+  probe.variance = static_cast<double>(all.squares) / nodes - probe.mean * probe.mean;
   return probe;
 }
 
@@ -41,10 +56,10 @@ bool leaves_room(Level const& g) {
 
 /// The work that a preset means for a graph.
 template <class Level>
-level_effort effort_of(kway_preset preset, Level const& g) {
+level_effort effort_of(kway_preset preset, Level const& g, thread_team const& team = thread_team{}) {
   level_effort e;
   bool const fast = preset == kway_preset::fast;
-  auto const probe = probe_degrees(g);
+  auto const probe = probe_degrees(g, team);
   bool const regular = probe.spread() < 0.02;
   e.tie = regular ? cluster_tie::heavier : cluster_tie::lighter;
   bool const dense_mesh = regular && probe.mean > 10, skewed = probe.spread() >= 1;

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <type_traits>
 
 namespace cleave {
 
-/// An array whose elements have no value until they are written: memory that is never touched costs nothing,
-/// so that an upper bound is a fair size to ask for.
+/// An array whose elements have no value until they are written, or are zero: memory that is never touched
+/// costs nothing, so that an upper bound is a fair size to ask for.
 template <class T>
   requires std::is_trivially_copyable_v<T>
 class raw_array {
  public:
   raw_array() = default;
-  explicit raw_array(std::size_t size) : data_(size ? new T[size] : nullptr), size_(size) {}
+  /// \throws std::bad_alloc.
+  explicit raw_array(std::size_t size) : raw_array(std::malloc(bytes(size)), size) {}
+  /// All zero. \throws std::bad_alloc.
+  static raw_array zeros(std::size_t size) { return raw_array(std::calloc(bytes(size), 1), size); }
 
-  T& operator[](std::size_t i) { return data_[i]; }
-  T const& operator[](std::size_t i) const { return data_[i]; }
+  T& operator[](std::size_t i) { return data_.get()[i]; }
+  T const& operator[](std::size_t i) const { return data_.get()[i]; }
   T* data() { return data_.get(); }
   T const* data() const { return data_.get(); }
   T const* begin() const { return data_.get(); }
@@ -25,7 +30,16 @@ class raw_array {
   bool empty() const { return size_ == 0; }
 
  private:
-  std::unique_ptr<T[]> data_;
+  struct release {
+    void operator()(T* data) const { std::free(data); }
+  };
+
+  raw_array(void* memory, std::size_t size) : data_(static_cast<T*>(memory)), size_(size) {
+    if (!memory) throw std::bad_alloc();
+  }
+  static std::size_t bytes(std::size_t size) { return (size ? size : 1) * sizeof(T); }
+
+  std::unique_ptr<T, release> data_;
   std::size_t size_ = 0;
 };
 

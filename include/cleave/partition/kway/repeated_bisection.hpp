@@ -13,6 +13,7 @@
 #include "cleave/partition/kway/bisection.hpp"
 #include "cleave/partition/kway/effort.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
+#include "cleave/partition/kway/team.hpp"
 
 namespace cleave {
 
@@ -25,7 +26,6 @@ class repeated_bisection {
                      thread_team const& team = thread_team{})
       : limit_(limit), effort_(effort), team_(team), part_(g.nodes, 0) {
     piece whole;
-    whole.first_part = 0;
     whole.parts = static_cast<std::uint32_t>(limit.size());
     whole.fixed = fixed;
     whole.node.resize(g.nodes);
@@ -35,45 +35,81 @@ class repeated_bisection {
   }
 
   std::vector<std::uint32_t> parts(splitmix& random) {
-    while (!pieces_.empty()) {
-      auto p = std::move(pieces_.back());
-      pieces_.pop_back();
-      if (p.parts == 1)
-        for (auto const n : p.node) part_[n] = p.first_part;
-      else
-        cut(p, random);
-    }
+    pieces_[0].random = random;
+    skip(random, pieces_[0].parts, 0);
+    for (depth_ = 0; !pieces_.empty(); ++depth_) cut_all();
     return std::move(part_);
   }
 
  private:
   struct piece {
     std::uint32_t first_part = 0, parts = 1;
-    std::uint32_t depth = 0;           // how often the graph was cut before
     std::vector<std::uint32_t> node;   // of the whole graph
     std::vector<std::uint32_t> fixed;  // to a part
     level_graph graph;
     weighted_view view;
+    splitmix random{0};
+
+    std::uint32_t left() const { return (parts + 1) / 2; }
   };
 
-  void cut(piece const& p, splitmix& random) {
-    auto const left = (p.parts + 1) / 2;
+  std::uint32_t restarts(std::uint32_t depth) const {
+    return std::max(effort_.least_restarts, effort_.restarts >> std::min(depth, 31u));
+  }
+
+  /// Goes past the random numbers for a piece of so many parts and all that comes of it.
+  void skip(splitmix& random, std::uint32_t parts, std::uint32_t depth) const {
+    if (parts <= 1) return;
+    for (std::uint32_t i = 0; i < restarts(depth); ++i) random.next();
+    skip(random, parts / 2, depth + 1);
+    skip(random, parts - parts / 2, depth + 1);
+  }
+
+  /// Cuts all pieces in two, which are of like depth.
+  void cut_all() {
+    std::vector<multilevel_bisection> bisections;
+    std::vector<std::uint64_t> seeds;
+    for (auto& p : pieces_) {
+      if (p.parts > 1)
+        for (std::uint32_t i = 0; i < restarts(depth_); ++i) seeds.push_back(p.random.next());
+      else
+        for (auto const n : p.node) part_[n] = p.first_part;
+    }
+    std::erase_if(pieces_, [](piece const& p) { return p.parts == 1; });
+    for (auto const& p : pieces_) bisections.push_back(bisection_of(p));
+    std::vector<two_sides> tried(seeds.size());
+    team_.share(seeds.size(), [&](std::size_t i) {
+      auto const restart = static_cast<std::uint32_t>(i % restarts(depth_));
+      tried[i] = bisections[i / restarts(depth_)].sides(seeds[i], restart);
+    });
+    std::vector<piece> halves(2 * pieces_.size());
+    team_.share(pieces_.size(), [&](std::size_t i) {
+      auto best = i * restarts(depth_);
+      for (auto at = best; at < (i + 1) * restarts(depth_); ++at)
+        if (tried[at].better_than(tried[best])) best = at;
+      auto& p = pieces_[i];
+      halves[2 * i] = half(p, tried[best], 0, p.first_part, p.left());
+      halves[2 * i + 1] = half(p, tried[best], 1, p.first_part + p.left(), p.parts - p.left());
+      halves[2 * i + 1].random = p.random;
+      skip(p.random, p.parts - p.left(), depth_ + 1);
+      halves[2 * i].random = p.random;
+      p = {};
+    });
+    pieces_ = std::move(halves);
+  }
+
+  multilevel_bisection bisection_of(piece const& p) const {
     std::int64_t total = 0, room_left = 0, room = 0;
     for (std::uint32_t n = 0; n < p.view.nodes; ++n) total += p.view.weight(n);
     for (std::uint32_t i = 0; i < p.parts; ++i) {
       room = added(room, limit_[p.first_part + i]);
-      if (i + 1 == left) room_left = room;
+      if (i + 1 == p.left()) room_left = room;
     }
     auto const depth = static_cast<int>(std::bit_width(p.parts - 1));
     std::array<std::int64_t, 2> const limit{side_limit(total, room_left, room, depth),
                                             side_limit(total, room - room_left, room, depth)};
     auto const aim = room == 0 ? 0 : scaled(total, room_left, room);
-    auto effort = effort_;
-    effort.restarts = std::max(effort.least_restarts, effort.restarts >> p.depth);
-    auto const sides =
-        multilevel_bisection(p.view, sides_of(p, left), limit, aim, effort).best(random, team_);
-    pieces_.push_back(half(p, sides, 0, p.first_part, left));
-    pieces_.push_back(half(p, sides, 1, p.first_part + left, p.parts - left));
+    return {p.view, sides_of(p), limit, aim, effort_};
   }
 
   /// No more than half of what fits: limits may be as large as the total.
@@ -95,10 +131,10 @@ class repeated_bisection {
     return std::min(side, share + (side - share) / depth);
   }
 
-  std::vector<std::uint32_t> sides_of(piece const& p, std::uint32_t left) const {
+  std::vector<std::uint32_t> sides_of(piece const& p) const {
     auto side = p.fixed;
     for (auto& s : side)
-      if (s != free_node) s = s - p.first_part < left ? 0 : 1;
+      if (s != free_node) s = s - p.first_part < p.left() ? 0 : 1;
     return side;
   }
 
@@ -107,7 +143,6 @@ class repeated_bisection {
     piece h;
     h.first_part = first_part;
     h.parts = parts;
-    h.depth = p.depth + 1;
     std::vector<std::uint32_t> renamed(p.view.nodes, free_node);
     std::uint32_t arcs = 0;
     std::vector<std::uint32_t> kept;
@@ -146,6 +181,7 @@ class repeated_bisection {
   bisection_effort effort_;
   thread_team team_;
   std::vector<std::uint32_t> part_;
+  std::uint32_t depth_ = 0;
   std::vector<piece> pieces_;
 };
 
