@@ -17,6 +17,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/io/graph_files/cost_dag.hpp"
 #include "delaunay.hpp"
+#include "delaunay_in_space.hpp"
 #include "meshes.hpp"
 #include "operator_dags.hpp"
 #include "random_graphs.hpp"
@@ -58,6 +59,7 @@ inline std::vector<named_instance> const& instances() {
       {"fem2d_10k", small, "Delaunay mesh of points crowded at two places, as adaptive meshes are", false,
        [] { return made(fem2d(10'000, 1)); }},
       {"fem2d_100k", medium, "", false, [] { return made(fem2d(100'000, 1)); }},
+      {"fem3d_65k", medium, "tetrahedra, the same in space", false, [] { return made(fem3d(65'536, 1)); }},
       {"del2d_10k", small, "Delaunay triangulation of random points", false,
        [] { return made(del2d(10'000, 1)); }},
       {"del2d_18", medium, "", false, [] { return made(del2d(1 << 18, 1)); }},
@@ -135,6 +137,7 @@ inline std::vector<sized_family> const& families() {
       {"mesh3d",
        [](auto n, auto) { return made(grid3d(root(n, 3), root(n, 3), root(n, 3), stencil::corners)); }},
       {"fem2d", [](auto n, auto seed) { return made(fem2d(n, seed)); }},
+      {"fem3d", [](auto n, auto seed) { return made(fem3d(at_least(n, 16), seed)); }},
       {"del2d", [](auto n, auto seed) { return made(del2d(n, seed)); }},
       {"rgg2d", [](auto n, auto seed) { return made(rgg2d(at_least(n, 2), seed)); }},
       {"rgg3d", [](auto n, auto seed) { return made(rgg3d(at_least(n, 2), seed, 14)); }},

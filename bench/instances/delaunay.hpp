@@ -177,30 +177,50 @@ inline std::uint64_t place_on_curve(plane_point p) {
   return key;
 }
 
-/// The triangulation of `nodes` different points that `draw` makes, numbered along the curve.
-template <class Draw>
-graph triangulated(std::uint32_t nodes, Draw draw) {
-  std::vector<std::pair<std::uint64_t, plane_point>> drawn;
+/// `nodes` different points that `draw` makes, along the curve.
+template <class Point, class Draw>
+std::vector<Point> along_curve(std::uint32_t nodes, Draw draw) {
+  std::vector<std::pair<std::uint64_t, Point>> drawn;
   auto const before = [](auto const& a, auto const& b) { return a.first < b.first; };
   while (drawn.size() < nodes) {
     while (drawn.size() < nodes) {
-      plane_point const p = draw();
+      Point const p = draw();
       drawn.emplace_back(place_on_curve(p), p);
     }
     std::sort(drawn.begin(), drawn.end(), before);
     drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
   }
-  std::vector<plane_point> points;
+  std::vector<Point> points;
   for (auto const& [key, p] : drawn) points.push_back(p);
-  return adjacency_of_edges(nodes, triangulation(std::move(points)).edges(),
+  return points;
+}
+
+/// The triangulation of `nodes` different points that `draw` makes, numbered along the curve.
+template <class Draw>
+graph triangulated(std::uint32_t nodes, Draw draw) {
+  return adjacency_of_edges(nodes, triangulation(along_curve<plane_point>(nodes, draw)).edges(),
                             cleave::repeated_edges::count_once);
 }
 
-/// Of a place between -1 and 2, which are 0 and 2^24 of the integers; what is beyond goes there.
-inline std::int32_t grid_place(double x) {
-  constexpr std::int32_t last = (1 << 24) - 1;
+/// Of a place between -1 and 2, which are 0 and 2^bits of the integers; what is beyond goes there.
+inline std::int32_t grid_place(double x, int bits) {
+  std::int32_t const last = (1 << bits) - 1;
   double const share = (x + 1) / 3;
   return share <= 0 ? 0 : share >= 1 ? last : static_cast<std::int32_t>(share * (last + 1.0));
+}
+
+/// What makes the coordinates of point `number`, one after the other: every second one of all over the unit
+/// square or cube, the others close to one of two places.
+inline auto crowding_coordinates(dice& d, std::uint32_t number, int bits) {
+  bool const crowded = number % 2 == 1;
+  double const middle = number % 4 == 1 ? 0.3 : 0.7, u = d.unit();
+  double const square = u * u;
+  double const reach = 0.4 * (square * u);
+  return [=, &d] {
+    if (!crowded) return grid_place(d.unit(), bits);
+    double const step = d.normal() * reach;
+    return grid_place(middle + step, bits);
+  };
 }
 
 /// Of points all over a square.
@@ -217,17 +237,9 @@ inline graph fem2d(std::uint32_t nodes, std::uint64_t seed) {
   dice d(seed);
   std::uint32_t count = 0;
   return triangulated(nodes, [&] {
-    bool const crowded = count % 2 == 1;
-    double const middle = count++ % 4 == 1 ? 0.3 : 0.7, u = d.unit();
-    double const square = u * u;
-    double const reach = 0.4 * (square * u);
-    auto const coordinate = [&] {
-      if (!crowded) return grid_place(d.unit());
-      double const step = d.normal() * reach;
-      return grid_place(middle + step);
-    };
-    auto const x = coordinate();
-    return plane_point{x, coordinate()};
+    auto const next = crowding_coordinates(d, count++, 24);
+    auto const x = next();
+    return plane_point{x, next()};
   });
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -79,6 +80,7 @@ TEST_CASE("instances: the small ones are the same graphs with every compiler, an
     }
   }
   CHECK(small == recorded.size());
+  CHECK(digest_of(*bench::find_instance("fem3d:5k")) == 0x5c0cebdee56d5c27);
 }
 
 TEST_CASE("instances: names, families and sizes stand for graphs, other words are refused") {
@@ -135,6 +137,48 @@ TEST_CASE("instances: triangulations have empty circles, also of points on lines
         bool const inside = left && right;
         CHECK((empty || !inside));
       }
+  }
+}
+
+TEST_CASE("instances: tetrahedra are those with empty spheres, also of points in planes and on spheres") {
+  bench::dice d(6);
+  for (int round = 0; round < 60; ++round) {
+    std::uint32_t const n = 5 + d.below(9), span = round % 2 != 0 ? 4 : 1 << 20;
+    std::vector<bench::space_point> p;
+    auto const coordinate = [&] { return static_cast<std::int32_t>(d.below(span)); };
+    auto const flat = [&] {
+      for (std::size_t i = 3; i < p.size(); ++i)
+        for (std::size_t j = 2; j < i; ++j)
+          if (bench::volume({p[0], p[1], p[j], p[i]}) != 0) return false;
+      return true;
+    };
+    while (p.size() < n || flat()) {
+      auto const x = coordinate(), y = coordinate();
+      bench::space_point const next{x, y, coordinate()};
+      if (std::ranges::find(p, next) == p.end()) p.push_back(next);
+    }
+    auto const nodes = p.size();
+    std::set<std::pair<std::size_t, std::size_t>> possible, found;
+    for (std::size_t a = 0; a < nodes; ++a)
+      for (std::size_t b = 0; b < a; ++b)
+        for (std::size_t c = 0; c < b; ++c)
+          for (std::size_t e = 0; e < c; ++e) {
+            bench::corner_points corner{p[a], p[b], p[c], p[e]};
+            auto const volume = bench::volume(corner);
+            if (volume < 0) std::swap(corner[0], corner[1]);
+            if (volume == 0 ||
+                std::ranges::any_of(p, [&](auto const& q) { return bench::in_sphere(corner, q); }))
+              continue;
+            for (auto const& [i, j] : {std::pair{a, b}, {a, c}, {a, e}, {b, c}, {b, e}, {c, e}})
+              possible.emplace(j, i);
+          }
+    auto const g = adjacency_of_edges(nodes, bench::tetrahedra(p).edges(), repeated_edges::count_once);
+    for (std::size_t i = 0; i < nodes; ++i) {
+      CHECK(g.view().neighbours(i).size() >= 3);
+      for (std::size_t const j : g.view().neighbours(i)) found.emplace(std::min(i, j), std::max(i, j));
+    }
+    CHECK(std::ranges::includes(possible, found));
+    if (span > 4) CHECK(possible == found);
   }
 }
 
