@@ -21,7 +21,8 @@ class label_clustering {
         rules_(rules),
         heaviest_(static_cast<sum>(rules.heaviest)),
         label_(g.nodes),
-        weight_(g.nodes) {}
+        weight_(g.nodes),
+        bound_(rules.fixed && !rules.fixed->empty() ? g.nodes : 0) {}
 
   clustering clusters(std::uint32_t rounds, thread_team const& team) {
     id_ranges const ranges{g_.nodes, rules_.grain};
@@ -38,6 +39,7 @@ class label_clustering {
     for (auto n = lo; n < hi; ++n) {
       label_[n] = n;
       weight_[n] = static_cast<sum>(g_.weight(n));
+      if (!bound_.empty()) bound_[n] = (*rules_.fixed)[n];
     }
     for (std::uint32_t round = 0; round < rounds; ++round) {
       std::uint32_t moved = 0;
@@ -73,7 +75,7 @@ class label_clustering {
       near[label - lo] = 0;
       if (label == own || connection < most) continue;
       if (connection == most && (best == own || !preferred(label, best))) continue;
-      if (weight_[label] + w > heaviest_ || !rules_.may_join(n, label)) continue;
+      if (weight_[label] + w > heaviest_ || !may_take(label, n)) continue;
       best = label;
       most = connection;
     }
@@ -81,8 +83,19 @@ class label_clustering {
     if (best == own) return false;
     weight_[own] -= w;
     weight_[best] += w;
+    bind(best, n);
     label_[n] = best;
     return true;
+  }
+
+  /// Whether no node of a cluster is, or was, bound to another part than `n`.
+  bool may_take(std::uint32_t label, std::uint32_t n) const {
+    if (bound_.empty()) return true;
+    auto const part = (*rules_.fixed)[n];
+    return part == free_node || bound_[label] == free_node || bound_[label] == part;
+  }
+  void bind(std::uint32_t label, std::uint32_t n) {
+    if (!bound_.empty() && (*rules_.fixed)[n] != free_node) bound_[label] = (*rules_.fixed)[n];
   }
 
   bool preferred(std::uint32_t label, std::uint32_t other) const {
@@ -105,9 +118,10 @@ class label_clustering {
       if (favourite == free_node) continue;
       auto& other = waiting[favourite - lo];
       if (other != free_node && other != n && weight_[other] + weight_[n] <= heaviest_ &&
-          rules_.may_join(n, other)) {
+          may_take(other, n)) {
         weight_[other] += weight_[n];
         weight_[n] = 0;
+        bind(other, n);
         label_[n] = other;
       } else {
         other = n;
@@ -134,6 +148,7 @@ class label_clustering {
   sum heaviest_;
   raw_array<std::uint32_t> label_;
   raw_array<sum> weight_;
+  raw_array<std::uint32_t> bound_;  // the part that a cluster is bound to; empty where nothing is fixed
 };
 
 }  // namespace cleave
