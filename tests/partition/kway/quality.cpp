@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cleave/partition/kway/level_graph.hpp"
+#include "cleave/partition/kway/multilevel.hpp"
 #include "cleave/partition/kway/team.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
@@ -23,35 +25,84 @@ std::vector<std::int64_t> limits(weighted_level const& g, std::uint32_t k, doubl
   return std::vector<std::int64_t>(k, static_cast<std::int64_t>(static_cast<double>(share) * slack));
 }
 
+/// With levels above even small graphs.
+cleave::quality_effort effort_for(weighted_level const& g, std::uint32_t k) {
+  auto effort = cleave::quality_effort_of(g.view(), k);
+  effort.standard.least_nodes = 60, effort.standard.nodes_a_part = 5;
+  for (auto& trial : effort.trials) trial.least_nodes = 40, trial.nodes_a_part = 5;
+  return effort;
+}
+
 cleave::level_parts quality_parts(weighted_level const& g, std::vector<std::int64_t> const& limit,
-                                  std::vector<std::uint32_t> const& fixed, std::uint32_t threads,
-                                  std::uint32_t cycles) {
-  auto const view = g.view();
-  auto effort = cleave::quality_effort_of(view);
-  effort.cycles = cycles;
-  effort.matched.least_nodes = effort.labelled.least_nodes = 60;
+                                  cleave::quality_effort const& effort,
+                                  std::vector<std::uint32_t> const& fixed, std::uint64_t seed,
+                                  std::uint32_t threads) {
   cleave::thread_team const team(threads);
-  return cleave::quality_kway(limit, effort, 1, team, nullptr).parts(view, fixed);
+  return cleave::quality_kway(limit, effort, seed, team, nullptr).parts(g.view(), fixed);
+}
+
+std::vector<std::uint32_t> some_fixed(cleave::testing::rng& r, weighted_level const& g, std::uint32_t k) {
+  std::vector<std::uint32_t> fixed(g.node_weight.size(), cleave::free_node);
+  for (std::uint32_t part = 0; part < k; ++part) fixed[r.below(fixed.size())] = part;
+  return fixed;
+}
+
+/// Most nodes have one edge, to one of a few.
+weighted_level stars(cleave::testing::rng& r, std::size_t nodes, std::size_t hubs, std::size_t alone) {
+  std::vector<std::vector<std::uint32_t>> row(nodes);
+  for (std::size_t n = hubs; n + alone < nodes; ++n)
+    for (std::size_t edge = 0; edge < 2; ++edge) {
+      auto const hub = r.below(1 + r.below(hubs));
+      row[n].push_back(static_cast<std::uint32_t>(hub)), row[hub].push_back(static_cast<std::uint32_t>(n));
+    }
+  weighted_level g;
+  for (auto const& list : row) {
+    g.head.insert(g.head.end(), list.begin(), list.end());
+    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    g.node_weight.push_back(1);
+  }
+  g.arc_weight.assign(g.head.size(), 1);
+  return g;
 }
 
 }  // namespace
 
-TEST_CASE("quality: parts keep their limits and what is fixed, with and without cycles") {
+TEST_CASE("quality: parts keep their limits and what is fixed") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 12; ++i) {
     auto const g = cleave::testing::random_strip(r, 100 + r.below(500), 1 + r.below(20), 1 + r.below(2));
     auto const k = static_cast<std::uint32_t>(2 + r.below(5));
-    std::vector<std::uint32_t> fixed;
-    if (i % 2 != 0) {
-      fixed.assign(g.node_weight.size(), cleave::free_node);
-      for (std::uint32_t part = 0; part < k; ++part) fixed[r.below(fixed.size())] = part;
-    }
-    auto const p = quality_parts(g, limits(g, k, 1.1), fixed, 1, i % 3 == 0 ? 1 : 0);
+    auto const fixed = i % 2 != 0 ? some_fixed(r, g, k) : std::vector<std::uint32_t>{};
+    auto const p = quality_parts(g, limits(g, k, 1.1), effort_for(g, k), fixed, 1, 1);
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < k; ++part) REQUIRE(p.weight[part] <= p.limit[part]);
     for (std::size_t n = 0; n < fixed.size(); ++n)
       REQUIRE((fixed[n] == cleave::free_node || p.of[n] == fixed[n]));
   }
+}
+
+TEST_CASE("quality: never worse than its first trial, whatever the degrees") {
+  cleave::testing::rng r(4);
+  int better = 0;
+  for (int i = 0; i < 40; ++i) {
+    auto const g = i % 2 == 0 ? cleave::testing::random_strip(r, 200 + r.below(400), 1 + r.below(20), 2)
+                              : stars(r, 300 + r.below(300), 20, i % 4 == 1 ? 100 : 0);
+    auto const k = static_cast<std::uint32_t>(2 + r.below(8));
+    auto const fixed = i % 3 == 0 ? some_fixed(r, g, k) : std::vector<std::uint32_t>{};
+    auto const limit = limits(g, k, 1.03);
+    auto const effort = effort_for(g, k);
+    auto const seed = r.below(1000);
+    cleave::thread_team const team(1);
+    auto const first =
+        cleave::multilevel_kway(limit, effort.standard, seed, team, nullptr).parts(g.view(), fixed);
+    auto const p = quality_parts(g, limit, effort, fixed, seed, 1);
+    auto const rank = [&](cleave::level_parts const& of) {
+      return std::pair(excess_weight(of), g.cut(of.of));
+    };
+    REQUIRE(rank(p) <= rank(first));
+    better += rank(p) < rank(first);
+  }
+  CHECK(better > 10);
 }
 
 TEST_CASE("quality: improving any parts never makes the cut larger") {
@@ -60,11 +111,8 @@ TEST_CASE("quality: improving any parts never makes the cut larger") {
     auto const g = cleave::testing::random_strip(r, 50 + r.below(300), 1 + r.below(12), 2);
     auto p = cleave::testing::random_parts(r, g, 3);
     auto const before = g.cut(p.of);
-    auto const view = g.view();
     cleave::thread_team const team(1);
-    auto effort = cleave::quality_effort_of(view);
-    effort.labelled.least_nodes = 30;
-    cleave::quality_kway(p.limit, effort, 1, team, nullptr).improve(view, {}, p);
+    cleave::quality_kway(p.limit, effort_for(g, 3), 1, team, nullptr).improve(g.view(), {}, p);
     REQUIRE(g.cut(p.of) <= before);
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < 3; ++part) REQUIRE(p.weight[part] <= p.limit[part]);
@@ -73,8 +121,11 @@ TEST_CASE("quality: improving any parts never makes the cut larger") {
 
 TEST_CASE("quality: the same for any number of threads") {
   cleave::testing::rng r(3);
-  auto const g = cleave::testing::random_strip(r, 2000, 40, 2);
-  auto const one = quality_parts(g, limits(g, 7, 1.03), {}, 1, 1);
-  auto const three = quality_parts(g, limits(g, 7, 1.03), {}, 3, 1);
-  CHECK(one.of == three.of);
+  for (auto const& g : {cleave::testing::random_strip(r, 2000, 40, 2), stars(r, 1500, 30, 0)}) {
+    auto const of = [&](std::uint32_t threads) {
+      return quality_parts(g, limits(g, 7, 1.03), effort_for(g, 7), {}, 1, threads).of;
+    };
+    auto const one = of(1);
+    for (std::uint32_t const threads : {2u, 3u, 8u}) REQUIRE(of(threads) == one);
+  }
 }

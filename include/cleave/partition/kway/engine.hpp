@@ -39,19 +39,16 @@ void finish_parts(Level const& g, level_parts& p, std::vector<std::uint32_t> con
   fill_empty_parts(g, p, fixed);
 }
 
-/// The parts of a preset that makes them level by level, or of all such presets the best.
+/// The parts that a preset makes.
 template <class Level>
 level_parts made_parts(Level const& g, kway_task const& task, thread_team const& team) {
   auto const& o = task.options;
-  bool const best = o.preset == kway_preset::quality;
-  auto const effort = effort_of(best ? kway_preset::standard : o.preset, g, team);
-  auto p = multilevel_kway(task.limit, effort, o.seed, team, o.observer).parts(g, task.fixed);
-  if (!best) return p;
-  auto q = quality_kway(task.limit, quality_effort_of(g), o.seed, team, o.observer).parts(g, task.fixed);
-  auto const rank = [&](level_parts const& parts) {
-    return std::pair(excess_weight(parts), cut_of(g, parts.of));
-  };
-  return rank(q) < rank(p) ? q : p;
+  if (o.preset == kway_preset::quality)
+    return quality_kway(task.limit, quality_effort_of(g, static_cast<std::uint32_t>(task.limit.size()), team),
+                        o.seed, team, o.observer)
+        .parts(g, task.fixed);
+  return multilevel_kway(task.limit, effort_of(o.preset, g, team), o.seed, team, o.observer)
+      .parts(g, task.fixed);
 }
 
 /// The parts that are given, refined as the preset says.
@@ -61,7 +58,8 @@ level_parts refined_parts(Level const& g, kway_task& task, thread_team const& te
   level_parts p{std::move(task.start), std::vector<std::int64_t>(task.limit.size()), task.limit};
   for (std::uint32_t n = 0; n < g.nodes; ++n) p.weight[p.of[n]] += g.weight(n);
   if (o.preset == kway_preset::quality) {
-    quality_kway(task.limit, quality_effort_of(g), o.seed, team, o.observer).improve(g, task.fixed, p);
+    quality_kway(task.limit, quality_effort_of(g, p.parts(), team), o.seed, team, o.observer)
+        .improve(g, task.fixed, p);
   } else {
     auto active = boundary_of(g, p.of, team);
     refine_level(g, p, task.fixed, active, effort_of(o.preset, g, team), team);

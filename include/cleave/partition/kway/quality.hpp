@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -8,13 +9,12 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/partition/kway/boundary.hpp"
-#include "cleave/partition/kway/degree_parts.hpp"
 #include "cleave/partition/kway/effort.hpp"
-#include "cleave/partition/kway/first_parts.hpp"
 #include "cleave/partition/kway/flow_refinement.hpp"
 #include "cleave/partition/kway/hierarchy.hpp"
 #include "cleave/partition/kway/jet.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
+#include "cleave/partition/kway/multilevel.hpp"
 #include "cleave/partition/kway/observer.hpp"
 #include "cleave/partition/kway/projection.hpp"
 #include "cleave/partition/kway/quality_effort.hpp"
@@ -25,36 +25,31 @@
 
 namespace cleave {
 
-/// Partitions by several coarsenings and first partitions, the best of which is refined by moves without
-/// limits and by flows on each level, and again on levels made within the parts. Sanders, Schulz, ESA 2011
-/// (flows, cycles); Walshaw, Ann. Oper. Res. 131, 2004 (cycles).
+/// Several multilevel partitions, the best of which is combined with the others: coarsened where neither
+/// cuts, and refined on the way back. In the end, least cuts in wide strips between its parts. Sanders,
+/// Schulz, ESA 2011 (flows, cycles), and ALENEX 2012 (combinations); Walshaw, Ann. Oper. Res. 131, 2004
+/// (cycles).
 class quality_kway {
  public:
-  quality_kway(std::vector<std::int64_t> limit, quality_effort const& effort, std::uint64_t seed,
+  quality_kway(std::vector<std::int64_t> limit, quality_effort effort, std::uint64_t seed,
                thread_team const& team, kway_observer* observer)
-      : limit_(std::move(limit)), effort_(effort), random_(seed), team_(team), observer_(observer) {}
+      : limit_(std::move(limit)), effort_(std::move(effort)), seed_(seed), team_(team), observer_(observer) {}
 
+  /// Never worse than what `multilevel_kway` makes with the same seed and the effort `standard`.
   template <class Level>
   level_parts parts(Level const& g, std::vector<std::uint32_t> const& fixed) {
-    weigh_edges(g);
-    level_stack labelled{hierarchy(effort_.labelled).above(g, fixed)};
-    bool const wide = effort_.degrees == degree_spread::wide;
-    auto best = attempt(g, fixed, labelled, wide ? bisection_effort{} : effort_.matched.bisection);
-    if (wide) {
-      auto p = parts_by_degree(g, fixed, best.cut);
-      if (excess_weight(p) == 0 && cut_of(g, p.of) <= best.cut) return p;
+    auto made = trials(g, fixed);
+    std::vector<rank> ranks;
+    for (auto const& p : made) ranks.push_back(rank_of(g, p));
+    auto const least = std::min_element(ranks.begin(), ranks.end()) - ranks.begin();
+    std::swap(made[0], made[static_cast<std::size_t>(least)]);
+    auto best = std::move(made[0]);
+    for (std::size_t i = 1; i < made.size(); ++i) {
+      cycle(g, fixed, best, overlay(best, made[i].of));
+      made[i] = {};
     }
-    level_stack matched{labelled.empty() ? level_stack{} : hierarchy(effort_.matched).above(g, fixed)};
-    tell(kway_phase::coarsened, g.nodes);
-    for (std::uint32_t i = 0; i < effort_.tries; ++i) {
-      if (i > 0) best = std::min(best, attempt(g, fixed, labelled, effort_.matched.bisection));
-      if (!matched.empty()) best = std::min(best, attempt(g, fixed, matched, effort_.matched.bisection));
-    }
-    tell(kway_phase::first_cut, g.nodes);
-    (best.stack == &labelled ? matched : labelled).clear();
-    descend(g, fixed, *best.stack, best.level, 0, best.parts);
-    for (std::uint32_t i = 0; i < effort_.cycles; ++i) cycle(g, fixed, best.parts);
-    return std::move(best.parts);
+    finish(g, fixed, best);
+    return best;
   }
 
   /// Better parts than `p`, which may break their limits.
@@ -62,55 +57,44 @@ class quality_kway {
   void improve(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
     weigh_edges(g);
     refine(g, fixed, p);
-    for (std::uint32_t i = 0; i < std::max(1u, effort_.cycles); ++i) cycle(g, fixed, p);
+    cycle(g, fixed, p, p.of);
+    finish(g, fixed, p);
   }
 
  private:
-  using level_stack = std::vector<level_above>;
+  using rank = std::pair<std::int64_t, std::int64_t>;  // by weight above limits, then by cut
 
-  /// Parts of a level somewhere in a stack.
-  struct trial {
-    std::int64_t excess, cut;
-    level_stack const* stack;
-    std::size_t level;
-    level_parts parts;
-    bool operator<(trial const& o) const { return std::pair(excess, cut) < std::pair(o.excess, o.cut); }
-  };
-
-  level_hierarchy hierarchy(level_effort const& effort) const {
-    return {static_cast<std::uint32_t>(limit_.size()), effort, team_};
+  template <class Level>
+  static rank rank_of(Level const& g, level_parts const& p) {
+    return {excess_weight(p), cut_of(g, p.of)};
   }
 
   void tell(kway_phase phase, std::size_t nodes, std::int64_t gained = 0) const {
     if (observer_) observer_->passed(phase, nodes, gained);
   }
 
-  /// Calls `act(graph, fixed)` with a level: 0 is `g`.
-  template <class Level, class Act>
-  static void at(Level const& g, std::vector<std::uint32_t> const& fixed, level_stack const& stack,
-                 std::size_t level, Act const& act) {
-    if (level == 0)
-      act(g, fixed);
-    else
-      act(stack[level - 1].graph.view(), stack[level - 1].fixed);
+  /// Independent partitions, made at the same time where there are threads.
+  template <class Level>
+  std::vector<level_parts> trials(Level const& g, std::vector<std::uint32_t> const& fixed) const {
+    auto const count = effort_.trials.size() + 1;
+    std::vector<std::uint64_t> seeds{seed_};
+    splitmix random(seed_);
+    while (seeds.size() < count) seeds.push_back(random.next());
+    std::vector<level_parts> made(count);
+    thread_team const each(std::max(1u, team_.threads() / static_cast<std::uint32_t>(count)));
+    team_.share(count, [&](std::size_t i) {
+      auto const& effort = i == 0 ? effort_.standard : effort_.trials[i - 1];
+      made[i] = multilevel_kway(limit_, effort, seeds[i], each, i == 0 ? observer_ : nullptr).parts(g, fixed);
+    });
+    return made;
   }
 
-  /// First parts of the smallest level, refined down to where trials are compared.
-  template <class Level>
-  trial attempt(Level const& g, std::vector<std::uint32_t> const& fixed, level_stack const& stack,
-                bisection_effort const& bisections) {
-    trial t{0, 0, &stack, stack.size(), {}};
-    at(g, fixed, stack, t.level, [&](auto const& top, auto const& bound) {
-      t.parts = first_parts(top, bound, limit_, bisections, team_, random_);
-      refine(top, bound, t.parts);
-    });
-    auto stop = t.level;
-    while (stop > 1 && stack[stop - 2].graph.nodes <= effort_.trial_nodes) --stop;
-    descend(g, fixed, stack, t.level, stop, t.parts);
-    t.level = stop;
-    t.excess = excess_weight(t.parts);
-    at(g, fixed, stack, stop, [&](auto const& level, auto const&) { t.cut = cut_of(level, t.parts.of); });
-    return t;
+  /// Which nodes are together in both of two partitions, as numbers of a kind of part.
+  static std::vector<std::uint32_t> overlay(level_parts const& p, std::vector<std::uint32_t> const& other) {
+    auto of = p.of;
+    if (p.parts() < 1u << 16)  // else pairs of parts would need more than 32 bits
+      for (std::size_t n = 0; n < of.size(); ++n) of[n] = of[n] * p.parts() + other[n];
+    return of;
   }
 
   template <class Level>
@@ -120,78 +104,92 @@ class quality_kway {
     edge_total_ /= 2;
   }
 
-  /// Refined only where that may bring the cut below `rival`.
-  template <class Level>
-  level_parts parts_by_degree(Level const& g, std::vector<std::uint32_t> const& fixed,
-                              std::int64_t rival) const {
-    auto p = degree_parts(g, limit_, fixed);
-    if (cut_of(g, p.of) > rival + rival / 4 || excess_weight(p) > 0) return p;
-    auto active = boundary_of(g, p.of, team_);
-    auto effort = effort_.matched;
-    effort.passes = 10, effort.patience = 5000;
-    for (int i = 0; i < 2; ++i) {
-      refine_level(g, p, fixed, active, effort);
-      if (refine_by_swaps(g, p, fixed, 20) == 0) break;
-      active = boundary_of(g, p.of, team_);
-    }
-    refine_level(g, p, fixed, active, effort);
-    return p;
-  }
-
-  /// Brings parts of level `from` down to level `to`, refined on each.
-  template <class Level>
-  void descend(Level const& g, std::vector<std::uint32_t> const& fixed, level_stack const& stack,
-               std::size_t from, std::size_t to, level_parts& p) {
-    for (auto level = from; level-- > to;)
-      at(g, fixed, stack, level, [&](auto const& below, auto const& bound) {
-        project(below, p, bound, stack[level].cluster_of, team_);
-        tell(kway_phase::projected, below.nodes);
-        refine(below, bound, p);
-      });
-  }
-
   template <class Level>
   void refine(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
     auto active = boundary_of(g, p.of, team_);
-    auto gained = refine_level(g, p, fixed, active, effort_.matched);
+    auto gained = refine_level(g, p, fixed, active, effort_.standard, team_);
     bool const tangled = 5 * cut_of(g, p.of) > edge_total_;  // no narrow strip holds a cut
     if (g.nodes <= effort_.jet_nodes && !tangled) gained += refine_by_jet(g, p, fixed, active, effort_.jet);
-    gained +=
-        refine_by_flows(g, p, fixed, g.nodes <= effort_.fine_nodes ? effort_.coarse : effort_.fine, team_);
+    if (g.nodes <= effort_.flow_nodes && effort_.standard.flow_rounds > 0)
+      gained +=
+          refine_by_flows(g, p, fixed, {.width = {.steps = effort_.standard.flow_steps}, .rounds = 1}, team_);
     tell(kway_phase::refined, g.nodes, gained);
   }
 
-  /// Coarsens within the parts and refines on the way back.
+  /// Coarsens within the parts, or what `together` numbers within them, and refines on the way back.
   template <class Level>
-  void cycle(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
-    auto stack = hierarchy(effort_.labelled).above(g, p.of);
+  void cycle(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p,
+             std::vector<std::uint32_t> const& together) {
+    weigh_edges(g);
+    auto stack = level_hierarchy(p.parts(), effort_.standard, team_).above(g, together);
     if (stack.empty()) return refine(g, fixed, p);
     auto const before = p;
-    p.of = stack.back().fixed;
+    auto bound = fixed;
+    for (auto& above : stack) {
+      p.of = lifted(p.of, above);
+      bound = above.fixed = lifted(bound, above);
+    }
     auto const top = stack.back().graph.view();
     std::fill(p.weight.begin(), p.weight.end(), 0);
     for (std::uint32_t n = 0; n < top.nodes; ++n) p.weight[p.of[n]] += top.weight(n);
-    auto bound = fixed;
-    for (auto& above : stack) bound = above.fixed = lifted(bound, above);
     refine(top, stack.back().fixed, p);
-    descend(g, fixed, stack, stack.size(), 0, p);
-    auto const rank = [&](level_parts const& q) { return std::pair(excess_weight(q), cut_of(g, q.of)); };
-    if (rank(before) < rank(p)) p = before;
+    while (!stack.empty()) {
+      auto const cluster_of = std::move(stack.back().cluster_of);
+      stack.pop_back();
+      if (stack.empty())
+        descend(g, fixed, cluster_of, p);
+      else
+        descend(stack.back().graph.view(), stack.back().fixed, cluster_of, p);
+    }
+    if (rank_of(g, before) < rank_of(g, p)) p = before;
   }
 
-  /// What the nodes of a level are fixed to, from those of the level below.
-  static std::vector<std::uint32_t> lifted(std::vector<std::uint32_t> const& fixed,
-                                           level_above const& above) {
-    if (fixed.empty()) return {};
+  template <class Level>
+  void descend(Level const& below, std::vector<std::uint32_t> const& fixed,
+               raw_array<std::uint32_t> const& cluster_of, level_parts& p) {
+    project(below, p, fixed, cluster_of, team_);
+    tell(kway_phase::projected, below.nodes);
+    refine(below, fixed, p);
+  }
+
+  /// The parts that the nodes of a level are in, from those of the level below: if any member is in one.
+  static std::vector<std::uint32_t> lifted(std::vector<std::uint32_t> const& of, level_above const& above) {
+    if (of.empty()) return {};
     std::vector<std::uint32_t> up(above.graph.nodes, free_node);
-    for (std::size_t n = 0; n < fixed.size(); ++n)
-      if (fixed[n] != free_node && above.cluster_of[n] != no_cluster) up[above.cluster_of[n]] = fixed[n];
+    for (std::size_t n = 0; n < of.size(); ++n)
+      if (of[n] != free_node && above.cluster_of[n] != no_cluster) up[above.cluster_of[n]] = of[n];
     return up;
+  }
+
+  template <class Level>
+  void finish(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
+    auto deep = effort_.standard;
+    deep.passes = 10, deep.patience = 5000;
+    std::int64_t gained = 0;
+    for (std::uint32_t i = 0; i < effort_.swap_rounds; ++i) {
+      auto active = boundary_of(g, p.of, team_);
+      auto const gain = refine_level(g, p, fixed, active, deep, team_) + refine_by_swaps(g, p, fixed, 20);
+      gained += gain;
+      if (gain <= 0) break;
+    }
+    if (effort_.strip_rounds > 0)
+      gained += refine_by_flows(
+          g, p, fixed, {.width = {.steps = strip_steps(g, p)}, .rounds = effort_.strip_rounds}, team_);
+    tell(kway_phase::refined, g.nodes, gained);
+  }
+
+  /// How wide strips may be: the time they take grows with the square.
+  template <class Level>
+  std::uint32_t strip_steps(Level const& g, level_parts const& p) const {
+    auto const border = boundary_of(g, p.of, team_).list.size();
+    auto const steps =
+        std::sqrt(effort_.strip_share * g.nodes / static_cast<double>(std::max<std::size_t>(border, 1)));
+    return static_cast<std::uint32_t>(std::clamp(steps, 2.0, 48.0));
   }
 
   std::vector<std::int64_t> limit_;
   quality_effort effort_;
-  splitmix random_;
+  std::uint64_t seed_;
   thread_team const& team_;
   kway_observer* observer_;
   std::int64_t edge_total_ = 0;

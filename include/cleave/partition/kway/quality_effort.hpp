@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "cleave/partition/kway/effort.hpp"
-#include "cleave/partition/kway/flow_refinement.hpp"
 #include "cleave/partition/kway/jet.hpp"
+#include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/kway/probe.hpp"
+#include "cleave/partition/kway/team.hpp"
 
 namespace cleave {
 
-/// Whether some nodes have many times more edges than others.
-enum class degree_spread { narrow, wide };
-
 /// What is worth its time where a small cut matters more.
 struct quality_effort {
-  level_effort matched, labelled;  ///< of the two ways to coarsen
-  degree_spread degrees = degree_spread::narrow;
-  std::uint32_t tries = 5;            ///< first partitions, for each way to coarsen
-  std::uint32_t trial_nodes = 4000;   ///< of the level on which the best of them is chosen, about
-  std::uint32_t jet_nodes = 60'000;   ///< of levels on which moves without limits are tried
-  std::uint32_t fine_nodes = 60'000;  ///< of levels from which on strips for flows are narrow
-  flow_options coarse{.width = {.steps = 8}, .rounds = 4};
-  flow_options fine{.width = {.steps = 3}, .rounds = 3};
+  level_effort standard;             ///< of the first trial, and of levels made within parts
+  std::vector<level_effort> trials;  ///< of the further ones, each combined with the best so far
+  std::uint32_t jet_nodes = 60'000;  ///< of levels on which moves without limits are tried
   jet_options jet{};
-  std::uint32_t cycles = 0;  ///< times that the whole is coarsened within the parts and refined again
+  std::uint32_t flow_nodes = ~0u;  ///< of the largest level on which combined parts are refined by flows
+  std::uint32_t strip_rounds = 2;  ///< of flows in wide strips, at the end
+  double strip_share = 2;          ///< nodes of such strips times steps across them, of all nodes
+  std::uint32_t swap_rounds = 0;   ///< of swaps, and moves after each, at the end
 };
 
 /// The work that the best preset means for a graph.
 template <class Level>
-quality_effort quality_effort_of(Level const& g) {
+quality_effort quality_effort_of(Level const& g, std::uint32_t parts,
+                                 thread_team const& team = thread_team{}) {
   quality_effort e;
+  e.standard = effort_of(kway_preset::standard, g, team);
   auto const probe = probe_degrees(g);
-  level_effort level;
-  level.bisection.restarts = 8;
-  level.bisection.least_restarts = 4;
-  e.matched = e.labelled = level;
-  e.matched.clusters = coarsening::matching;
-  e.labelled.clusters = coarsening::labels;
-  if (g.nodes < 5000) e.tries = 2, e.matched.bisection.least_restarts = 1;
-  if (probe.mean > 12) e.coarse.width.steps = 3;
-  if (probe.mean > 12 || probe.spread() > 0.5) e.fine.width.steps = 2;
-  if (probe.spread() > 2) {
-    e.degrees = degree_spread::wide;
-    e.matched.bisection.restarts = 32;
-    e.tries = 4;
-    e.fine_nodes = 30'000, e.fine.rounds = 0;
+  bool const skewed = probe.spread() >= 1, regular = probe.spread() < 0.02;
+  if (skewed && leaves_room(g)) {
+    e.strip_rounds = 0, e.swap_rounds = 4;
+    return e;
+  }
+  if (skewed) {
+    e.trials = {e.standard, e.standard};
+    e.flow_nodes = 60'000, e.strip_rounds = 0;
+    return e;
+  }
+  if (parts == 2) return e;
+  e.trials = {e.standard};
+  if (regular && probe.mean <= 10) {
+    e.trials.push_back(e.standard);
+    e.trials.back().tie = cluster_tie::lighter;
   }
   return e;
 }
