@@ -3,29 +3,19 @@
 // what is read keeps its promises, comes back when written, and can be judged.
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 
-#include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/graph/adjacency_fault.hpp"
 #include "cleave/io/graph_files/graph_file.hpp"
 #include "cleave/io/graph_files/part_file.hpp"
 #include "cleave/partition/verify_partition.hpp"
+#include "fuzz/unless_refused.hpp"
 
 using namespace cleave;
+using cleave::testing::unless_refused;
 
 namespace {
-
-/// What `f` returns, or nothing where it refuses the data.
-template <class F>
-auto unless_refused(F f) -> std::optional<decltype(f())> {
-  try {
-    return f();
-  } catch (error const&) {
-    return std::nullopt;
-  }
-}
 
 template <class Graph>
 bool same(Graph const& a, Graph const& b) {

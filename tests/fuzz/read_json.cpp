@@ -3,11 +3,9 @@
 // error.
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 
-#include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/io/graph_json.hpp"
 #include "cleave/io/graph_json_reader.hpp"
@@ -15,22 +13,14 @@
 #include "cleave/split/check_plan.hpp"
 #include "cleave/split/split.hpp"
 #include "cleave/split/split_module.hpp"
+#include "fuzz/unless_refused.hpp"
 #include "support/toy_ir.hpp"
 #include "support/toy_stages.hpp"
 
 using namespace cleave;
+using cleave::testing::unless_refused;
 
 namespace {
-
-/// What `f` returns, or nothing where it refuses the data.
-template <class F>
-auto unless_refused(F f) -> std::optional<decltype(f())> {
-  try {
-    return f();
-  } catch (error const&) {
-    return std::nullopt;
-  }
-}
 
 /// It comes back, and can be cut or is refused.
 void check_graph(module_graph const& g) {

@@ -3,10 +3,8 @@
 // when written, all that is wrong with it is told, and one without fault is lowered and runs to its end.
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 
-#include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/io/costs_file.hpp"
 #include "cleave/io/schedule_json.hpp"
@@ -17,20 +15,12 @@
 #include "cleave/schedule/schedule_csv.hpp"
 #include "cleave/schedule/simulate.hpp"
 #include "cleave/schedule/verify.hpp"
+#include "fuzz/unless_refused.hpp"
 
 using namespace cleave;
+using cleave::testing::unless_refused;
 
 namespace {
-
-/// What `f` returns, or nothing where it refuses the data.
-template <class F>
-auto unless_refused(F f) -> std::optional<decltype(f())> {
-  try {
-    return f();
-  } catch (error const&) {
-    return std::nullopt;
-  }
-}
 
 void check_schedule(schedule const& s, row_contents contents) {
   for (auto const& fault : schedule_faults(s)) expects(!describe(fault).empty(), "a fault in words");
