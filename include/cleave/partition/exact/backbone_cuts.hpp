@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cleave/core/fixed_point.hpp"
-#include "cleave/graph/local_flow.hpp"
 #include "cleave/partition/exact/backbone.hpp"
+#include "cleave/partition/exact/pushed_flow.hpp"
 #include "cleave/partition/unit_costs.hpp"
 
 namespace cleave {
@@ -84,23 +84,25 @@ class backbone_cuts {
   std::int64_t cut(bool with_time) {
     auto const units = static_cast<std::uint32_t>(units_.size());
     auto const source = units, sink = units + 1;
-    local_flow flow(units + 2 + 2 * values_.size());
+    pushed_flow flow(units + 2 + 2 * values_.size());
     for (std::uint32_t i = 0; i < units && with_time; ++i)
       if (weight_[units_[i]] > 0) flow.arc(i, sink, weight_[units_[i]]);
     for (std::uint32_t i = 0; i < values_.size(); ++i) {
-      auto const in = units + 2 + 2 * i, out = in + 1;
       auto const& value = values_[i];
+      // Whoever has one of its units pays where another has one: `in` is passed by those, `out` leads to
+      // these.
+      auto const in = value.inside ? source : units + 2 + 2 * i,
+                 out = value.outside ? sink : units + 3 + 2 * i;
       flow.arc(in, out, c_.transfer[value.of]);
-      if (value.inside) flow.arc(source, in, unreachable_load);
-      if (value.outside) flow.arc(out, sink, unreachable_load);
       for (Index const u : c_.touching[value.of])
         if (met_unit_[u] == round_) {
-          flow.arc(place_[u], in, unreachable_load);
-          flow.arc(out, place_[u], unreachable_load);
+          if (!value.inside) flow.arc(place_[u], in, unreachable_load);
+          if (!value.outside) flow.arc(out, place_[u], unreachable_load);
         }
     }
-    steps_ += 10 * values_.size();
-    return flow.most(source, sink, 400'000);
+    auto const crossing = flow.most(source, sink, 4'000'000);
+    steps_ += flow.steps();
+    return crossing;
   }
 
   struct open_value {

@@ -38,7 +38,7 @@ proved_bound quick_bound_of(exact_task<Index> const& t, device_states const& sta
   auto best = device_bound_of(t, states, all_pay);
   for (std::size_t const places : {16u, 64u, 256u}) {
     if (best.bound >= below || !all_pay) break;
-    best.raise(backbone_bound<Index>(t.edges, t.costs, t.order, below, {.places = places}),
+    best.raise(backbone_bound<Index>(t.edges, t.costs, t.order, best.bound, below, {.places = places}),
                bound_proof::backbone);
   }
   return best;

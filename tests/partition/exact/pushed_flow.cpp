@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/exact/pushed_flow.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/graph/local_flow.hpp"
+#include "support/rng.hpp"
+
+namespace {
+
+struct both_flows {
+  cleave::pushed_flow pushed;
+  cleave::local_flow local;
+
+  explicit both_flows(std::size_t nodes) : pushed(nodes), local(nodes) {}
+  void arc(std::uint32_t from, std::uint32_t to, std::int64_t capacity) {
+    pushed.arc(from, to, capacity);
+    local.arc(from, to, capacity);
+  }
+};
+
+/// Arcs side by side, there and back, into the source and out of the sink, and some without a limit.
+both_flows random_flows(cleave::testing::rng& r, std::size_t nodes) {
+  both_flows x(nodes);
+  for (auto count = r.below(6 * nodes); count-- > 0;) {
+    auto const from = static_cast<std::uint32_t>(r.below(nodes));
+    auto const to = static_cast<std::uint32_t>(r.below(nodes));
+    if (from == to) continue;
+    x.arc(from, to,
+          from != 0 && r.one_in(5) ? cleave::unreachable_load : static_cast<std::int64_t>(r.below(12)));
+  }
+  return x;
+}
+
+/// Rungs one after the other, joined both ways: paths are as long as the ladder.
+both_flows ladder(cleave::testing::rng& r, std::uint32_t rungs) {
+  both_flows x(2 + 2 * rungs);
+  for (std::uint32_t i = 0; i < 2 * rungs; ++i) {
+    auto const here = 2 + i, beside = 2 + (i ^ 1);
+    x.arc(here, beside, static_cast<std::int64_t>(r.below(9)));
+    if (i + 2 < 2 * rungs) x.arc(here, here + 2, static_cast<std::int64_t>(1 + r.below(9)));
+    if (i >= 2) x.arc(here, here - 2, static_cast<std::int64_t>(r.below(9)));
+  }
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    x.arc(0, 2 + i, 20);
+    x.arc(2 * rungs + i, 1, 20);
+  }
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("pushed_flow: as much as by paths, and less at most where it must stop") {
+  cleave::testing::rng r(1);
+  int connected = 0;
+  for (int i = 0; i < 3000; ++i) {
+    auto x = random_flows(r, 2 + r.below(i % 10 == 0 ? 60 : 9));
+    auto const all = x.local.most(0, 1, 10'000'000);
+    auto stopped = x.pushed;
+    CHECK(x.pushed.most(0, 1, 10'000'000) == all);
+    CHECK(stopped.most(0, 1, r.below(100)) <= all);
+    connected += all > 0 ? 1 : 0;
+  }
+  CHECK(connected > 1000);
+}
+
+TEST_CASE("pushed_flow: long ways") {
+  cleave::testing::rng r(2);
+  for (std::uint32_t const rungs : {1u, 2u, 30u, 500u}) {
+    auto x = ladder(r, rungs);
+    CHECK(x.pushed.most(0, 1, 100'000'000) == x.local.most(0, 1, 1'000'000'000));
+    CHECK(x.pushed.steps() > 0);
+  }
+}
