@@ -19,18 +19,15 @@ using cleave::testing::rng;
 
 namespace {
 
-using weighted_level = weighted_view;
-using unit_level = level_view<weighing::unit>;
-
 struct level_arrays {
   std::vector<std::uint32_t> first{0}, head;
   std::vector<std::int64_t> node_weight, arc_weight;
 
   std::uint32_t nodes() const { return static_cast<std::uint32_t>(first.size() - 1); }
-  weighted_level weighted() const {
+  weighted_view weighted() const {
     return {nodes(), first.data(), head.data(), node_weight.data(), arc_weight.data()};
   }
-  unit_level unit() const { return {nodes(), first.data(), head.data(), nullptr, nullptr}; }
+  weighted_view unit() const { return {nodes(), first.data(), head.data(), nullptr, nullptr}; }
 };
 
 /// Near neighbours by id, and some far ones; some nodes have none.
@@ -97,10 +94,14 @@ void check_contraction(Level const& g, clustering const& c, level_graph const& c
 }
 
 bool alike(level_graph const& a, level_graph const& b) {
-  auto const arcs = a.first[a.nodes];
-  return a.nodes == b.nodes && std::equal(a.first.begin(), a.first.begin() + a.nodes + 1, b.first.begin()) &&
-         std::equal(a.head.begin(), a.head.begin() + arcs, b.head.begin()) &&
-         std::equal(a.arc_weights.begin(), a.arc_weights.begin() + arcs, b.arc_weights.begin());
+  if (a.nodes != b.nodes || !std::equal(a.first.begin(), a.first.begin() + a.nodes + 1, b.first.begin()))
+    return false;
+  auto const x = a.view(), y = b.view();
+  for (std::uint32_t n = 0; n < x.nodes; ++n)
+    if (x.weight(n) != y.weight(n)) return false;
+  for (std::uint32_t arc = 0; arc < x.arcs(); ++arc)
+    if (x.head[arc] != y.head[arc] || x.arc_weight(arc) != y.arc_weight(arc)) return false;
+  return true;
 }
 
 template <class Level>
@@ -116,6 +117,8 @@ void check_level(Level const& g) {
     CHECK(one.clusters < g.nodes * 3 / 4);
     auto const above = contraction(g, one).graph(thread_team(1));
     check_contraction(g, one, above);
+    CHECK(alike(above, contraction(g, one).graph(thread_team(1), weight_width::narrow)));
+    CHECK(alike(above, contraction(g, one).graph(thread_team(1), weight_width::wide)));
     for (std::uint32_t const threads : {2u, 5u}) {
       auto const more = clusters(thread_team(threads));
       REQUIRE(std::equal(one.of.begin(), one.of.end(), more.of.begin()));
@@ -137,10 +140,27 @@ TEST_CASE("contract: many clusters are merged in pieces alike") {
   rng random(9);
   auto const g = random_level(40000, random);
   cluster_rules const rules{.heaviest = 2, .fixed = nullptr};
-  auto const c = label_clustering<unit_level>(g.unit(), rules).clusters(1, thread_team(1));
+  auto const c = label_clustering<weighted_view>(g.unit(), rules).clusters(1, thread_team(1));
   REQUIRE(c.clusters >= 1u << 14);
   CHECK(
       alike(contraction(g.unit(), c).graph(thread_team(1)), contraction(g.unit(), c).graph(thread_team(3))));
+}
+
+TEST_CASE("contract: sums beyond 32 bits are kept in 64") {
+  std::vector<std::uint32_t> const first{0, 1, 3, 5, 6}, head{1, 0, 2, 1, 3, 2};
+  std::int64_t const w = std::int64_t{3} << 31;
+  std::vector<std::int64_t> const nodes(4, w), arcs(6, w);
+  weighted_view const g{4, first.data(), head.data(), nodes.data(), arcs.data()};
+  CHECK(g.width() == weight_width::wide);
+  clustering c;
+  c.clusters = 2;
+  for (auto* const array : {&c.of, &c.begin, &c.member}) *array = raw_array<std::uint32_t>(4);
+  for (std::uint32_t n = 0; n < 4; ++n) c.of[n] = n / 2, c.member[n] = n;
+  for (std::uint32_t i = 0; i < 3; ++i) c.begin[i] = 2 * i;
+  auto const coarse = contraction(g, c).graph(thread_team(1));
+  CHECK(coarse.view().weight(1) == 2 * w);
+  CHECK(coarse.view().arc_weight(0) == w);
+  CHECK(coarse.view().width() == weight_width::wide);
 }
 
 TEST_CASE("contract: no cluster holds nodes that are bound to different parts") {
@@ -153,8 +173,8 @@ TEST_CASE("contract: no cluster holds nodes that are bound to different parts") 
     cluster_rules const rules{.heaviest = 30, .fixed = &fixed};
     thread_team const team(1);
     for (int kind = 0; kind < 2; ++kind) {
-      auto const c = kind == 0 ? label_clustering<unit_level>(g.unit(), rules).clusters(3, team)
-                               : heavy_edge_matching<unit_level>(g.unit(), rules).clusters(2, team);
+      auto const c = kind == 0 ? label_clustering<weighted_view>(g.unit(), rules).clusters(3, team)
+                               : heavy_edge_matching<weighted_view>(g.unit(), rules).clusters(2, team);
       std::vector<std::uint32_t> bound(c.clusters, cleave::free_node);
       for (std::uint32_t n = 0; n < fixed.size(); ++n) {
         if (fixed[n] == cleave::free_node || c.of[n] == cleave::no_cluster) continue;

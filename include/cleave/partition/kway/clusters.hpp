@@ -54,20 +54,17 @@ struct id_ranges {
 
 /// Numbers the clusters and lists their members, where `leader[n]` is the least member of the cluster of n,
 /// or `no_cluster`, and no cluster reaches from one range into another.
-inline clustering numbered_clusters(raw_array<std::uint32_t> const& leader, id_ranges const& ranges,
+inline clustering numbered_clusters(raw_array<std::uint32_t> leader, id_ranges const& ranges,
                                     thread_team const& team) {
   clustering c;
-  c.of = raw_array<std::uint32_t>(ranges.nodes);
+  c.of = std::move(leader);
   std::vector<std::uint32_t> first_cluster(ranges.count() + 1, 0), first_member(ranges.count() + 1, 0);
   team.share(ranges.count(), [&](std::size_t r) {
     std::uint32_t clusters = 0, members = 0;
     for (auto n = ranges.begin(r); n < ranges.end(r); ++n) {
-      if (leader[n] == no_cluster) {
-        c.of[n] = no_cluster;
-        continue;
-      }
+      if (c.of[n] == no_cluster) continue;
       ++members;
-      c.of[n] = leader[n] == n ? clusters++ : c.of[leader[n]];
+      c.of[n] = c.of[n] == n ? clusters++ : c.of[c.of[n]];  // a leader comes first, and has its number
     }
     first_cluster[r + 1] = clusters;
     first_member[r + 1] = members;

@@ -20,60 +20,63 @@ class contraction {
  public:
   contraction(Level const& g, clustering const& c) : g_(g), c_(c) {}
 
-  level_graph graph(thread_team const& team) const {
+  level_graph graph(thread_team const& team) const { return graph(team, g_.width()); }
+
+  /// Precondition: sums of weights fit `width`.
+  level_graph graph(thread_team const& team, weight_width width) const {
     level_graph coarse;
     coarse.nodes = c_.clusters;
     coarse.first = raw_array<std::uint32_t>(std::size_t{c_.clusters} + 1);
-    coarse.node_weights = raw_array<std::int64_t>(c_.clusters);
-    if (team.threads() == 1 || c_.clusters < 1u << 14) {
-      coarse.head = raw_array<std::uint32_t>(g_.arcs());
-      coarse.arc_weights = raw_array<std::int64_t>(g_.arcs());
-      coarse.first[c_.clusters] = merge(0, c_.clusters, coarse, coarse.head, coarse.arc_weights);
-      return coarse;
-    }
-    return in_pieces(std::move(coarse), team);
-  }
-
- private:
-  struct piece {
-    raw_array<std::uint32_t> head;
-    raw_array<std::int64_t> weight;
-    std::uint32_t arcs = 0;
-  };
-
-  level_graph in_pieces(level_graph coarse, thread_team const& team) const {
-    id_ranges const ranges{c_.clusters, c_.clusters / (4 * team.threads()) + 1};
-    std::vector<piece> pieces(ranges.count());
-    team.share(ranges.count(), [&](std::size_t r) {
-      std::size_t arcs = 0;
-      for (auto at = c_.begin[ranges.begin(r)]; at < c_.begin[ranges.end(r)]; ++at)
-        arcs += g_.degree(c_.member[at]);
-      pieces[r].head = raw_array<std::uint32_t>(arcs);
-      pieces[r].weight = raw_array<std::int64_t>(arcs);
-      pieces[r].arcs = merge(ranges.begin(r), ranges.end(r), coarse, pieces[r].head, pieces[r].weight);
-    });
-    std::vector<std::uint32_t> offset(pieces.size() + 1, 0);
-    for (std::size_t r = 0; r < pieces.size(); ++r) offset[r + 1] = offset[r] + pieces[r].arcs;
-    coarse.head = raw_array<std::uint32_t>(offset.back());
-    coarse.arc_weights = raw_array<std::int64_t>(offset.back());
-    team.share(ranges.count(), [&](std::size_t r) {
-      for (auto i = ranges.begin(r); i < ranges.end(r); ++i) coarse.first[i] += offset[r];
-      std::copy_n(pieces[r].head.data(), pieces[r].arcs, coarse.head.data() + offset[r]);
-      std::copy_n(pieces[r].weight.data(), pieces[r].arcs, coarse.arc_weights.data() + offset[r]);
-      pieces[r] = {};
-    });
-    coarse.first[c_.clusters] = offset.back();
+    coarse.head = raw_array<std::uint32_t>(g_.arcs());
+    coarse.node_weights = level_weights(c_.clusters, width);
+    coarse.arc_weights = level_weights(g_.arcs(), width);
+    if (width == weight_width::narrow)
+      merge_all<std::uint32_t>(coarse, team);
+    else
+      merge_all<std::int64_t>(coarse, team);
     return coarse;
   }
 
-  /// Writes rows and weights of the clusters from `lo` up to `hi`, and returns how many arcs they have.
-  std::uint32_t merge(std::uint32_t lo, std::uint32_t hi, level_graph& coarse,
-                      raw_array<std::uint32_t>& heads, raw_array<std::int64_t>& weights) const {
+ private:
+  /// Each thread merges pieces of the rows into a place with room for all their arcs; then they are drawn
+  /// together.
+  template <class Weight>
+  void merge_all(level_graph& coarse, thread_team const& team) const {
+    bool const in_one = team.threads() == 1 || c_.clusters < 1u << 14;
+    id_ranges const ranges{c_.clusters,
+                           in_one ? std::max(c_.clusters, 1u) : c_.clusters / (4 * team.threads()) + 1};
+    std::vector<std::uint32_t> place(ranges.count() + 1, 0), arcs(ranges.count() + 1, 0);
+    if (ranges.count() > 1)
+      team.share(ranges.count(), [&](std::size_t r) {
+        for (auto at = c_.begin[ranges.begin(r)]; at < c_.begin[ranges.end(r)]; ++at)
+          place[r + 1] += g_.degree(c_.member[at]);
+      });
+    for (std::size_t r = 0; r < ranges.count(); ++r) place[r + 1] += place[r];
+    team.share(ranges.count(), [&](std::size_t r) {
+      arcs[r + 1] = merge<Weight>(ranges.begin(r), ranges.end(r), coarse, place[r]);
+    });
+    auto* const head = coarse.head.data();
+    auto* const weight = coarse.arc_weights.template data<Weight>();
+    for (std::size_t r = 0; r < ranges.count(); ++r) {
+      std::copy_n(head + place[r], arcs[r + 1], head + arcs[r]);
+      std::copy_n(weight + place[r], arcs[r + 1], weight + arcs[r]);
+      for (auto i = ranges.begin(r); i < ranges.end(r); ++i) coarse.first[i] -= place[r] - arcs[r];
+      arcs[r + 1] += arcs[r];
+    }
+    coarse.first[c_.clusters] = arcs.back();
+    coarse.head.shrink(arcs.back());
+    coarse.arc_weights.shrink(arcs.back());
+  }
+
+  /// Writes rows and weights of the clusters from `lo` up to `hi`, the first arc at `begin`, and returns how
+  /// many arcs they have.
+  template <class Weight>
+  std::uint32_t merge(std::uint32_t lo, std::uint32_t hi, level_graph& coarse, std::uint32_t begin) const {
     auto last = raw_array<std::uint32_t>::zeros(c_.clusters);  // one past where it was put last
-    auto* const head = heads.data();
-    auto* const weight = weights.data();
+    auto* const head = coarse.head.data();
+    auto* const weight = coarse.arc_weights.template data<Weight>();
     auto const* const of = c_.of.data();
-    std::uint32_t end = 0;
+    auto end = begin;
     for (auto i = lo; i < hi; ++i) {
       auto const row = end;
       coarse.first[i] = row;
@@ -85,18 +88,19 @@ class contraction {
           auto const other = of[g_.head[arc]];
           if (other == i) continue;
           auto const place = last[other];
+          auto const w = static_cast<Weight>(g_.arc_weight(arc));
           if (place > row) {
-            weight[place - 1] += g_.arc_weight(arc);
+            weight[place - 1] += w;
           } else {
             head[end] = other;
-            weight[end] = g_.arc_weight(arc);
+            weight[end] = w;
             last[other] = ++end;
           }
         }
       }
-      coarse.node_weights[i] = sum;
+      coarse.node_weights.template data<Weight>()[i] = static_cast<Weight>(sum);
     }
-    return end;
+    return end - begin;
   }
 
   Level const& g_;

@@ -75,14 +75,11 @@ level_parts parts_of_level(Level const& g, kway_task& task) {
   return p;
 }
 
-/// Parts of the nodes: a graph without weights is read as it is, and has weights from the first level above
-/// on.
+/// Parts of the nodes.
 inline level_parts kway_parts(kway_task task) {
   auto const& f = task.graph;
-  if (f.weighted)
-    return parts_of_level(weighted_view{f.nodes, f.first, f.head, f.node_weight.data(), f.arc_weight.data()},
-                          task);
-  return parts_of_level(level_view<weighing::unit>{f.nodes, f.first, f.head, nullptr, nullptr}, task);
+  return parts_of_level(weighted_view{f.nodes, f.first, f.head, f.node_weight.data(), f.arc_weight.data()},
+                        task);
 }
 
 }  // namespace cleave

@@ -23,13 +23,4 @@ inline level_parts first_parts(weighted_view const& g, std::vector<std::uint32_t
   return p;
 }
 
-/// The same of a graph that is small itself and has no weights.
-inline level_parts first_parts(level_view<weighing::unit> const& g, std::vector<std::uint32_t> const& fixed,
-                               std::vector<std::int64_t> const& limit, bisection_effort const& effort,
-                               thread_team const& team, splitmix& random) {
-  std::vector<std::int64_t> const nodes(g.nodes, 1), arcs(g.arcs(), 1);
-  return first_parts(weighted_view{g.nodes, g.first, g.head, nodes.data(), arcs.data()}, fixed, limit, effort,
-                     team, random);
-}
-
 }  // namespace cleave

@@ -34,6 +34,7 @@ class level_hierarchy {
     std::vector<level_above> levels;
     total_ = 0;
     for (std::uint32_t n = 0; n < g.nodes; ++n) total_ += g.weight(n);
+    width_ = width_of(g);
     heaviest_ = std::max<std::int64_t>(1, total_ / (2 * std::int64_t{target_}) * 3);
     if (g.nodes <= target_ || !add(levels, g, fixed)) return levels;
     while (levels.back().graph.nodes > target_)
@@ -52,7 +53,7 @@ class level_hierarchy {
     auto c = clusters(g, rules);
     if (c.clusters > g.nodes - g.nodes / 20) return false;
     level_above next;
-    next.graph = contraction(g, c).graph(team_);
+    next.graph = contraction(g, c).graph(team_, width_);
     if (!fixed.empty()) {
       next.fixed.assign(c.clusters, free_node);
       for (std::uint32_t n = 0; n < g.nodes; ++n)
@@ -61,6 +62,15 @@ class level_hierarchy {
     next.cluster_of = std::move(c.of);
     levels.push_back(std::move(next));
     return true;
+  }
+
+  /// What weights of all levels above fit in.
+  template <class Level>
+  weight_width width_of(Level const& g) const {
+    if (g.width() == weight_width::narrow) return weight_width::narrow;
+    std::int64_t arcs = 0;
+    for (std::uint32_t arc = 0; arc < g.arcs(); ++arc) arcs += g.arc_weight(arc);
+    return std::max(arcs, total_) <= 0xffffffff ? weight_width::narrow : weight_width::wide;
   }
 
   /// Of the arcs of some nodes, the share that stays in the range of its node.
@@ -81,6 +91,8 @@ class level_hierarchy {
   clustering clusters(Level const& g, cluster_rules const& rules) const {
     if (effort_.clusters == coarsening::matching)
       return heavy_edge_matching<Level>(g, rules).clusters(effort_.match_rounds, team_);
+    if (width_ == weight_width::narrow)
+      return label_clustering<Level, std::uint32_t>(g, rules).clusters(effort_.label_rounds, team_);
     return label_clustering<Level>(g, rules).clusters(effort_.label_rounds, team_);
   }
 
@@ -88,6 +100,7 @@ class level_hierarchy {
   level_effort effort_;
   thread_team const& team_;
   std::int64_t total_ = 0, heaviest_ = 1;
+  weight_width width_ = weight_width::wide;
 };
 
 }  // namespace cleave

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cleave/partition/kway/clusters.hpp"
@@ -13,13 +14,13 @@ namespace cleave {
 
 /// Size-constrained label propagation: in rounds, each node moves to the cluster that it is most connected
 /// with, as long as it has room. O(rounds * (n + m)). Meyerhenke, Sanders, Schulz, SEA 2014, §4.
-template <class Level>
+template <class Level, class Sum = std::int64_t>
 class label_clustering {
  public:
   label_clustering(Level const& g, cluster_rules const& rules)
       : g_(g),
         rules_(rules),
-        heaviest_(static_cast<sum>(rules.heaviest)),
+        heaviest_(static_cast<Sum>(rules.heaviest)),
         label_(g.nodes),
         weight_(g.nodes),
         bound_(rules.fixed && !rules.fixed->empty() ? g.nodes : 0) {}
@@ -27,18 +28,17 @@ class label_clustering {
   clustering clusters(std::uint32_t rounds, thread_team const& team) {
     id_ranges const ranges{g_.nodes, rules_.grain};
     team.share(ranges.count(), [&](std::size_t r) { propagate(rounds, ranges.begin(r), ranges.end(r)); });
-    return numbered_clusters(label_, ranges, team);
+    weight_ = {};
+    return numbered_clusters(std::move(label_), ranges, team);
   }
 
  private:
-  using sum = typename Level::sum_type;
-
   void propagate(std::uint32_t rounds, std::uint32_t lo, std::uint32_t hi) {
-    std::vector<sum> near(hi - lo, 0);
+    std::vector<Sum> near(hi - lo, 0);
     std::vector<std::uint32_t> seen;
     for (auto n = lo; n < hi; ++n) {
       label_[n] = n;
-      weight_[n] = static_cast<sum>(g_.weight(n));
+      weight_[n] = static_cast<Sum>(g_.weight(n));
       if (!bound_.empty()) bound_[n] = (*rules_.fixed)[n];
     }
     for (std::uint32_t round = 0; round < rounds; ++round) {
@@ -51,7 +51,7 @@ class label_clustering {
     choose_leaders(lo, hi, waiting);
   }
 
-  void count_labels(std::uint32_t n, std::uint32_t lo, std::uint32_t hi, std::vector<sum>& near,
+  void count_labels(std::uint32_t n, std::uint32_t lo, std::uint32_t hi, std::vector<Sum>& near,
                     std::vector<std::uint32_t>& seen) const {
     seen.clear();
     for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
@@ -59,17 +59,17 @@ class label_clustering {
       if (other - lo >= hi - lo) continue;
       auto const label = label_[other];
       if (near[label - lo] == 0) seen.push_back(label);
-      near[label - lo] += static_cast<sum>(g_.arc_weight(arc));
+      near[label - lo] += static_cast<Sum>(g_.arc_weight(arc));
     }
   }
 
-  bool move_node(std::uint32_t n, std::uint32_t lo, std::uint32_t hi, std::vector<sum>& near,
+  bool move_node(std::uint32_t n, std::uint32_t lo, std::uint32_t hi, std::vector<Sum>& near,
                  std::vector<std::uint32_t>& seen) {
     count_labels(n, lo, hi, near, seen);
     auto const own = label_[n];
     auto best = own;
-    sum most = near[own - lo];
-    auto const w = static_cast<sum>(g_.weight(n));
+    Sum most = near[own - lo];
+    auto const w = static_cast<Sum>(g_.weight(n));
     for (auto const label : seen) {
       auto const connection = near[label - lo];
       near[label - lo] = 0;
@@ -104,13 +104,13 @@ class label_clustering {
   }
 
   /// Nodes that remained alone join others that favour the same cluster, which has no room for them.
-  void join_two_hops(std::uint32_t lo, std::uint32_t hi, std::vector<sum>& near,
+  void join_two_hops(std::uint32_t lo, std::uint32_t hi, std::vector<Sum>& near,
                      std::vector<std::uint32_t>& seen, std::vector<std::uint32_t>& waiting) {
     for (auto n = lo; n < hi; ++n) {
-      if (label_[n] != n || weight_[n] != static_cast<sum>(g_.weight(n)) || g_.degree(n) == 0) continue;
+      if (label_[n] != n || weight_[n] != static_cast<Sum>(g_.weight(n)) || g_.degree(n) == 0) continue;
       count_labels(n, lo, hi, near, seen);
       auto favourite = free_node;
-      sum most = 0;
+      Sum most = 0;
       for (auto const label : seen) {
         if (near[label - lo] > most) most = near[label - lo], favourite = label;
         near[label - lo] = 0;
@@ -145,9 +145,9 @@ class label_clustering {
 
   Level const& g_;
   cluster_rules const& rules_;
-  sum heaviest_;
+  Sum heaviest_;
   raw_array<std::uint32_t> label_;
-  raw_array<sum> weight_;
+  raw_array<Sum> weight_;
   raw_array<std::uint32_t> bound_;  // the part that a cluster is bound to; empty where nothing is fixed
 };
 

@@ -2,56 +2,43 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
+#include "cleave/partition/kway/level_weights.hpp"
 #include "cleave/partition/kway/raw_array.hpp"
 
 namespace cleave {
 
-/// Whether nodes and edges have weights of their own, or weigh 1 each.
-enum class weighing { unit, given };
-
 /// One level of a k-way partition: an undirected graph in compressed rows, with neither loops nor negative
 /// weights. The sum of all weights of arcs, and that of nodes, fits 63 bits.
-template <weighing Weighing>
-struct level_view {
-  /// Holds sums of weights: 32 bits do where each is 1.
-  using sum_type = std::conditional_t<Weighing == weighing::unit, std::uint32_t, std::int64_t>;
+struct weighted_view {
   std::uint32_t nodes = 0;
-  std::uint32_t const* first = nullptr;        ///< where the row of a node begins; nodes + 1 of them
-  std::uint32_t const* head = nullptr;         ///< the neighbours
-  std::int64_t const* node_weights = nullptr;  ///< null where `unit`
-  std::int64_t const* arc_weights = nullptr;   ///< beside `head`; null where `unit`
+  std::uint32_t const* first = nullptr;  ///< where the row of a node begins; nodes + 1 of them
+  std::uint32_t const* head = nullptr;   ///< the neighbours
+  weights_view node_weights;
+  weights_view arc_weights;  ///< beside `head`
 
   std::uint32_t arcs() const { return first[nodes]; }
   std::uint32_t degree(std::uint32_t n) const { return first[n + 1] - first[n]; }
-  std::int64_t weight(std::uint32_t n) const {
-    if constexpr (Weighing == weighing::unit)
-      return 1;
-    else
-      return node_weights[n];
-  }
-  std::int64_t arc_weight(std::uint32_t arc) const {
-    if constexpr (Weighing == weighing::unit)
-      return 1;
-    else
-      return arc_weights[arc];
+  std::int64_t weight(std::uint32_t n) const { return node_weights[n]; }
+  std::int64_t arc_weight(std::uint32_t arc) const { return arc_weights[arc]; }
+  /// What sums of weights of this level fit in.
+  weight_width width() const {
+    bool const wide = node_weights.width() == weight_width::wide || arc_weights.width() == weight_width::wide;
+    return wide ? weight_width::wide : weight_width::narrow;
   }
 };
-
-using weighted_view = level_view<weighing::given>;
 
 /// A level that owns its arrays: what contraction makes of the level below.
 struct level_graph {
   std::uint32_t nodes = 0;
   raw_array<std::uint32_t> first;
   raw_array<std::uint32_t> head;
-  raw_array<std::int64_t> node_weights;
-  raw_array<std::int64_t> arc_weights;
+  level_weights node_weights;
+  level_weights arc_weights;
 
   weighted_view view() const {
-    return {nodes, first.data(), head.data(), node_weights.data(), arc_weights.data()};
+    return {nodes, first.data(), head.data(), node_weights.view(), arc_weights.view()};
   }
 };
 

@@ -20,6 +20,15 @@ class raw_array {
   /// All zero. \throws std::bad_alloc.
   static raw_array zeros(std::size_t size) { return raw_array(std::calloc(bytes(size), 1), size); }
 
+  /// Gives back what is beyond the first `size` elements.
+  void shrink(std::size_t size) {
+    auto* const kept = static_cast<T*>(std::realloc(data_.get(), bytes(size)));
+    if (!kept) return;
+    data_.release();
+    data_.reset(kept);
+    size_ = size;
+  }
+
   T& operator[](std::size_t i) { return data_.get()[i]; }
   T const& operator[](std::size_t i) const { return data_.get()[i]; }
   T* data() { return data_.get(); }

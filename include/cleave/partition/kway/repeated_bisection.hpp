@@ -158,21 +158,23 @@ class repeated_bisection {
     auto& g = h.graph;
     g.nodes = static_cast<std::uint32_t>(kept.size());
     g.first = raw_array<std::uint32_t>(kept.size() + 1);
-    g.node_weights = raw_array<std::int64_t>(kept.size());
     g.head = raw_array<std::uint32_t>(arcs);
-    g.arc_weights = raw_array<std::int64_t>(arcs);
+    if (!p.view.node_weights.all_one()) g.node_weights = level_weights(kept.size(), p.view.width());
+    if (!p.view.arc_weights.all_one()) g.arc_weights = level_weights(arcs, p.view.width());
     std::uint32_t end = 0;
     for (std::uint32_t i = 0; i < g.nodes; ++i) {
       auto const n = kept[i];
       g.first[i] = end;
-      g.node_weights[i] = p.view.weight(n);
+      g.node_weights.set(i, p.view.weight(n));
       for (auto arc = p.view.first[n]; arc < p.view.first[n + 1]; ++arc) {
         if (renamed[p.view.head[arc]] == free_node) continue;
         g.head[end] = renamed[p.view.head[arc]];
-        g.arc_weights[end++] = p.view.arc_weight(arc);
+        g.arc_weights.set(end++, p.view.arc_weight(arc));
       }
     }
     g.first[g.nodes] = end;
+    g.head.shrink(end);
+    g.arc_weights.shrink(end);
     h.view = g.view();
     return h;
   }

@@ -21,16 +21,23 @@ class thread_team {
   /// thrown again here.
   template <class Work>
   void share(std::size_t pieces, Work const& work) const {
+    run(pieces, &work, [](void const* w, std::size_t piece) { (*static_cast<Work const*>(w))(piece); });
+  }
+
+ private:
+  using act = void (*)(void const* work, std::size_t piece);
+
+  void run(std::size_t pieces, void const* work, act of) const {
     auto const helpers = std::min<std::size_t>(threads_, pieces);
     if (helpers <= 1) {
-      for (std::size_t piece = 0; piece < pieces; ++piece) work(piece);
+      for (std::size_t piece = 0; piece < pieces; ++piece) of(work, piece);
       return;
     }
     std::atomic<std::size_t> next{0};
     std::vector<std::exception_ptr> failure(helpers);
     auto const help = [&](std::size_t helper) {
       try {
-        for (auto piece = next++; piece < pieces; piece = next++) work(piece);
+        for (auto piece = next++; piece < pieces; piece = next++) of(work, piece);
       } catch (...) {
         failure[helper] = std::current_exception();
         next = pieces;
@@ -46,7 +53,6 @@ class thread_team {
       if (e) std::rethrow_exception(e);
   }
 
- private:
   std::uint32_t threads_;
 };
 
