@@ -71,7 +71,8 @@ TEST_CASE("backbone_bound: the same as if all parts were asked what they pay") {
       auto const expected = bound_by_all_parts(t, below, places);
       auto const found = [&](std::int64_t low, std::size_t most_steps) {
         return cleave::backbone_bound<index_type>(t.edges, t.costs, t.order, low, below,
-                                                  {.places = places, .most_steps = most_steps});
+                                                  {.places = places, .most_steps = most_steps})
+            .bound;
       };
       CHECK(found(0, 1'000'000'000) == expected);
       CHECK(found(0, r.below(100)) <= expected);

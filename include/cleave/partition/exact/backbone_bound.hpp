@@ -20,7 +20,12 @@ namespace cleave {
 /// How closely a backbone bound looks.
 struct backbone_options {
   std::size_t places = 128;              ///< of the chain; their square bounds the flows
-  std::size_t most_steps = 150'000'000;  ///< about: some half a second
+  std::size_t most_steps = 200'000'000;  ///< about: up to a second
+};
+
+struct backbone_answer {
+  std::int64_t bound;
+  std::size_t steps;  ///< that it took
 };
 
 /// Looks for the least bound that parts between places of a backbone allow; `backbone_bound` is its one use.
@@ -45,12 +50,12 @@ class backbone_search {
   }
 
   /// The least bound from `low` on that is allowed, at most `high`.
-  std::int64_t least(std::int64_t low, std::int64_t high) {
+  backbone_answer least(std::int64_t low, std::int64_t high) {
     while (low < high) {
       auto const middle = low + (high - low) / 2;
       allows(middle) ? high = middle : low = middle + 1;
     }
-    return low;
+    return {low, steps_};
   }
 
  private:
@@ -155,9 +160,9 @@ class backbone_search {
 /// what it must have and for a minimum cut around that, and all parts together for all time and all those
 /// cuts. O(places^2) flows and what they need, at most about `most_steps`.
 template <std::unsigned_integral Index>
-std::int64_t backbone_bound(unit_edges<Index> const& e, unit_costs<Index> const& c,
-                            std::span<Index const> order, std::int64_t low, std::int64_t below,
-                            backbone_options const& o = {}) {
+backbone_answer backbone_bound(unit_edges<Index> const& e, unit_costs<Index> const& c,
+                               std::span<Index const> order, std::int64_t low, std::int64_t below,
+                               backbone_options const& o = {}) {
   auto const b = backbone_of(e, c.weight[c.fastest], order, o.places);
   return backbone_search<Index>(c, order, b, below, o.most_steps).least(low, below);
 }
