@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cleave/core/ids.hpp>
 #include <cleave/core/random.hpp>
-#include <cleave/run/transport_layouts.hpp>
 #include <cleave/run/gradients/tied_gradients.hpp>
 #include <cleave/run/make_rank_program.hpp>
 #include <cleave/run/step_plan.hpp>
 #include <cleave/run/step_values.hpp>
 #include <cleave/run/tensor_view.hpp>
+#include <cleave/run/transport_layouts.hpp>
 #include <cleave/schedule/action.hpp>
 #include <cleave/schedule/families/interleaved_1f1b.hpp>
 #include <cleave/schedule/families/one_f_one_b.hpp>

@@ -177,8 +177,9 @@ TEST_CASE("replayed steps: with sums and without are recorded each, and anew whe
   tried_run const r(schedule_family::one_f_one_b, 2);
   auto const kept = gradient_end::kept, reduced = gradient_end::reduced;
   std::vector<double> const halves(r.model.rows.size(), 0.5);
-  std::vector<given_step> const steps = {{1, kept}, {2, kept},    {3, reduced},    {4, reduced},   {5, kept},
-                                         {6, kept}, {7, reduced}, {8, kept, halves}, {9, kept, halves}};
+  std::vector<given_step> const steps = {{1, kept},    {2, kept},         {3, reduced},
+                                         {4, reduced}, {5, kept},         {6, kept},
+                                         {7, reduced}, {8, kept, halves}, {9, kept, halves}};
   auto issued = with_steps(step_mode::issued), replayed = with_steps(step_mode::replayed);
   issued.replicas = replayed.replicas = 2;
   auto const wanted = run_steps(r, issued, steps), seen = run_steps(r, replayed, steps);
