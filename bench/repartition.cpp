@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // New parts after four of sixteen have grown twice as heavy: by moving as little as pays, beside parts
-// made anew. Prints the table of docs/performance.md.
+// made anew; and new stages of pipelines whose layers take half to twice the time they took. Prints the
+// tables of docs/performance.md.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -9,6 +10,8 @@
 
 #include "cleave/partition/kway.hpp"
 #include "cleave/partition/repartition.hpp"
+#include "cleave/partition/repartition_stages.hpp"
+#include "generated_dags.hpp"
 #include "instances/catalogue.hpp"
 #include "measure.hpp"
 
@@ -43,9 +46,40 @@ void measure(std::string const& name, std::uint32_t k) {
   }
 }
 
+void measure_stages(std::string const& name, std::uint32_t k) {
+  auto const before = bench::instance_called(name);
+  auto const old = cleave::balance(before.graph, k, before.options);
+  auto g = before.graph;
+  auto const nodes = g.nodes();
+  for (std::size_t n = 0; n < nodes; ++n)  // forty stretches, each as much faster or slower as it happens
+    g.weight[n] *= 0.5 + 1.5 * static_cast<double>(n / (nodes / 40 + 1) * 7919 % 13) / 12;
+
+  cleave::balanced_partition anew;
+  auto const fresh = bench::seconds([&] { anew = cleave::balance(g, k, before.options); });
+  std::size_t moved = 0;
+  for (std::size_t n = 0; n < nodes; ++n) moved += anew.of[n] != old.of[n];
+  auto const share = [&](std::size_t count) {
+    return 100 * static_cast<double>(count) / static_cast<double>(nodes);
+  };
+  auto const kept = cleave::bottleneck(g, old, {.cost_per_byte = before.options.cost_per_byte});
+  std::printf("| %s | %u | as they are | %.3f | 0.0 | |\n", name.c_str(), k, kept / anew.bottleneck);
+  std::printf("| %s | %u | made anew | 1.000 | %.1f | %.2f |\n", name.c_str(), k, share(moved), fresh);
+  for (double const all : {0.1, 1.0, 10.0}) {
+    cleave::repartitioned_stages after;
+    auto const cost = all * anew.bottleneck / static_cast<double>(nodes);
+    auto const spent = bench::seconds([&] {
+      after = cleave::repartition_stages(g, old, k, {.cost_per_moved_byte = cost, .balance = before.options});
+    });
+    std::printf("| %s | %u | all nodes move for %g | %.3f | %.1f | %.2f |\n", name.c_str(), k, all,
+                after.bottleneck / anew.bottleneck, share(after.moved_nodes), spent);
+  }
+}
+
 }  // namespace
 
 int main() {
   std::puts("| graph | k | | cut | moved, % | CPU s |\n|---|---|---|---|---|---|");
   for (auto const* name : {"grid2d_100k", "rgg2d_18", "rhyp_18"}) measure(name, 16);
+  std::puts("\n| graph | k | | bottleneck | moved, % | CPU s |\n|---|---|---|---|---|---|");
+  for (auto const* name : {"tfm_L64_H16", "inception_30k", "layered_100k", "tfm_1M"}) measure_stages(name, 8);
 }

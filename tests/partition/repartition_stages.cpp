@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cleave/partition/validity.hpp"
 #include "support/dense_builder.hpp"
 #include "support/error_text.hpp"
 #include "support/random_graph.hpp"
@@ -85,6 +86,60 @@ TEST_CASE(
     optimal += found.objective <= best + 1e-9;
   }
   CHECK(optimal >= rounds * 7 / 10);
+}
+
+TEST_CASE("repartition_stages: limits, pins, speeds and links hold, and legal old stages are not exceeded") {
+  cleave::testing::rng dice(14);
+  int legal = 0, infeasible = 0;
+  for (int round = 0; round < 300; ++round) {
+    auto const g = cleave::testing::random_graph(dice, {.nodes = 1 + dice.below(30), .reach = 6, .tied = 6});
+    auto const k = static_cast<std::uint32_t>(1 + dice.below(4));
+    stage_repartition_options o{.cost_per_moved_byte = static_cast<double>(dice.below(4)) / 4,
+                                .balance = {.cost_per_byte = 0.5, .empty = empty_parts::allowed}};
+    std::vector<double> speed, link;
+    for (std::uint32_t s = 0; s < k; ++s) {
+      speed.push_back(static_cast<double>(1 + dice.below(3)));
+      link.push_back(static_cast<double>(dice.below(3)));
+    }
+    o.balance.speed = speed;
+    o.balance.link = link;
+    auto const old = balance(g, k, o.balance);
+    auto changed = g;
+    for (auto& w : changed.weight) w = static_cast<double>(dice.below(9));
+    for (std::size_t n = 0; n < g.nodes(); ++n) {
+      o.balance.node_memory.push_back(dice.below(5));
+      o.balance.pinned.push_back(dice.one_in(15) ? old.of[n] : no_part);
+    }
+    if (dice.one_in(2)) o.balance.memory = 4 + 2 * g.nodes() / k + dice.below(8);
+    auto const cost = [&](partition p) {
+      p.parts = k;
+      return bottleneck(changed, p, {.cost_per_byte = 0.5, .speed = speed, .link = link}) +
+             o.cost_per_moved_byte * static_cast<double>([&] {
+               std::size_t bytes = 0;
+               for (std::size_t n = 0; n < p.of.size(); ++n)
+                 bytes += p.of[n] != old.of[n] ? o.balance.node_memory[n] : 0;
+               return bytes;
+             }());
+    };
+    try {
+      auto const found = repartition_stages(changed, old, k, o);
+      CHECK(found.objective == doctest::Approx(cost(found)));
+      CHECK_FALSE(find_backward_edge(changed, found));
+      CHECK_FALSE(find_split_group(changed, found));
+      CHECK_FALSE(find_overfull_part(changed, found, o.balance.memory, o.balance.node_memory));
+      for (std::size_t n = 0; n < g.nodes(); ++n)
+        if (o.balance.pinned[n] != no_part) CHECK(found.of[n] == o.balance.pinned[n]);
+      partition all = old;
+      all.parts = k;
+      if (find_overfull_part(changed, all, o.balance.memory, o.balance.node_memory)) continue;
+      CHECK(found.objective <= cost(old) + 1e-9);
+      ++legal;
+    } catch (infeasible_error const&) {
+      ++infeasible;
+    }
+  }
+  CHECK(legal > 100);
+  CHECK(infeasible < 150);
 }
 
 TEST_CASE("repartition_stages: a chain moves as far as moving is worth it") {

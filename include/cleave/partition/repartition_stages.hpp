@@ -4,64 +4,29 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/core/real.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/balance.hpp"
 #include "cleave/partition/metrics.hpp"
 #include "cleave/partition/partition.hpp"
+#include "cleave/partition/repartition/stage_moves.hpp"
+#include "cleave/partition/repartition/stage_options.hpp"
+#include "cleave/partition/topological_orders.hpp"
+#include "cleave/partition/unit_costs.hpp"
+#include "cleave/partition/unit_memory.hpp"
 #include "cleave/partition/units.hpp"
-#include "cleave/partition/validity.hpp"
 
 namespace cleave {
 
-struct stage_repartition_options {
-  double cost_per_moved_byte = 1;     ///< in the unit of the weights
-  std::vector<std::size_t> moving{};  ///< of a node: bytes that move with it; empty: `node_memory`, or one
-  std::vector<char> stays{};          ///< of a node: it must not move
-  std::vector<partition> starts{};    ///< parts to begin with besides the old ones and those of `balance`
-  std::size_t most_trials = 0;        ///< of moves, each O(V + E); 0: as many as make some 10^8 steps
-  balance_options balance{};          ///< costs, memory, pins, what must share a part
-};
-
-/// Parts numbered in the order of the pipeline, and what they cost.
-struct repartitioned_stages : partition {
-  std::vector<double> loads{};  ///< of a part
-  double bottleneck = 0;        ///< the largest of them
-  std::size_t moved_bytes = 0, moved_nodes = 0;
-  double objective = 0;  ///< the bottleneck and the cost of what moves
-};
-
-/// The first thing in options that makes no sense, as a sentence, or nothing. O(V).
-template <std::unsigned_integral Index>
-std::optional<std::string> find_option_fault(stage_repartition_options const& o, basic_dense<Index> const& g,
-                                             partition const& old, std::uint32_t k) {
-  if (auto fault = find_option_fault(o.balance, g, k)) return fault;
-  auto const count = [](std::size_t n) { return std::to_string(n); };
-  auto const all = count(g.nodes()) + " nodes";
-  if (!(o.cost_per_moved_byte >= 0) || !is_finite(o.cost_per_moved_byte))
-    return "cost_per_moved_byte must be finite, not negative";
-  if (old.of.size() != g.nodes())
-    return "the old partition is of " + count(old.of.size()) + " nodes, the graph has " + all;
-  if (!o.moving.empty() && o.moving.size() != g.nodes())
-    return "moving has " + count(o.moving.size()) + " entries, the graph " + all;
-  if (!o.stays.empty() && o.stays.size() != g.nodes())
-    return "stays has " + count(o.stays.size()) + " entries, the graph " + all;
-  for (std::size_t n = 0; n < o.stays.size(); ++n)
-    if (o.stays[n] && index(old.of[n]) >= k && !is_replicable(g, n))
-      return "node " + g.label(n) + " must stay, and is in none of the " + count(k) + " parts";
-  return std::nullopt;
-}
-
-/// Moves units between the parts of a pipeline; `repartition_stages` is its one use.
+/// Finds new parts for a pipeline; `repartition_stages` is its one use.
 template <std::unsigned_integral Index>
 class stage_repartitioner {
  public:
@@ -76,180 +41,121 @@ class stage_repartitioner {
         limits_.pinned[n] = old.of[n];
       }
     units_ = units_of(g, {.together = limits_.together, .backward = limits_.backward});
-    order_units();
-    auto const size = g.nodes() + g.operands.item.size() + 1;
-    trials_ = o.most_trials > 0 ? o.most_trials : std::max<std::size_t>(64, 100'000'000 / size);
+    state_problem();
+    trials_ = o.most_trials > 0 ? o.most_trials : std::max<std::size_t>(2'000'000, 20 * units_.size());
   }
 
   repartitioned_stages run() {
     std::vector<partition> starts{old_};
     starts.insert(starts.end(), o_.starts.begin(), o_.starts.end());
     std::string refusal;
+    std::int64_t least = 0;  // that is worth an attempt
     try {
-      starts.push_back(balance(g_, k_, limits_));
+      auto balanced = balance(g_, k_, limits_);
+      least = p_.scale.of(balanced.bottleneck);
+      starts.push_back(std::move(balanced));
     } catch (infeasible_error const& e) {
       refusal = e.what();
     }
-    std::optional<state> best;
     for (auto const& start : starts)
-      if (auto p = settled(start)) {
-        auto improved = improve(judged(std::move(*p)), trials_ / starts.size());
-        if (!best || better(improved, *best)) best = std::move(improved);
-      }
-    if (!best || best->overfull) throw infeasible_error(refusal);
-    return std::move(best->result);
+      if (auto const of = settled(start)) better_from(*of, least, trials_ / starts.size());
+    if (best_.empty() || score_.excess > 0) throw infeasible_error(refusal);
+    return reported();
   }
 
  private:
-  struct state {
-    repartitioned_stages result;
-    bool overfull = false;
-    std::size_t empty = 0;
-  };
+  void state_problem() {
+    auto const costs = costs_of(g_, units_, k_, {limits_.cost_per_byte, limits_.speed, limits_.link});
+    p_.scale = costs.scale;
+    p_.limits.speed_of = costs.speed_of;
+    p_.limits.link_of = costs.link_of;
+    p_.limits.most.assign(k_, unreachable_load);
+    p_.limits.may_be_empty = true;
+    for (std::uint32_t s = 0; s < k_ && !limits_.memory.empty(); ++s)
+      p_.limits.memory.push_back(limits_.memory[s]);
+    p_.none_empty = limits_.empty == empty_parts::forbidden;
+    p_.cost_per_moved_byte = o_.cost_per_moved_byte;
 
-  static bool better(state const& a, state const& b) {
-    auto const key = [](state const& s) {
-      return std::tuple(s.overfull, s.empty, s.result.objective, s.result.moved_bytes);
-    };
-    return key(a) < key(b);
-  }
-
-  /// Units, each after those it needs; where each stands in the row.
-  void order_units() {
-    std::vector<std::size_t> missing(units_.size());
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      missing[u] = units_.needs[u].size();
-      if (missing[u] == 0) order_.push_back(static_cast<Index>(u));
+    p_.level.needs = units_.needs;
+    p_.level.needed_by = units_.needed_by;
+    p_.level.weight = costs.weight;
+    p_.level.touching = costs.touching;
+    p_.level.touched = costs.touched;
+    p_.level.price = costs.linked;
+    if (p_.level.price.empty()) p_.level.price.push_back(costs.transfer);
+    if (!limits_.memory.empty()) p_.level.memory = memory_of<Index>(g_, units_, limits_.node_memory);
+    p_.members = units_.members;
+    p_.old = old_.of;
+    p_.bytes = moving_;
+    std::vector<Index> rank(units_.size());
+    std::iota(rank.begin(), rank.end(), Index{});
+    p_.order = ordered_units<Index>(units_.needs, units_.needed_by, unit_order::given, rank);
+    for (Index u = 0; u < units_.size(); ++u) {
+      p_.home.push_back(index(old_.of[units_.members[u].front()]));
+      pin_.push_back(pin_of(u));
     }
-    for (std::size_t i = 0; i < order_.size(); ++i)
-      for (Index const user : units_.needed_by[order_[i]])
-        if (--missing[user] == 0) order_.push_back(user);
+    if (std::ranges::any_of(pin_, [](part_id p) { return p != no_part; }))
+      p_.level.window = reach_of_pins<Index>(units_.needs, p_.order, pin_, k_).window;
   }
-
-  std::uint32_t part_of(partition const& p, std::size_t unit) const {
-    return index(p.of[units_.members[unit].front()]);
-  }
-  void put(partition& p, std::size_t unit, std::uint32_t part) const {
-    for (Index const n : units_.members[unit]) p.of[n] = part_id{part};
-  }
-
-  /// The parts that a unit may be in while all others stay: the first and the last.
-  std::pair<std::uint32_t, std::uint32_t> window(partition const& p, std::size_t unit) const {
-    std::uint32_t low = 0, high = k_ - 1;
-    for (Index const need : units_.needs[unit]) low = std::max(low, part_of(p, need));
-    for (Index const user : units_.needed_by[unit]) high = std::min(high, part_of(p, user));
-    return {low, high};
-  }
-
-  std::optional<std::uint32_t> pin_of(std::size_t unit) const {
+  part_id pin_of(std::size_t unit) const {
     for (Index const n : units_.members[unit])
-      if (!limits_.pinned.empty() && limits_.pinned[n] != no_part) return index(limits_.pinned[n]);
-    return std::nullopt;
+      if (!limits_.pinned.empty() && limits_.pinned[n] != no_part) return limits_.pinned[n];
+    return no_part;
   }
 
-  /// `p` with nodes that are new put where what they need is, if it is a partition that may be.
-  std::optional<partition> settled(partition p) const {
+  /// Of each unit its part in `p`, where it has none that of what it needs, if all of them may be there.
+  std::optional<std::vector<std::uint32_t>> settled(partition const& p) const {
     if (p.of.size() != g_.nodes()) return std::nullopt;
-    p.parts = k_;
-    for (std::size_t n = 0; n < p.of.size(); ++n)
-      if (is_replicable(g_, n)) p.of[n] = no_part;
-    for (Index const u : order_) {
-      if (part_of(p, u) == index(no_part)) {
-        std::uint32_t part = pin_of(u).value_or(0);
-        for (Index const need : units_.needs[u]) part = std::max(part, part_of(p, need));
-        put(p, u, part);
-      }
-      auto const own = part_of(p, u);
-      if (own >= k_ || pin_of(u).value_or(own) != own) return std::nullopt;
+    std::vector<std::uint32_t> of(units_.size());
+    for (Index const u : p_.order) {
+      of[u] = index(p.of[units_.members[u].front()]);
       for (Index const n : units_.members[u])
-        if (index(p.of[n]) != own) return std::nullopt;
-      for (Index const need : units_.needs[u])
-        if (part_of(p, need) > own) return std::nullopt;
+        if (index(p.of[n]) != of[u]) return std::nullopt;
+      std::uint32_t least = 0;
+      for (Index const need : units_.needs[u]) least = std::max(least, of[need]);
+      if (of[u] == index(no_part)) of[u] = pin_[u] != no_part ? index(pin_[u]) : least;
+      if (of[u] < least || of[u] >= k_ || (pin_[u] != no_part && index(pin_[u]) != of[u]))
+        return std::nullopt;
     }
-    return p;
+    return of;
   }
 
-  state judged(partition p) const {
-    state s;
-    auto& r = s.result;
-    static_cast<partition&>(r) = std::move(p);
-    r.loads = part_loads(
-        g_, r, {.cost_per_byte = limits_.cost_per_byte, .speed = limits_.speed, .link = limits_.link});
-    for (double const load : r.loads) r.bottleneck = std::max(r.bottleneck, load);
-    std::vector<char> used(k_, 0);
-    for (std::size_t n = 0; n < r.of.size(); ++n) {
-      if (r.of[n] == no_part) continue;
-      used[index(r.of[n])] = 1;
+  /// Keeps the best of what moves make of `of`, at once and after heavy parts were cut down to some loads
+  /// between `least` and what they have.
+  void better_from(std::vector<std::uint32_t> const& of, std::int64_t least, std::size_t trials) {
+    auto const attempts = std::clamp<std::size_t>(20'000'000 / (units_.size() + 1), 3, 24);
+    for (std::size_t i = 0; i <= attempts; ++i) {
+      auto some = trials / (attempts + 1);
+      stage_moves<Index> moves(p_, of, some);
+      auto const most = moves.bottleneck();
+      if (i > 0 && least >= most) break;
+      if (i > 0)
+        moves.level_out(
+            least + static_cast<std::int64_t>(static_cast<double>(most - least) * static_cast<double>(i - 1) /
+                                              static_cast<double>(attempts)));
+      moves.improve();
+      if (!best_.empty() && !(moves.scored() < score_)) continue;
+      score_ = moves.scored();
+      best_ = moves.of();
+    }
+  }
+
+  repartitioned_stages reported() const {
+    repartitioned_stages r;
+    r.parts = k_;
+    r.of.assign(g_.nodes(), no_part);
+    for (std::size_t n = 0; n < g_.nodes(); ++n) {
+      if (units_.of[n] == none<Index>) continue;
+      r.of[n] = part_id{best_[units_.of[n]]};
       if (old_.of[n] == no_part || old_.of[n] == r.of[n]) continue;
       r.moved_bytes += moving_[n];
       ++r.moved_nodes;
     }
+    r.loads = part_loads(
+        g_, r, {.cost_per_byte = limits_.cost_per_byte, .speed = limits_.speed, .link = limits_.link});
+    for (double const load : r.loads) r.bottleneck = std::max(r.bottleneck, load);
     r.objective = r.bottleneck + o_.cost_per_moved_byte * static_cast<double>(r.moved_bytes);
-    s.overfull = find_overfull_part(g_, r, limits_.memory, limits_.node_memory).has_value();
-    if (limits_.empty == empty_parts::forbidden)
-      s.empty = static_cast<std::size_t>(std::ranges::count(used, 0));
-    return s;
-  }
-
-  /// Moves that better `s`, one after the other, until there is none or no trial left.
-  state improve(state s, std::size_t trials) const {
-    auto const attempt = [&](partition p) {
-      if (trials == 0) return false;
-      --trials;
-      auto next = judged(std::move(p));
-      if (!better(next, s)) return false;
-      s = std::move(next);
-      return true;
-    };
-    for (bool more = true; more && trials > 0;) {
-      more = false;
-      while (relieve(s, attempt)) more = true;
-      more |= go_home(s, attempt);
-    }
-    return s;
-  }
-
-  template <class Attempt>
-  bool go_home(state const& s, Attempt const& attempt) const {
-    bool moved = false;
-    for (Index const u : order_) {
-      auto const home = index(old_.of[units_.members[u].front()]);
-      if (home >= k_ || part_of(s.result, u) == home) continue;
-      auto const [low, high] = window(s.result, u);
-      if (home < low || home > high || pin_of(u).value_or(home) != home) continue;
-      partition p = s.result;
-      put(p, u, home);
-      moved |= attempt(std::move(p));
-    }
-    return moved;
-  }
-
-  /// Moves the end or the beginning of the part that pays most to a neighbour, or one of its units anywhere.
-  template <class Attempt>
-  bool relieve(state const& s, Attempt const& attempt) const {
-    auto const& loads = s.result.loads;
-    auto const most = static_cast<std::uint32_t>(std::ranges::max_element(loads) - loads.begin());
-    std::vector<Index> own;
-    for (Index const u : order_)
-      if (part_of(s.result, u) == most) own.push_back(u);
-    auto const shift = [&](std::size_t first, std::size_t last, std::uint32_t to) {
-      partition p = s.result;
-      for (auto i = first; i < last; ++i) {
-        if (pin_of(own[i])) return false;
-        put(p, own[i], to);
-      }
-      return attempt(std::move(p));
-    };
-    for (std::size_t size = 1; size < own.size(); size *= 2) {
-      if (most + 1 < k_ && shift(own.size() - size, own.size(), most + 1)) return true;
-      if (most > 0 && shift(0, size, most - 1)) return true;
-    }
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      auto const [low, high] = window(s.result, own[i]);
-      for (auto to = low; to <= high; ++to)
-        if (to != most && shift(i, i + 1, to)) return true;
-    }
-    return false;
+    return r;
   }
 
   basic_dense<Index> const& g_;
@@ -259,15 +165,20 @@ class stage_repartitioner {
   balance_options limits_;
   std::vector<std::size_t> moving_;
   unit_graph<Index> units_;
-  std::vector<Index> order_;
+  std::vector<part_id> pin_;  // of a unit
+  stage_problem<Index> p_;
+  std::vector<std::uint32_t> best_;
+  stage_score score_;
   std::size_t trials_;
 };
 
 /// New parts for a pipeline whose costs have changed: the bottleneck and the cost of the bytes that move from
 /// the part where they are are small together, and all holds that `balance` holds. From the old parts, from
-/// those of `balance` and from `starts`, units return home or leave the part that pays most, one or several
-/// in a row, as long as that betters the sum: never worse than any of them, the old ones included if they are
-/// still allowed. What has no part in `old` is new and moves for nothing.
+/// those of `balance` and from `starts`, as they are or with heavy parts cut down first, units return home or
+/// leave the part that pays most, one or several in a row, as long as that betters the sum: never worse than
+/// any of them, the old ones included if they are still allowed. What has no part in `old` is new and moves
+/// for nothing. What `balance` takes, O(V + E) for some attempts from each start (3 to 24), and for each move
+/// what its unit touches and O(k).
 /// \throws error, infeasible_error as `balance` does.
 template <std::unsigned_integral Index>
 repartitioned_stages repartition_stages(basic_dense<Index> const& g, partition const& old, std::uint32_t k,

@@ -47,6 +47,8 @@ class acyclic_state {
   std::int64_t price(std::size_t v, std::uint32_t p) const { return level_.price[limits_.link_of[p]][v]; }
   std::int64_t time(std::uint32_t p) const { return time_[p]; }
   std::int64_t load(std::uint32_t p) const { return time_[p] + transfers_[p]; }
+  std::size_t count(std::uint32_t p) const { return count_[p]; }    ///< of its units
+  std::size_t memory(std::uint32_t p) const { return memory_[p]; }  ///< where there are limits
   /// The price of each value once for each part that touches it, but one.
   std::int64_t cut() const { return cut_; }
   std::int64_t bottleneck() const {
