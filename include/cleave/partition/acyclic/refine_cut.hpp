@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "cleave/core/fixed_point.hpp"
+#include "cleave/partition/acyclic/pass_moves.hpp"
 #include "cleave/partition/acyclic/state.hpp"
 
 namespace cleave {
@@ -18,21 +18,20 @@ template <std::unsigned_integral Index>
 class cut_refiner {
  public:
   explicit cut_refiner(acyclic_state<Index>& state)
-      : state_(state), moved_(state.level().units()), present_(state.limits().parts()) {}
+      : state_(state), moves_(state), present_(state.limits().parts()) {}
 
   /// One pass: each unit moves once at most, the best first, for the worse too; then back to where the cut
   /// was least. Returns whether it fell.
   bool pass(std::size_t patience) {
-    std::ranges::fill(moved_, char{});
+    moves_.begin();
     heap_.clear();
-    done_.clear();
     for (Index u = 0; u < state_.level().units(); ++u) consider(u);
     auto const before = state_.cut();
     auto least = before;
     std::size_t kept = 0;
-    while (!heap_.empty() && done_.size() - kept < patience) {
+    while (!heap_.empty() && moves_.size() - kept < patience) {
       auto const next = pop();
-      if (moved_[next.unit]) continue;
+      if (moves_.has(next.unit)) continue;
       auto const best = best_move(next.unit);
       if (!best || best->gain != next.gain) {  // something near it has moved since
         if (best && best->gain < next.gain) push(*best);
@@ -41,13 +40,10 @@ class cut_refiner {
       apply(*best);
       if (state_.cut() < least) {
         least = state_.cut();
-        kept = done_.size();
+        kept = moves_.size();
       }
     }
-    while (done_.size() > kept) {
-      state_.move(done_.back().first, done_.back().second);
-      done_.pop_back();
-    }
+    moves_.keep(kept);
     return least < before;
   }
 
@@ -105,22 +101,19 @@ class cut_refiner {
   }
 
   void apply(candidate const& c) {
-    done_.emplace_back(c.unit, state_.of()[c.unit]);
-    moved_[c.unit] = 1;
-    state_.move(c.unit, c.to);
+    moves_.make(c.unit, c.to);
     for (Index const v : state_.level().touched[c.unit]) {
       auto const pins = state_.level().touching[v];
       if (pins.size() > most_pins) continue;
       for (Index const other : pins)
-        if (!moved_[other]) consider(other);
+        if (!moves_.has(other)) consider(other);
     }
   }
 
   acyclic_state<Index>& state_;
-  std::vector<char> moved_;
+  pass_moves<Index> moves_;
   std::vector<std::int64_t> present_;  // of a part: what the values of a unit cost that it touches already
   std::vector<candidate> heap_;
-  std::vector<std::pair<Index, std::uint32_t>> done_;  // unit and where it was
 };
 
 /// Lowers the cut within the limits by passes until one does not. Fiduccia and Mattheyses, DAC 1982, with

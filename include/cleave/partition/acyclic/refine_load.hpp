@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cleave/core/fixed_point.hpp"
+#include "cleave/partition/acyclic/pass_moves.hpp"
 #include "cleave/partition/acyclic/state.hpp"
 
 namespace cleave {
@@ -18,7 +19,7 @@ template <std::unsigned_integral Index>
 class load_refiner {
  public:
   explicit load_refiner(acyclic_state<Index>& state)
-      : state_(state), moved_(state.level().units()), listed_(state.level().units()) {
+      : state_(state), moves_(state), listed_(state.level().units()) {
     for (Index u = 0; u < state.level().units(); ++u)
       if (on_border(u)) list(u);
   }
@@ -26,24 +27,20 @@ class load_refiner {
   /// One pass: the heaviest part gives a unit away or takes one, whichever leaves both parts lightest, each
   /// unit once at most; then back to where the largest load was least. Returns whether it fell.
   bool pass(std::size_t patience) {
-    std::ranges::fill(moved_, char{});
-    done_.clear();
+    moves_.begin();
     auto const before = quality();
     auto best = before;
     std::size_t kept = 0;
-    while (done_.size() - kept < patience) {
+    while (moves_.size() - kept < patience) {
       auto const next = best_move(heaviest());
       if (!next) break;
       apply(*next);
       if (auto const now = quality(); now < best) {
         best = now;
-        kept = done_.size();
+        kept = moves_.size();
       }
     }
-    while (done_.size() > kept) {
-      state_.move(done_.back().first, done_.back().second);
-      done_.pop_back();
-    }
+    moves_.keep(kept);
     return best < before;
   }
 
@@ -94,7 +91,7 @@ class load_refiner {
       if (!best || c < *best) best = c;
     };
     for (Index const u : border_) {
-      if (moved_[u] || !state_.may_leave(u)) continue;
+      if (moves_.has(u) || !state_.may_leave(u)) continue;
       auto const here = state_.of()[u];
       if (here != part && (here > part ? here - part : part - here) > 1 && !shares(u, part)) continue;
       auto const [first, last] = state_.range(u);
@@ -113,18 +110,16 @@ class load_refiner {
   }
 
   void apply(candidate const& c) {
-    done_.emplace_back(c.unit, state_.of()[c.unit]);
-    moved_[c.unit] = 1;
-    state_.move(c.unit, c.to);
+    moves_.make(c.unit, c.to);
     for (Index const other : state_.level().needs[c.unit]) list(other);
     auto const users = state_.level().needed_by[c.unit];
     for (Index const other : users.first(std::min<std::size_t>(users.size(), 256))) list(other);
   }
 
   acyclic_state<Index>& state_;
-  std::vector<char> moved_, listed_;
+  pass_moves<Index> moves_;
+  std::vector<char> listed_;
   std::vector<Index> border_;
-  std::vector<std::pair<Index, std::uint32_t>> done_;  // unit and where it was
 };
 
 /// Lowers the largest load within the limits by passes until one does not. As long as the border between
