@@ -129,3 +129,23 @@ TEST_CASE("quality: the same for any number of threads") {
     for (std::uint32_t const threads : {2u, 3u, 8u}) REQUIRE(of(threads) == one);
   }
 }
+
+TEST_CASE("quality: eight parts of a square cut less than a chess board of them does") {
+  std::size_t const side = 60;
+  weighted_level g;
+  for (std::size_t n = 0; n < side * side; ++n) {
+    auto const to = [&](std::size_t other) { g.head.push_back(static_cast<std::uint32_t>(other)); };
+    if (n >= side) to(n - side);
+    if (n % side != 0) to(n - 1);
+    if ((n + 1) % side != 0) to(n + 1);
+    if (n + side < side * side) to(n + side);
+    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+  }
+  g.node_weight.assign(side * side, 1);
+  g.arc_weight.assign(g.head.size(), 1);
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    auto const effort = cleave::quality_effort_of(g.view(), 8);
+    auto const p = quality_parts(g, limits(g, 8, 1.03), effort, {}, seed, 1);
+    CHECK(g.cut(p.of) < 4 * 60);  // 2 by 4; columns of 3, 2 and 3 cut about 225
+  }
+}

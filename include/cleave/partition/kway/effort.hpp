@@ -13,6 +13,7 @@ struct bisection_effort {
   std::uint32_t passes = 4;          ///< of refinement a level
   std::uint32_t patience = 200;      ///< moves downhill before a pass ends
   std::uint32_t smallest = 50;       ///< nodes below which a graph is no longer contracted
+  double first_share = 0.5;          ///< of the parts of a piece, that are in its first half
 };
 
 /// How nodes are clustered before a level is contracted.

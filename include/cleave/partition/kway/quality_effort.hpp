@@ -19,7 +19,7 @@ struct quality_effort {
   jet_options jet{};
   std::uint32_t flow_nodes = ~0u;  ///< of the largest level on which combined parts are refined by flows
   std::uint32_t strip_rounds = 2;  ///< of flows in wide strips, at the end
-  double strip_share = 2;          ///< nodes of such strips times steps across them, of all nodes
+  double strip_share = 1;          ///< nodes of such strips times steps across them, of all nodes
   std::uint32_t swap_rounds = 0;   ///< of swaps, and moves after each, at the end
 };
 
@@ -40,11 +40,17 @@ quality_effort quality_effort_of(Level const& g, std::uint32_t parts,
     e.flow_nodes = 60'000, e.strip_rounds = 0;
     return e;
   }
-  if (parts == 2) return e;
+  if (parts == 2) {
+    e.strip_share = 0.5;
+    return e;
+  }
+  bool const dense_mesh = regular && probe.mean > 10;
+  if (dense_mesh && parts <= 8) return e;  // straight cuts, which all trials find
   e.trials = {e.standard};
-  if (regular && probe.mean <= 10) {
+  e.trials[0].bisection.first_share = 1. / 3;  // parts in rows of unlike lengths, which may cut less
+  if (regular && !dense_mesh) {
     e.trials.push_back(e.standard);
-    e.trials.back().tie = cluster_tie::lighter;
+    e.trials[1].tie = cluster_tie::lighter;
   }
   return e;
 }

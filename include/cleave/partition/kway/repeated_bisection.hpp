@@ -49,9 +49,13 @@ class repeated_bisection {
     level_graph graph;
     weighted_view view;
     splitmix random{0};
-
-    std::uint32_t left() const { return (parts + 1) / 2; }
   };
+
+  /// Of so many parts, those in the first half.
+  std::uint32_t left(std::uint32_t parts) const {
+    auto const rounded = static_cast<std::uint32_t>(effort_.first_share * parts + 0.5);
+    return std::clamp(rounded, 1u, parts - 1);
+  }
 
   std::uint32_t restarts(std::uint32_t depth) const {
     return std::max(effort_.least_restarts, effort_.restarts >> std::min(depth, 31u));
@@ -61,8 +65,8 @@ class repeated_bisection {
   void skip(splitmix& random, std::uint32_t parts, std::uint32_t depth) const {
     if (parts <= 1) return;
     for (std::uint32_t i = 0; i < restarts(depth); ++i) random.next();
-    skip(random, parts / 2, depth + 1);
-    skip(random, parts - parts / 2, depth + 1);
+    skip(random, parts - left(parts), depth + 1);
+    skip(random, left(parts), depth + 1);
   }
 
   /// Cuts all pieces in two, which are of like depth.
@@ -88,10 +92,10 @@ class repeated_bisection {
       for (auto at = best; at < (i + 1) * restarts(depth_); ++at)
         if (tried[at].better_than(tried[best])) best = at;
       auto& p = pieces_[i];
-      halves[2 * i] = half(p, tried[best], 0, p.first_part, p.left());
-      halves[2 * i + 1] = half(p, tried[best], 1, p.first_part + p.left(), p.parts - p.left());
+      halves[2 * i] = half(p, tried[best], 0, p.first_part, left(p.parts));
+      halves[2 * i + 1] = half(p, tried[best], 1, p.first_part + left(p.parts), p.parts - left(p.parts));
       halves[2 * i + 1].random = p.random;
-      skip(p.random, p.parts - p.left(), depth_ + 1);
+      skip(p.random, p.parts - left(p.parts), depth_ + 1);
       halves[2 * i].random = p.random;
       p = {};
     });
@@ -103,7 +107,7 @@ class repeated_bisection {
     for (std::uint32_t n = 0; n < p.view.nodes; ++n) total += p.view.weight(n);
     for (std::uint32_t i = 0; i < p.parts; ++i) {
       room = added(room, limit_[p.first_part + i]);
-      if (i + 1 == p.left()) room_left = room;
+      if (i + 1 == left(p.parts)) room_left = room;
     }
     auto const depth = static_cast<int>(std::bit_width(p.parts - 1));
     std::array<std::int64_t, 2> const limit{side_limit(total, room_left, room, depth),
@@ -134,7 +138,7 @@ class repeated_bisection {
   std::vector<std::uint32_t> sides_of(piece const& p) const {
     auto side = p.fixed;
     for (auto& s : side)
-      if (s != free_node) s = s - p.first_part < p.left() ? 0 : 1;
+      if (s != free_node) s = s - p.first_part < left(p.parts) ? 0 : 1;
     return side;
   }
 
