@@ -52,7 +52,7 @@ void check_plan_of_toy(plan const& p) {
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   std::string const text(reinterpret_cast<char const*>(data), size);
-  if (!unless_refused([&] { return json_document(text).items().size(); })) return 0;
+  if (!unless_refused([&] { return json_document(text).size(); })) return 0;
   if (auto const g = unless_refused([&] { return read_graph_json(text); })) check_graph(*g);
   if (auto const p = unless_refused([&] { return read_plan_json(text); })) check_plan_of_toy(*p);
   return 0;

@@ -98,6 +98,36 @@ TEST_CASE("json_value: who asks for what is not there is told where") {
   CHECK(list[3].integer<std::uint64_t>() == UINT64_MAX);
 }
 
+TEST_CASE("json_document: keys are the same however they are written, and however many there are") {
+  json_document const d(R"({"a\u0062c": 1, "\ud83d\ude00": 2, "a\\b": 3, "": 4})");
+  json_value const v(d);
+  CHECK(v["abc"].integer() == 1);
+  CHECK(v["\xf0\x9f\x98\x80"].integer() == 2);
+  CHECK(v["a\\b"].integer() == 3);
+  CHECK(v[""].integer() == 4);
+  for (auto const* other : {"a", "ab", "abcd", "a\\\\b", "a\\u0062c", "\\"}) CHECK(!v.find(other));
+  CHECK(refusal(R"({"b": 1, "\u0062": 2})") ==
+        "line 1, column 10: key 'b' for the second time in its object");
+  std::string many = "{\"k0\": 0";
+  for (int i = 1; i < 40; ++i) {
+    many += ", \"k" + std::to_string(i) + "\": 0";
+    auto const last = many.size() + 3;
+    CHECK(refusal(many + "}") == "accepted");
+    CHECK(refusal(many + ", \"k" + std::to_string(i / 2) + "\": 1}") ==
+          "line 1, column " + std::to_string(last) + ": key 'k" + std::to_string(i / 2) +
+              "' for the second time in its object");
+  }
+}
+
+TEST_CASE("json_document: what is written of a value is all of it, whatever texts inside have") {
+  for (std::string const inside : {"[]", "{}", "[[], {}]", R"(["]", "\"]", "\\"])",
+                                   R"({"}": {"\\\"": [1, "{"]}, "b": [[2]]})", "-1.5e3"}) {
+    json_document const d("[ 0 ," + inside + " , \"]\" ] ");
+    CHECK(d.source(2) == inside);
+    CHECK(d.source(0) == "[ 0 ," + inside + " , \"]\" ]");
+  }
+}
+
 TEST_CASE("json_document: what json_writer writes comes back, texts of any characters too") {
   for (std::string const text : {"", "a\"b\\c/d", "line\nbreak\ttab\x01", "\u00e9\u20ac\U0001f600", "\x7f"}) {
     json_writer w;

@@ -146,16 +146,15 @@ class node_json_reader {
   std::vector<position> places_;  // of a name
 };
 
-/// The graph that a JSON text describes (docs/graph_json.md). Bodies in bodies are read without recursion.
+/// The graph that a JSON value describes (docs/graph_json.md). Bodies in bodies are read without recursion.
 /// Expected O(size).
-/// \throws json_error with line, column and path where the text is no graph.
-inline module_graph read_graph_json(std::string text) {
-  json_document const document(std::move(text));
+/// \throws json_error with line, column and path where the value is no graph.
+inline module_graph read_graph_json(json_value const& file) {
   struct pending {
     json_value at;
     std::vector<std::size_t> bodies;  // of its attributes, in order
   };
-  std::vector<pending> levels{{json_value(document), {}}};
+  std::vector<pending> levels{{file, {}}};
   for (std::size_t i = 0; i < levels.size(); ++i) {  // who is inside comes behind
     auto const level = levels[i].at;
     i == 0 ? level.allow({"format", "nodes", "attributes", "meta"})
@@ -201,6 +200,11 @@ inline module_graph read_graph_json(std::string text) {
       });
   }
   return std::move(made.front());
+}
+/// The same of a text. \throws json_error also where it is no JSON.
+inline module_graph read_graph_json(std::string text) {
+  json_document const document(std::move(text));
+  return read_graph_json(json_value(document));
 }
 
 }  // namespace cleave

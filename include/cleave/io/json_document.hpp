@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/io/json_characters.hpp"
 
 namespace cleave {
 
@@ -36,7 +38,7 @@ enum class json_kind : std::uint8_t { null, boolean, number, text, array, object
 
 /// A JSON text (RFC 8259), checked as a whole: strict, no key twice in an object, well-formed UTF-8. Values
 /// are looked up in the text, which the document keeps. Reading is one pass without recursion; memory is the
-/// text and 32 bytes a value.
+/// text and 16 bytes a value.
 class json_document {
  public:
   /// \throws json_error with the line and column of the first mistake; nesting beyond `deepest` is one.
@@ -45,39 +47,28 @@ class json_document {
     read();
   }
 
-  struct item {
-    json_kind what;
-    std::size_t at, size;  ///< its bytes in the text
-    std::size_t end;       ///< one past the last item inside it
-  };
-  /// Every value, depth first; of an object keys and values alternate.
-  std::vector<item> const& items() const { return items_; }
+  /// Values are numbered depth first; of an object keys and values alternate.
+  std::size_t size() const { return items_.size(); }
+  json_kind what(std::size_t n) const { return static_cast<json_kind>(items_[n].begin & 7); }
+  /// One past the last value inside value `n`.
+  std::size_t end(std::size_t n) const { return is_container(what(n)) ? items_[n].extent : n + 1; }
+  /// What is written there. O(its size) for a list or an object.
   std::string_view source(std::size_t n) const {
-    return std::string_view(text_).substr(items_[n].at, items_[n].size);
+    return std::string_view(text_).substr(at(n), is_container(what(n)) ? written_size(n) : items_[n].extent);
   }
 
   /// The characters of text `n`.
-  std::string characters(std::size_t n) const {
-    auto const s = source(n).substr(1, items_[n].size - 2);
-    std::string out;
-    for (std::size_t i = 0; i < s.size(); ++i) {
-      if (s[i] != '\\') {
-        out += s[i];
-      } else if (s[++i] == 'u') {
-        append_utf8(out, code_at(s, i - 1));
-        i += code_at(s, i - 1) > 0xffff ? 10 : 4;
-      } else {
-        auto const escape = std::string_view("bfnrt").find(s[i]);
-        out += escape == std::string_view::npos ? s[i] : "\b\f\n\r\t"[escape];
-      }
-    }
-    return out;
+  std::string characters(std::size_t n) const { return json_characters(inside(n)); }
+  /// Whether these are the characters of text `n`.
+  bool is_text(std::size_t n, std::string_view text) const {
+    auto const s = inside(n);
+    if (s.size() < text.size() || (s.size() == text.size() && s != text)) return false;
+    bool const escapes = s.find('\\') != std::string_view::npos;  // which are longer than what they mean
+    return escapes ? characters(n) == text : s.size() == text.size();
   }
 
   /// \throws json_error, at value `n`.
-  [[noreturn]] void fail_at(std::size_t n, std::string const& what) const {
-    fail(items_[n].at, what, path_of(n));
-  }
+  [[noreturn]] void fail_at(std::size_t n, std::string const& what) const { fail(at(n), what, path_of(n)); }
 
  private:
   [[noreturn]] void fail(std::size_t at, std::string const& what, std::string path = {}) const {
@@ -87,10 +78,41 @@ class json_document {
     throw json_error({line + 1, at - (start == before.npos ? 0 : start + 1) + 1, std::move(path)}, what);
   }
 
+  struct item {
+    std::size_t begin;   // eight times its place in the text, and its kind
+    std::size_t extent;  // of a list or an object one past the last value inside, else the bytes in the text
+  };
+  static constexpr bool is_container(json_kind k) { return k >= json_kind::array; }
+  std::size_t at(std::size_t n) const { return items_[n].begin >> 3; }
+  std::size_t written_size(std::size_t container) const {
+    auto const from = at(container);
+    auto i = from;
+    std::size_t open = 0;
+    do {
+      char const c = text_[i++];
+      if (c == '{' || c == '[') ++open;
+      if (c == '}' || c == ']') --open;
+      for (bool text = c == '"'; text; ++i) {
+        text = text_[i] != '"';
+        if (text_[i] == '\\') ++i;
+      }
+    } while (open > 0);
+    return i - from;
+  }
+  /// What is written between the quotes of text `n`.
+  std::string_view inside(std::size_t n) const {
+    return std::string_view(text_).substr(at(n) + 1, items_[n].extent - 2);
+  }
+
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   void skip_blanks() {
-    while (at_ < text_.size() && std::string_view(" \t\n\r").find(text_[at_]) != std::string_view::npos)
-      ++at_;
+    for (; at_ < text_.size(); ++at_)
+      if (char const c = text_[at_]; c != ' ' && c != '\n' && c != '\t' && c != '\r') return;
+  }
+  bool take(char c) {
+    bool const there = at_ < text_.size() && text_[at_] == c;
+    if (there) ++at_;
+    return there;
   }
   bool take(std::string_view word) {
     bool const there = std::string_view(text_).substr(at_, word.size()) == word;
@@ -104,11 +126,11 @@ class json_document {
       skip_blanks();
       if (value_next) {
         auto const n = read_value();
-        bool const container = items_[n].what >= json_kind::array;
+        bool const container = is_container(what(n));
         if (container) open.push_back(n);
-        if (open.size() > deepest_) fail(items_[n].at, "nested deeper than " + std::to_string(deepest_));
+        if (open.size() > deepest_) fail(at(n), "nested deeper than " + std::to_string(deepest_));
         skip_blanks();
-        bool const object = container && items_[n].what == json_kind::object;
+        bool const object = container && what(n) == json_kind::object;
         if (container && peek() != (object ? '}' : ']')) {
           if (object) read_key();
           continue;
@@ -116,14 +138,13 @@ class json_document {
       }
       if (open.empty()) break;
       skip_blanks();
-      auto& top = items_[open.back()];
-      bool const object = top.what == json_kind::object;
-      if (take(object ? "}" : "]")) {
-        top.end = items_.size(), top.size = at_ - top.at;
+      bool const object = what(open.back()) == json_kind::object;
+      if (take(object ? '}' : ']')) {
+        items_[open.back()].extent = items_.size();
         if (object) check_keys(open.back());
         open.pop_back();
         value_next = false;
-      } else if (take(",")) {
+      } else if (take(',')) {
         skip_blanks();
         if (object) read_key();
         value_next = true;
@@ -135,33 +156,32 @@ class json_document {
   }
 
   std::size_t read_value() {
-    auto const n = items_.size();
-    item i{json_kind::null, at_, 0, n + 1};
+    auto const from = at_;
+    auto kind = json_kind::null;
     char const c = peek();
     if (c == '{' || c == '[') {
-      i.what = c == '{' ? json_kind::object : json_kind::array;
+      kind = c == '{' ? json_kind::object : json_kind::array;
       ++at_;
     } else if (c == '"') {
-      i.what = json_kind::text;
+      kind = json_kind::text;
       read_text();
-    } else if (take("true") || take("false")) {
-      i.what = json_kind::boolean;
     } else if (c == '-' || (c >= '0' && c <= '9')) {
-      i.what = json_kind::number;
+      kind = json_kind::number;
       read_number();
+    } else if (take("true") || take("false")) {
+      kind = json_kind::boolean;
     } else if (!take("null")) {
       fail(at_, "expected a value");
     }
-    i.size = at_ - i.at;
-    items_.push_back(i);
-    return n;
+    items_.push_back({from << 3 | static_cast<std::size_t>(kind), at_ - from});
+    return items_.size() - 1;
   }
 
   void read_key() {
     if (peek() != '"') fail(at_, "expected a key in quotes");
     read_value();
     skip_blanks();
-    if (!take(":")) fail(at_, "expected ':'");
+    if (!take(':')) fail(at_, "expected ':'");
   }
 
   void read_digits() {
@@ -169,16 +189,22 @@ class json_document {
     while (peek() >= '0' && peek() <= '9') ++at_;
   }
   void read_number() {
-    take("-");
-    if (!take("0")) read_digits();
-    if (take(".")) read_digits();
-    if (!take("e") && !take("E")) return;
-    if (!take("+")) take("-");
+    take('-');
+    if (!take('0')) read_digits();
+    if (take('.')) read_digits();
+    if (!take('e') && !take('E')) return;
+    if (!take('+')) take('-');
     read_digits();
   }
 
+  /// Stands for itself in a text, alone.
+  static bool is_plain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
   void read_text() {
-    for (++at_; !take("\"");) {
+    for (++at_; !take('"');) {
+      if (is_plain(peek())) {
+        ++at_;
+        continue;
+      }
       if (at_ == text_.size()) fail(at_, "a text without its end");
       auto const c = utf8_at(text_, at_);
       if (c.code == malformed_utf8) fail(at_, "a byte that is no UTF-8");
@@ -186,7 +212,7 @@ class json_document {
       at_ += c.bytes;
       if (c.code != '\\') continue;
       auto const escape = at_ - 1;
-      bool const unicode = take("u");
+      bool const unicode = take('u');
       for (int digit = 0; unicode && digit < 4; ++digit, ++at_)
         if (std::string_view("0123456789abcdefABCDEF").find(peek()) == std::string_view::npos)
           fail(at_, "expected four hexadecimal digits");
@@ -196,53 +222,43 @@ class json_document {
         ++at_;
         continue;
       }
-      auto const code = code_at(text_, escape);
+      auto const code = json_code_at(text_, escape);
       if (code >= 0xd800 && code < 0xe000) fail(escape, "half of a surrogate pair");
       if (code > 0xffff) at_ += 6;
     }
   }
 
-  /// The code point that the escape `\uXXXX` at `s[at]` begins; above the half of a pair only if both are
-  /// there.
-  static std::uint32_t code_at(std::string_view s, std::size_t at) {
-    auto const unit = [&](std::size_t i) {
-      std::uint32_t code = 0;
-      std::from_chars(s.data() + i + 2, s.data() + i + 6, code, 16);
-      return code;
-    };
-    auto const high = unit(at);
-    bool const pair = high >= 0xd800 && high < 0xdc00 && s.substr(at + 6, 2) == "\\u";
-    auto const low = pair && at + 12 <= s.size() ? unit(at + 6) : 0u;
-    return low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00) : high;
-  }
-  static void append_utf8(std::string& out, std::uint32_t code) {
-    auto const byte = [&](std::uint32_t b) { out += static_cast<char>(static_cast<unsigned char>(b)); };
-    if (code < 0x80) return byte(code);
-    if (code >= 0x10000) byte(0xf0 | code >> 18), byte(0x80 | (code >> 12 & 0x3f));
-    if (code >= 0x800 && code < 0x10000) byte(0xe0 | code >> 12);
-    if (code >= 0x800) byte(0x80 | (code >> 6 & 0x3f));
-    if (code < 0x800) byte(0xc0 | code >> 6);
-    byte(0x80 | (code & 0x3f));
-  }
-
   void check_keys(std::size_t object) const {
+    if (written_differently(object)) return;
     std::vector<std::pair<std::string, std::size_t>> keys;
-    for (auto n = object + 1; n < items_[object].end; n = items_[n + 1].end)
-      keys.emplace_back(characters(n), n);
+    for (auto n = object + 1; n < end(object); n = end(n + 1)) keys.emplace_back(characters(n), n);
     std::ranges::sort(keys);
     auto const same = [](auto const& a, auto const& b) { return a.first == b.first; };
     if (auto const twice = std::ranges::adjacent_find(keys, same); twice != keys.end())
-      fail(items_[(twice + 1)->second].at,
-           "key " + quoted(twice->first) + " for the second time in its object");
+      fail(at((twice + 1)->second), "key " + quoted(twice->first) + " for the second time in its object");
+  }
+  /// Whether an object has few keys, none with an escape and each pair different, which is told without
+  /// memory.
+  bool written_differently(std::size_t object) const {
+    std::array<std::string_view, 16> keys;
+    std::size_t count = 0;
+    for (auto n = object + 1; n < end(object); n = end(n + 1)) {
+      auto const key = inside(n);
+      if (count == keys.size() || key.find('\\') != std::string_view::npos) return false;
+      for (std::size_t i = 0; i < count; ++i)
+        if (keys[i] == key) return false;
+      keys[count++] = key;
+    }
+    return true;
   }
 
   std::string path_of(std::size_t wanted) const {
     std::string path = "$";
     for (std::size_t n = 0; n != wanted;) {
-      bool const object = items_[n].what == json_kind::object;
+      bool const object = what(n) == json_kind::object;
       std::size_t inside = n + 1, count = 0;
       auto const value = [&] { return object ? inside + 1 : inside; };
-      for (; items_[value()].end <= wanted; ++count) inside = items_[value()].end;
+      for (; end(value()) <= wanted; ++count) inside = end(value());
       path += object ? "." + characters(inside) : "[" + std::to_string(count) + "]";
       n = wanted == inside ? wanted : value();  // a key is at the place of its value
     }
@@ -251,7 +267,7 @@ class json_document {
 
   std::string text_;
   std::size_t deepest_, at_ = 0;
-  std::vector<item> items_;  // depth first; of an object keys and values alternate
+  std::vector<item> items_;
 };
 
 }  // namespace cleave

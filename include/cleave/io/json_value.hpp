@@ -23,7 +23,7 @@ class json_value {
  public:
   explicit json_value(json_document const& d, std::size_t n = 0) : d_(&d), n_(n) {}
 
-  json_kind what() const { return self().what; }
+  json_kind what() const { return d_->what(n_); }
   [[noreturn]] void fail(std::string const& what) const { d_->fail_at(n_, what); }
 
   bool boolean() const {
@@ -36,7 +36,10 @@ class json_value {
   }
   /// Whether it is a number that is written as an integer.
   bool is_integer() const {
-    return what() == json_kind::number && source().find_first_of(".eE") == std::string_view::npos;
+    if (what() != json_kind::number) return false;
+    for (char const c : source())
+      if (c == '.' || c == 'e' || c == 'E') return false;
+    return true;
   }
   /// An integer that the type can hold.
   template <std::integral Integer = std::int64_t>
@@ -62,27 +65,27 @@ class json_value {
   template <class F>
   void each_element(F f) const {
     demand(json_kind::array, "a list");
-    for (auto n = n_ + 1; n < self().end; n = item(n).end) f(json_value(*d_, n));
+    for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n)) f(json_value(*d_, n));
   }
   /// Calls `f` with key and value of each member of an object.
   template <class F>
   void each_member(F f) const {
     demand(json_kind::object, "an object");
-    for (auto n = n_ + 1; n < self().end; n = item(n + 1).end) f(d_->characters(n), json_value(*d_, n + 1));
+    for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n + 1)) f(d_->characters(n), json_value(*d_, n + 1));
   }
   std::size_t size() const {
     std::size_t count = 0;
     bool const object = what() == json_kind::object;
     if (!object) demand(json_kind::array, "a list");
-    for (auto n = n_ + 1; n < self().end; n = item(object ? n + 1 : n).end) ++count;
+    for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(object ? n + 1 : n)) ++count;
     return count;
   }
 
   /// The member of that name, or nothing. O(members).
   std::optional<json_value> find(std::string_view key) const {
     demand(json_kind::object, "an object");
-    for (auto n = n_ + 1; n < self().end; n = item(n + 1).end)
-      if (d_->characters(n) == key) return json_value(*d_, n + 1);
+    for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n + 1))
+      if (d_->is_text(n, key)) return json_value(*d_, n + 1);
     return std::nullopt;
   }
   /// The member of that name. \throws json_error if there is none
@@ -93,19 +96,18 @@ class json_value {
   }
   /// \throws json_error at the first member that has none of these names.
   void allow(std::initializer_list<std::string_view> keys) const {
-    each_member([&](std::string const& key, json_value const& v) {
-      for (auto const known : keys)
-        if (key == known) return;
-      v.fail("unknown key " + quoted(key));
-    });
+    demand(json_kind::object, "an object");
+    for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n + 1)) {
+      bool known = false;
+      for (auto const key : keys) known = known || d_->is_text(n, key);
+      if (!known) json_value(*d_, n + 1).fail("unknown key " + quoted(d_->characters(n)));
+    }
   }
 
  private:
-  json_document::item const& item(std::size_t n) const { return d_->items()[n]; }
-  json_document::item const& self() const { return item(n_); }
   std::string_view source() const { return d_->source(n_); }
-  void demand(json_kind kind, std::string const& name) const {
-    if (what() != kind) fail("expected " + name + ", got " + printable(source(), 40));
+  void demand(json_kind kind, char const* name) const {
+    if (what() != kind) fail("expected " + std::string(name) + ", got " + printable(source(), 40));
   }
 
   json_document const* d_;

@@ -124,7 +124,7 @@ inline cost_dag read_cost_dag_text(std::string text, graph_format format) {
   json_document const document(std::move(text));
   json_value const file(document);
   if (!file.find("format")) return read_workload(file);
-  return cost_dag_of(read_graph_json(std::string(document.source(0))));
+  return cost_dag_of(read_graph_json(file));
 }
 
 /// The same graph with weights of another type. \throws fractional_weight_error
