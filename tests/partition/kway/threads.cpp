@@ -126,3 +126,14 @@ TEST_CASE("kway threads: so are those with fixed nodes, and those made better") 
     CHECK(refine_kway(g.view(), rough, o).of == better.of);
   }
 }
+
+TEST_CASE("kway threads: so are those of a graph that is clustered in several ranges") {
+  auto const g = mesh(370);
+  REQUIRE(g.view().nodes() > 1u << 17);
+  kway_options o{.preset = kway_preset::fast};
+  auto const one = partition_kway(g.view(), 3, o);
+  for (std::uint32_t const threads : {2u, 3u, 8u}) {
+    o.threads = threads;
+    CHECK(partition_kway(g.view(), 3, o).of == one.of);
+  }
+}

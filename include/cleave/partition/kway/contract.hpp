@@ -38,7 +38,7 @@ class contraction {
   }
 
  private:
-  /// Each thread merges pieces of the rows into a place with room for all their arcs; then they are drawn
+  /// The threads merge pieces of the rows into places with room for all their arcs; then these are drawn
   /// together.
   template <class Weight>
   void merge_all(level_graph& coarse, thread_team const& team) const {
@@ -55,17 +55,30 @@ class contraction {
     team.share(ranges.count(), [&](std::size_t r) {
       arcs[r + 1] = merge<Weight>(ranges.begin(r), ranges.end(r), coarse, place[r]);
     });
-    auto* const head = coarse.head.data();
-    auto* const weight = coarse.arc_weights.template data<Weight>();
-    for (std::size_t r = 0; r < ranges.count(); ++r) {
-      std::copy_n(head + place[r], arcs[r + 1], head + arcs[r]);
-      std::copy_n(weight + place[r], arcs[r + 1], weight + arcs[r]);
-      for (auto i = ranges.begin(r); i < ranges.end(r); ++i) coarse.first[i] -= place[r] - arcs[r];
-      arcs[r + 1] += arcs[r];
-    }
+    for (std::size_t r = 0; r < ranges.count(); ++r) arcs[r + 1] += arcs[r];
     coarse.first[c_.clusters] = arcs.back();
-    coarse.head.shrink(arcs.back());
-    coarse.arc_weights.shrink(arcs.back());
+    if (ranges.count() == 1) {
+      coarse.head.shrink(arcs.back());
+      coarse.arc_weights.shrink(arcs.back());
+      return;
+    }
+    team.share(ranges.count(), [&](std::size_t r) {
+      for (auto i = ranges.begin(r); i < ranges.end(r); ++i) coarse.first[i] -= place[r] - arcs[r];
+    });
+    coarse.head = drawn_together(coarse.head, place, arcs, team);
+    auto& weights = coarse.arc_weights.template array<Weight>();
+    weights = drawn_together(weights, place, arcs, team);
+  }
+
+  /// Of pieces that begin at `from`, those elements that they have, to begin at `to`.
+  template <class T>
+  static raw_array<T> drawn_together(raw_array<T> const& pieces, std::vector<std::uint32_t> const& from,
+                                     std::vector<std::uint32_t> const& to, thread_team const& team) {
+    raw_array<T> all(to.back());
+    team.share(from.size() - 1, [&](std::size_t r) {
+      std::copy_n(pieces.data() + from[r], to[r + 1] - to[r], all.data() + to[r]);
+    });
+    return all;
   }
 
   /// Writes rows and weights of the clusters from `lo` up to `hi`, the first arc at `begin`, and returns how
@@ -74,7 +87,7 @@ class contraction {
   std::uint32_t merge(std::uint32_t lo, std::uint32_t hi, level_graph& coarse, std::uint32_t begin) const {
     auto last = raw_array<std::uint32_t>::zeros(c_.clusters);  // one past where it was put last
     auto* const head = coarse.head.data();
-    auto* const weight = coarse.arc_weights.template data<Weight>();
+    auto* const weight = coarse.arc_weights.template array<Weight>().data();
     auto const* const of = c_.of.data();
     auto end = begin;
     for (auto i = lo; i < hi; ++i) {
@@ -98,7 +111,7 @@ class contraction {
           }
         }
       }
-      coarse.node_weights.template data<Weight>()[i] = static_cast<Weight>(sum);
+      coarse.node_weights.template array<Weight>()[i] = static_cast<Weight>(sum);
     }
     return end - begin;
   }

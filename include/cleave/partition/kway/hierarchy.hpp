@@ -49,6 +49,7 @@ class level_hierarchy {
     cluster_rules rules{.heaviest = std::min(heaviest_, std::max<std::int64_t>(level_cap, 1)),
                         .fixed = &fixed};
     rules.tie = effort_.tie;
+    rules.grain = grain_for(g.nodes);
     if (local_share(g, rules.grain) < 0.8) rules.grain = g.nodes;
     auto c = clusters(g, rules);
     if (c.clusters > g.nodes - g.nodes / 20) return false;
@@ -71,6 +72,14 @@ class level_hierarchy {
     std::int64_t arcs = 0;
     for (std::uint32_t arc = 0; arc < g.arcs(); ++arc) arcs += g.arc_weight(arc);
     return std::max(arcs, total_) <= 0xffffffff ? weight_width::narrow : weight_width::wide;
+  }
+
+  /// Nodes a range: about 2^17, of ranges an even number, so that two threads are done at the same time.
+  static std::uint32_t grain_for(std::uint32_t nodes) {
+    constexpr std::uint32_t about = 1u << 17;
+    if (nodes <= about) return about;
+    auto const ranges = 2 * ((nodes - 1) / (2 * about) + 1);
+    return (nodes - 1) / ranges + 1;
   }
 
   /// Of the arcs of some nodes, the share that stays in the range of its node.

@@ -50,13 +50,13 @@ class level_weights {
     if (!wide_.empty()) wide_.shrink(size);
   }
 
-  /// The array of `Weight`, if that is what they are stored in.
+  /// Empty where they are not stored in `Weight`.
   template <class Weight>
-  Weight* data() {
+  raw_array<Weight>& array() {
     if constexpr (sizeof(Weight) == sizeof(std::uint32_t))
-      return narrow_.data();
+      return narrow_;
     else
-      return wide_.data();
+      return wide_;
   }
 
  private:
