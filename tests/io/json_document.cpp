@@ -38,7 +38,7 @@ nlohmann::ordered_json as_oracle(json_value const& v) {
 }  // namespace
 
 TEST_CASE("json_document: the first mistake is named with its line and column") {
-  CHECK(refusal("") == "line 1, column 1: expected a value");
+  CHECK(refusal("") == "line 1, column 1: expected a value, got the end of the text");
   CHECK(refusal("[1,\n 2,]") == "line 2, column 4: expected a value");
   CHECK(refusal("{\"a\":1,}") == "line 1, column 8: expected a key in quotes");
   CHECK(refusal("{\"a\" 1}") == "line 1, column 6: expected ':'");
@@ -50,6 +50,7 @@ TEST_CASE("json_document: the first mistake is named with its line and column") 
   CHECK(refusal("-") == "line 1, column 2: expected a digit");
   CHECK(refusal("1.e5") == "line 1, column 3: expected a digit");
   CHECK(refusal("+1") == "line 1, column 1: expected a value");
+  CHECK(refusal("[NaN]") == "line 1, column 2: expected a value; JSON has no NaN and no Infinity");
   CHECK(refusal("nul") == "line 1, column 1: expected a value");
   CHECK(refusal("\"a") == "line 1, column 3: a text without its end");
   CHECK(refusal("\"\\") == "line 1, column 2: no such escape");

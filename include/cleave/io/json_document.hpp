@@ -171,7 +171,10 @@ class json_document {
     } else if (take("true") || take("false")) {
       kind = json_kind::boolean;
     } else if (!take("null")) {
-      fail(at_, "expected a value");
+      bool const no_number = c == 'N' || c == 'I';
+      fail(at_, at_ == text_.size() ? "expected a value, got the end of the text"
+                : no_number         ? "expected a value; JSON has no NaN and no Infinity"
+                                    : "expected a value");
     }
     items_.push_back({from << 3 | static_cast<std::size_t>(kind), at_ - from});
     return items_.size() - 1;

@@ -52,6 +52,8 @@ adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options
     auto const* const at = c.here();
     auto const past = stated ? nodes + options.first_node - 1 : any;
     if (stated && nodes == 0) c.fail("an edge, and the heading says that there are no nodes");
+    if (auto ahead = c; edges.size() == 0 && ahead.word().find_first_of(",;|") != std::string_view::npos)
+      c.fail("expected two nodes with blanks between them, got " + c.seen());
     auto const n = c.whole("a node", options.first_node, past) - options.first_node;
     if (!stated && n >= nodes) {
       check_stated_nodes<Index>(c, at, n, text.size());

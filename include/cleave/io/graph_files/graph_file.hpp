@@ -74,7 +74,8 @@ inline graph_format graph_format_of(std::string const& file, std::string_view te
                       : "neither its name nor its text tells the format; names end in one of " + known));
 }
 
-/// The whole of a file. \throws error where it cannot be read
+/// The whole of a file, without the mark of UTF-8 that some editors put before all. \throws error where it
+/// cannot be read, or is UTF-16
 inline std::string text_of_graph_file(std::string const& file) {
   auto const refuse = [&](std::string const& why) { throw error(printable(file, 200) + ": " + why); };
   std::error_code unknown;
@@ -90,6 +91,9 @@ inline std::string text_of_graph_file(std::string const& file) {
   for (char block[1 << 16]; in.read(block, sizeof block) || in.gcount() > 0;)  // of a pipe
     text.append(block, static_cast<std::size_t>(in.gcount()));
   if (in.bad()) refuse("cannot be read");
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    refuse("this is UTF-16; save it as UTF-8");
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
   return text;
 }
 

@@ -33,7 +33,12 @@ inline cost_dag read_workload(json_value const& file) {
   file["nodes"].each_element([&](json_value const& n) {
     auto const id = n["id"];
     if (ids.insert(id.integer()) != d.nodes()) id.fail("a node before this one has the same id");
-    d.work.push_back(amount(n["fpgaLatency"]));
+    auto const work = n.find("fpgaLatency");
+    if (!work)
+      n.fail(
+          "lacks the key 'fpgaLatency', its time on an accelerator; a file without a \"format\" is taken for "
+          "a workload of dnn-partitioning");
+    d.work.push_back(amount(*work));
     auto const size = n.find("size"), host = n.find("cpuLatency"), backward = n.find("isBackwardNode"),
                colour = n.find("colorClass"), name = n.find("name");
     d.memory.push_back(size ? amount(*size) : 0);
