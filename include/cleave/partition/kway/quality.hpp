@@ -45,8 +45,8 @@ class quality_kway {
     std::swap(made[0], made[static_cast<std::size_t>(least)]);
     auto best = std::move(made[0]);
     for (std::size_t i = 1; i < made.size(); ++i) {
-      cycle(g, fixed, best, overlay(best, made[i].of));
-      made[i] = {};
+      number_together(best, made[i].of);
+      cycle(g, fixed, best, std::move(made[i].of));
     }
     finish(g, fixed, best);
     return best;
@@ -89,12 +89,10 @@ class quality_kway {
     return made;
   }
 
-  /// Which nodes are together in both of two partitions, as numbers of a kind of part.
-  static std::vector<std::uint32_t> overlay(level_parts const& p, std::vector<std::uint32_t> const& other) {
-    auto of = p.of;
-    if (p.parts() < 1u << 16)  // else pairs of parts would need more than 32 bits
-      for (std::size_t n = 0; n < of.size(); ++n) of[n] = of[n] * p.parts() + other[n];
-    return of;
+  /// Makes the numbers of other parts numbers of what is together there and in `p`.
+  static void number_together(level_parts const& p, std::vector<std::uint32_t>& other) {
+    bool const fits = p.parts() < 1u << 16;  // pairs of parts need no more than 32 bits
+    for (std::size_t n = 0; n < other.size(); ++n) other[n] = fits ? p.of[n] * p.parts() + other[n] : p.of[n];
   }
 
   template <class Level>
@@ -119,9 +117,10 @@ class quality_kway {
   /// Coarsens within the parts, or what `together` numbers within them, and refines on the way back.
   template <class Level>
   void cycle(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p,
-             std::vector<std::uint32_t> const& together) {
+             std::vector<std::uint32_t> together) {
     weigh_edges(g);
     auto stack = level_hierarchy(p.parts(), effort_.standard, team_).above(g, together);
+    together = {};
     if (stack.empty()) return refine(g, fixed, p);
     auto const before = p;
     auto bound = fixed;
