@@ -50,6 +50,13 @@ class text_cursor {
     skip_blanks();
     return at_ != end_ && *at_ == c;
   }
+  /// Behind the blanks here, does a word of digits stand?
+  bool at_digits() {
+    skip_blanks();
+    auto const* stop = at_;
+    while (stop != end_ && static_cast<unsigned>(*stop - '0') <= 9) ++stop;
+    return stop != at_ && (stop == end_ || is_blank(*stop) || *stop == '\n');
+  }
   void skip_line() {
     at_ = std::find(at_, end_, '\n');
     if (at_ != end_) ++at_;

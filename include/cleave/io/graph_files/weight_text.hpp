@@ -18,6 +18,17 @@ class fractional_weight_error : public graph_file_error {
   using graph_file_error::graph_file_error;
 };
 
+/// Refuses a word that is a number and not a whole one. \throws fractional_weight_error
+inline void demand_no_fraction(text_cursor const& c, char const* what) {
+  auto here = c;
+  auto const text = here.word();
+  auto const digits = text.find_first_not_of("0123456789");
+  if (digits != text.npos && digits != 0 && text.find_first_not_of("0123456789.eE+-") == text.npos)
+    throw fractional_weight_error(c.place_of(c.here()), std::string(what) + ", " + quoted(text) +
+                                                            ", is no whole number; read the file with "
+                                                            "weights of type double");
+}
+
 /// A weight: not negative; for an integer type whole.
 template <weight_number Weight>
 Weight read_weight(text_cursor& c, char const* what) {
@@ -29,13 +40,7 @@ Weight read_weight(text_cursor& c, char const* what) {
   if constexpr (std::floating_point<Weight>) {
     return static_cast<Weight>(c.real(what));
   } else {
-    auto here = c;
-    auto const text = here.word();
-    auto const digits = text.find_first_not_of("0123456789");
-    if (digits != text.npos && digits != 0 && text.find_first_not_of("0123456789.eE+-") == text.npos)
-      throw fractional_weight_error(c.place_of(c.here()), std::string(what) + ", " + quoted(text) +
-                                                              ", is no whole number; read the file with "
-                                                              "weights of type double");
+    if (!c.at_digits()) demand_no_fraction(c, what);
     return static_cast<Weight>(
         c.whole(what, 0, static_cast<std::uint64_t>(std::numeric_limits<Weight>::max())));
   }
