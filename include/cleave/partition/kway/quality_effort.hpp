@@ -47,8 +47,8 @@ quality_effort quality_effort_of(Level const& g, std::uint32_t parts,
   bool const dense_mesh = regular && probe.mean > 10;
   if (dense_mesh && parts <= 8) return e;  // straight cuts, which all trials find
   e.trials = {e.standard};
-  e.trials[0].bisection.first_share = 1. / 3;  // parts in rows of unlike lengths, which may cut less
-  if (regular && !dense_mesh) {
+  e.trials[0].bisection.first_share = 1. / 3;      // parts in rows of unlike lengths, which may cut less
+  if (regular && !dense_mesh && probe.mean > 5) {  // grids in space
     e.trials.push_back(e.standard);
     e.trials[1].tie = cluster_tie::lighter;
   }
