@@ -89,6 +89,7 @@ class contraction {
     auto* const head = coarse.head.data();
     auto* const weight = coarse.arc_weights.template array<Weight>().data();
     auto const* const of = c_.of.data();
+    auto const arc_weights = g_.arc_weights;
     auto end = begin;
     for (auto i = lo; i < hi; ++i) {
       auto const row = end;
@@ -101,7 +102,7 @@ class contraction {
           auto const other = of[g_.head[arc]];
           if (other == i) continue;
           auto const place = last[other];
-          auto const w = static_cast<Weight>(g_.arc_weight(arc));
+          auto const w = static_cast<Weight>(arc_weights[arc]);
           if (place > row) {
             weight[place - 1] += w;
           } else {

@@ -34,8 +34,7 @@ class label_clustering {
 
  private:
   void propagate(std::uint32_t rounds, std::uint32_t lo, std::uint32_t hi) {
-    std::vector<Sum> near(hi - lo, 0);
-    std::vector<std::uint32_t> seen;
+    near_labels near(lo, hi);
     for (auto n = lo; n < hi; ++n) {
       label_[n] = n;
       weight_[n] = static_cast<Sum>(g_.weight(n));
@@ -43,43 +42,60 @@ class label_clustering {
     }
     for (std::uint32_t round = 0; round < rounds; ++round) {
       std::uint32_t moved = 0;
-      for (auto n = lo; n < hi; ++n) moved += move_node(n, lo, hi, near, seen);
+      for (auto n = lo; n < hi; ++n) moved += move_node(n, near);
       if (moved <= (hi - lo) / 64) break;
     }
     std::vector<std::uint32_t> waiting(hi - lo, free_node);
-    join_two_hops(lo, hi, near, seen, waiting);
+    join_two_hops(near, waiting);
     choose_leaders(lo, hi, waiting);
   }
 
-  void count_labels(std::uint32_t n, std::uint32_t lo, std::uint32_t hi, std::vector<Sum>& near,
-                    std::vector<std::uint32_t>& seen) const {
-    seen.clear();
-    for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
+  /// What ties one node at a time to the labels of a range. All weights are zero between the nodes.
+  struct near_labels {
+    near_labels(std::uint32_t lo, std::uint32_t hi)
+        : lo(lo), hi(hi), weight(raw_array<Sum>::zeros(hi - lo)), seen(std::size_t{hi} - lo + 1) {}
+
+    std::uint32_t lo, hi;
+    raw_array<Sum> weight;          // by label, from `lo` on
+    raw_array<std::uint32_t> seen;  // labels, `count` of them
+    std::uint32_t count = 0;
+  };
+
+  void count_labels(std::uint32_t n, near_labels& near) const {
+    auto const* const label_of = label_.data();
+    auto* const weight = near.weight.data();
+    auto* const seen = near.seen.data();
+    auto const arc_weights = g_.arc_weights;
+    auto const lo = near.lo, size = near.hi - near.lo;
+    std::uint32_t count = 0;
+    for (auto arc = g_.first[n], stop = g_.first[n + 1]; arc < stop; ++arc) {
       auto const other = g_.head[arc];
-      if (other - lo >= hi - lo) continue;
-      auto const label = label_[other];
-      if (near[label - lo] == 0) seen.push_back(label);
-      near[label - lo] += static_cast<Sum>(g_.arc_weight(arc));
+      if (other - lo >= size) continue;
+      auto const label = label_of[other];
+      seen[count] = label;
+      auto const w = static_cast<Sum>(arc_weights[arc]);
+      count += (weight[label - lo] == 0) & (w != 0);
+      weight[label - lo] += w;
     }
+    near.count = count;
   }
 
-  bool move_node(std::uint32_t n, std::uint32_t lo, std::uint32_t hi, std::vector<Sum>& near,
-                 std::vector<std::uint32_t>& seen) {
-    count_labels(n, lo, hi, near, seen);
+  bool move_node(std::uint32_t n, near_labels& near) {
+    count_labels(n, near);
+    auto const lo = near.lo;
     auto const own = label_[n];
     auto best = own;
-    Sum most = near[own - lo];
+    Sum most = near.weight[own - lo];
     auto const w = static_cast<Sum>(g_.weight(n));
-    for (auto const label : seen) {
-      auto const connection = near[label - lo];
-      near[label - lo] = 0;
+    for (std::uint32_t i = 0; i < near.count; ++i) {
+      auto const label = near.seen[i];
+      auto const connection = std::exchange(near.weight[label - lo], Sum{0});
       if (label == own || connection < most) continue;
       if (connection == most && (best == own || !preferred(label, best))) continue;
       if (weight_[label] + w > heaviest_ || !may_take(label, n)) continue;
       best = label;
       most = connection;
     }
-    near[own - lo] = 0;
     if (best == own) return false;
     weight_[own] -= w;
     weight_[best] += w;
@@ -104,16 +120,17 @@ class label_clustering {
   }
 
   /// Nodes that remained alone join others that favour the same cluster, which has no room for them.
-  void join_two_hops(std::uint32_t lo, std::uint32_t hi, std::vector<Sum>& near,
-                     std::vector<std::uint32_t>& seen, std::vector<std::uint32_t>& waiting) {
-    for (auto n = lo; n < hi; ++n) {
+  void join_two_hops(near_labels& near, std::vector<std::uint32_t>& waiting) {
+    auto const lo = near.lo;
+    for (auto n = lo; n < near.hi; ++n) {
       if (label_[n] != n || weight_[n] != static_cast<Sum>(g_.weight(n)) || g_.degree(n) == 0) continue;
-      count_labels(n, lo, hi, near, seen);
+      count_labels(n, near);
       auto favourite = free_node;
       Sum most = 0;
-      for (auto const label : seen) {
-        if (near[label - lo] > most) most = near[label - lo], favourite = label;
-        near[label - lo] = 0;
+      for (std::uint32_t i = 0; i < near.count; ++i) {
+        auto const label = near.seen[i];
+        auto const connection = std::exchange(near.weight[label - lo], Sum{0});
+        if (connection > most) most = connection, favourite = label;
       }
       if (favourite == free_node) continue;
       auto& other = waiting[favourite - lo];
