@@ -52,8 +52,11 @@ class label_clustering {
 
   /// What ties one node at a time to the labels of a range. All weights are zero between the nodes.
   struct near_labels {
-    near_labels(std::uint32_t lo, std::uint32_t hi)
-        : lo(lo), hi(hi), weight(raw_array<Sum>::zeros(hi - lo)), seen(std::size_t{hi} - lo + 1) {}
+    near_labels(std::uint32_t begin, std::uint32_t end)
+        : lo(begin),
+          hi(end),
+          weight(raw_array<Sum>::zeros(end - begin)),
+          seen(std::size_t{end} - begin + 1) {}
 
     std::uint32_t lo, hi;
     raw_array<Sum> weight;          // by label, from `lo` on
