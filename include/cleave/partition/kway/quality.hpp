@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -180,10 +179,13 @@ class quality_kway {
   /// How wide strips may be: the time they take grows with the square.
   template <class Level>
   std::uint32_t strip_steps(Level const& g, level_parts const& p) const {
-    auto const border = boundary_of(g, p.of, team_).list.size();
-    auto const steps =
-        std::sqrt(effort_.strip_share * g.nodes / static_cast<double>(std::max<std::size_t>(border, 1)));
-    return static_cast<std::uint32_t>(std::clamp(steps, 2.0, 48.0));
+    auto const border = static_cast<double>(boundary_of(g, p.of, team_).list.size());
+    auto const fits = [&](std::uint32_t steps) {
+      return border * steps * steps <= effort_.strip_share * g.nodes;
+    };
+    std::uint32_t steps = 2;
+    while (steps < 48 && fits(steps + 1)) ++steps;
+    return steps;
   }
 
   std::vector<std::int64_t> limit_;
