@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <string>
 
 #include "cleave/core/error.hpp"
 #include "cleave/cuda/check.hpp"
@@ -27,37 +28,43 @@ class default_stream_guard {
   /// Whether there was any so far; then it sees nothing more.
   bool found() noexcept {
     ended_ = true;
+    is_own_ = cudaPeekAtLastError() != cudaSuccess;
     cudaGraph_t recorded = nullptr;
     auto const e = cudaStreamEndCapture(cudaStreamPerThread, &recorded);
     std::size_t count = 0;
     bool const any =
         e != cudaSuccess || cudaGraphGetNodes(recorded, nullptr, &count) != cudaSuccess || count > 0;
+    is_own_ |= count > 0;
     if (recorded) static_cast<void>(cudaGraphDestroy(recorded));
     if (e != cudaSuccess) static_cast<void>(cudaGetLastError());
     return any;
   }
 
-  /// Calls `f`. \throws error where work went to a default stream; cuda_error
+  /// Calls `f`. \throws error where work went to a default stream, from `f` or, which the error then leaves
+  /// open, from another thread meanwhile; cuda_error
   template <class F>
   static void call(F const& f) {
     default_stream_guard guard;
     try {
       f();
     } catch (...) {
-      if (guard.found()) refuse();
+      if (guard.found()) guard.refuse();
       throw;
     }
-    if (guard.found()) refuse();
+    if (guard.found()) guard.refuse();
   }
 
  private:
-  [[noreturn]] static void refuse() {
+  [[noreturn]] void refuse() const {
     throw error(
-        "work was issued to a default stream of CUDA, or something waited for it; launch kernels on the "
-        "stream that the stage is given, hand that to libraries, and copy with cudaMemcpyAsync");
+        std::string("work was issued to a default stream of CUDA, or something waited for it") +
+        (is_own_ ? "" : ", here or in what ran at the same time") +
+        "; launch kernels on the stream that the stage is given, hand that to libraries, and copy with "
+        "cudaMemcpyAsync");
   }
 
   bool ended_ = false;
+  bool is_own_ = false;  // a call of this thread was refused, or recorded
 };
 
 }  // namespace cleave
