@@ -50,6 +50,25 @@ inline weighted_level random_strip(rng& r, std::size_t nodes, std::size_t rows, 
   return g;
 }
 
+/// A square, or several beside each other without an edge between them, each cell of which has a diagonal.
+inline weighted_level triangulated_squares(std::size_t side, std::size_t squares = 1) {
+  weighted_level g;
+  for (std::size_t i = 0; i < squares * side * side; ++i) {
+    auto const n = i % (side * side), x = n % side, y = n / side;
+    auto const to = [&](std::size_t other) { g.head.push_back(static_cast<std::uint32_t>(other)); };
+    if (y > 0 && x > 0) to(i - side - 1);
+    if (y > 0) to(i - side);
+    if (x > 0) to(i - 1);
+    if (x + 1 < side) to(i + 1);
+    if (y + 1 < side) to(i + side);
+    if (x + 1 < side && y + 1 < side) to(i + side + 1);
+    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    g.node_weight.push_back(1);
+  }
+  g.arc_weight.assign(g.head.size(), 1);
+  return g;
+}
+
 /// Some part for each node; limits are at most 20 above what the parts weigh.
 inline level_parts random_parts(rng& r, weighted_level const& g, std::uint32_t k) {
   level_parts p;

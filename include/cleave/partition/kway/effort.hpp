@@ -16,6 +16,9 @@ struct bisection_effort {
   double first_share = 0.5;          ///< of the parts of a piece, that are in its first half
 };
 
+/// How the smallest level is cut: in two, and the halves again, or into round parts at once.
+enum class first_method { bisections, centres };
+
 /// How nodes are clustered before a level is contracted.
 enum class coarsening { labels, matching };
 
@@ -38,6 +41,7 @@ struct level_effort {
   std::uint32_t flow_rounds = 0;     ///< of least cuts between pairs of parts, a level
   std::uint32_t flow_steps = 3;      ///< how far from the boundary these look
   std::uint32_t flow_nodes = ~0u;    ///< of the largest level that gets them
+  first_method first = first_method::bisections;
   bisection_effort bisection{};
 };
 

@@ -27,6 +27,8 @@ struct kway_task {
   std::vector<std::uint32_t> fixed;
   std::vector<std::uint32_t> start;
   kway_options const& options;
+
+  std::uint32_t parts() const { return static_cast<std::uint32_t>(limit.size()); }
 };
 
 template <class Level>
@@ -44,10 +46,9 @@ template <class Level>
 level_parts made_parts(Level const& g, kway_task const& task, thread_team const& team) {
   auto const& o = task.options;
   if (o.preset == kway_preset::quality)
-    return quality_kway(task.limit, quality_effort_of(g, static_cast<std::uint32_t>(task.limit.size()), team),
-                        o.seed, team, o.observer)
+    return quality_kway(task.limit, quality_effort_of(g, task.parts(), team), o.seed, team, o.observer)
         .parts(g, task.fixed);
-  return multilevel_kway(task.limit, effort_of(o.preset, g, team), o.seed, team, o.observer)
+  return multilevel_kway(task.limit, effort_of(o.preset, g, task.parts(), team), o.seed, team, o.observer)
       .parts(g, task.fixed);
 }
 
@@ -62,7 +63,7 @@ level_parts refined_parts(Level const& g, kway_task& task, thread_team const& te
         .improve(g, task.fixed, p);
   } else {
     auto active = boundary_of(g, p.of, team);
-    refine_level(g, p, task.fixed, active, effort_of(o.preset, g, team), team);
+    refine_level(g, p, task.fixed, active, effort_of(o.preset, g, p.parts(), team), team);
   }
   return p;
 }

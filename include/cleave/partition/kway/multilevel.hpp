@@ -20,7 +20,7 @@
 
 namespace cleave {
 
-/// Coarsen, cut the smallest level by bisections, and refine on the way back. Karypis, Kumar, JPDC 48(1),
+/// Coarsen, cut the smallest level, and refine on the way back. Karypis, Kumar, JPDC 48(1),
 /// 1998.
 class multilevel_kway {
  public:
@@ -41,7 +41,7 @@ class multilevel_kway {
     level_parts p;
     active_nodes active;
     at([&](auto const& top, auto const& bound) {
-      p = first_parts(top, bound, limit_, effort_.bisection, team_, random_);
+      p = first_cut(limit_, effort_, team_).parts(top, bound, random_);
       tell(kway_phase::first_cut, top.nodes);
       active = no_active_nodes(top.nodes);
       for (std::uint32_t n = 0; n < top.nodes; ++n) active.add(n);

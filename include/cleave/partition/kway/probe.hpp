@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -45,6 +46,31 @@ degree_probe probe_degrees(Level const& g, thread_team const& team = thread_team
   return probe;
 }
 
+/// Of the pairs of neighbours of a node, how many are neighbours themselves: from a third up in meshes of
+/// triangles or tetrahedra, and none in grids and trees. From 256 nodes at most. O(sum of the degrees of
+/// their neighbours).
+template <class Level>
+double closed_wedges(Level const& g) {
+  constexpr std::uint32_t most_arcs = 64;  // of nodes that are looked at
+  std::uint64_t wedges = 0, closed = 0;
+  std::vector<std::uint32_t> near;
+  auto const step = std::max(1u, g.nodes / 256);
+  for (std::uint64_t n = step / 2; n < g.nodes; n += step) {
+    auto const node = static_cast<std::uint32_t>(n);
+    auto const degree = std::uint64_t{g.degree(node)};
+    if (degree < 2 || degree > most_arcs) continue;
+    near.assign(g.head + g.first[node], g.head + g.first[node + 1]);
+    std::sort(near.begin(), near.end());
+    wedges += degree * (degree - 1);
+    for (auto const other : near) {
+      if (g.degree(other) > most_arcs) continue;
+      for (auto arc = g.first[other]; arc < g.first[other + 1]; ++arc)
+        closed += std::binary_search(near.begin(), near.end(), g.head[arc]);
+    }
+  }
+  return wedges == 0 ? 0 : static_cast<double>(closed) / static_cast<double>(wedges);
+}
+
 /// Whether so many nodes have no edges that the rest has much room: then parts fill up with dense cores, and
 /// low degrees are what is cut.
 template <class Level>
@@ -54,9 +80,17 @@ bool leaves_room(Level const& g) {
   return lone > g.nodes / 9;
 }
 
+/// Whether there are enough parts for round ones to pack better than bricks, and enough nodes in each to be
+/// round.
+template <class Level>
+bool suits_centres(Level const& g, std::uint32_t parts) {
+  return parts >= 16 && g.nodes / parts >= 200;
+}
+
 /// The work that a preset means for a graph.
 template <class Level>
-level_effort effort_of(kway_preset preset, Level const& g, thread_team const& team = thread_team{}) {
+level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
+                       thread_team const& team = thread_team{}) {
   level_effort e;
   bool const fast = preset == kway_preset::fast;
   auto const probe = probe_degrees(g, team);
@@ -70,7 +104,10 @@ level_effort effort_of(kway_preset preset, Level const& g, thread_team const& te
   if (!fast) {
     e.passes = dense_mesh ? 10 : 3;
     e.patience = dense_mesh ? 2000 : 400;
-    e.nodes_a_part = dense_mesh ? 20 : 40;
+    bool const even = probe.spread() < 0.06 && probe.mean > 5, mesh = even && closed_wedges(g) > 0.25;
+    if (mesh && suits_centres(g, parts)) e.first = first_method::centres;
+    if (even && !mesh && regular) e.clusters = coarsening::matching;  // grids in space
+    e.nodes_a_part = e.first == first_method::centres && probe.mean > 10 && !regular ? 80 : 40;
     e.flow_rounds = skewed ? 0 : 1;
     e.bisection.restarts = skewed ? 32 : 16;
     e.bisection.least_restarts = skewed ? 8 : 4;

@@ -28,7 +28,7 @@ template <class Level>
 quality_effort quality_effort_of(Level const& g, std::uint32_t parts,
                                  thread_team const& team = thread_team{}) {
   quality_effort e;
-  e.standard = effort_of(kway_preset::standard, g, team);
+  e.standard = effort_of(kway_preset::standard, g, parts, team);
   auto const probe = probe_degrees(g);
   bool const skewed = probe.spread() >= 1, regular = probe.spread() < 0.02;
   if (skewed && leaves_room(g)) {
@@ -47,10 +47,16 @@ quality_effort quality_effort_of(Level const& g, std::uint32_t parts,
   bool const dense_mesh = regular && probe.mean > 10;
   if (dense_mesh && parts <= 8) return e;  // straight cuts, which all trials find
   e.trials = {e.standard};
-  e.trials[0].bisection.first_share = 1. / 3;      // parts in rows of unlike lengths, which may cut less
-  if (regular && !dense_mesh && probe.mean > 5) {  // grids in space
-    e.trials.push_back(e.standard);
-    e.trials[1].tie = cluster_tie::lighter;
+  e.trials[0].bisection.first_share = 1. / 3;  // parts in rows of unlike lengths, which may cut less
+  if (dense_mesh) return e;
+  e.trials[0].first = first_method::bisections;
+  auto other = e.standard;
+  if (regular && probe.mean > 5) {  // grids in space
+    other.clusters = coarsening::labels, other.tie = cluster_tie::lighter;
+    e.trials.push_back(other);
+  } else if (!regular && suits_centres(g, parts)) {
+    other.first = other.first == first_method::centres ? first_method::bisections : first_method::centres;
+    e.trials.push_back(other);
   }
   return e;
 }

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/random.hpp"
+#include "cleave/partition/kway/lazy_walk.hpp"
+#include "cleave/partition/kway/level_graph.hpp"
+
+namespace cleave {
+
+/// Centres far from each other, each with the nodes that are nearest to it, again and again from the middles
+/// of those: round parts, where bisections make bricks. An edge is the shorter the more it
+/// weighs for the weight of its ends. O(rounds * m * log n). Diekmann, Preis, Schlimbach, Walshaw, Parallel
+/// Comput. 26(12), 2000.
+class centre_growing {
+ public:
+  /// Shares of the parts are as their limits. Precondition: there is a part, and a node.
+  centre_growing(weighted_view const& g, lazy_walk const& walk, std::vector<std::int64_t> const& limit)
+      : g_(g), walk_(walk), limit_(limit), length_(g.arcs()), handicap_(limit.size(), 0), of_(g.nodes, 0) {
+    measure_arcs();
+  }
+
+  /// The part of each node, or `free_node` of those that no centre reaches, which weigh at most a hundredth
+  /// of all; empty if no component is as heavy as that.
+  std::vector<std::uint32_t> parts(std::uint32_t rounds, splitmix& random) {
+    if (!choose_centres(random)) return {};
+    for (std::uint32_t round = 0; round + 1 < rounds; ++round) {
+      grow();
+      even_out();
+      auto const before = centre_;
+      find_middles();
+      if (centre_ == before) break;
+    }
+    grow();
+    for (std::uint32_t n = 0; n < g_.nodes; ++n)
+      if (distance_[n] == unreached) of_[n] = free_node;
+    return std::move(of_);
+  }
+
+ private:
+  static constexpr std::uint64_t unreached = ~std::uint64_t{0};
+
+  void measure_arcs() {
+    for (std::uint32_t n = 0; n < g_.nodes; ++n)
+      for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
+        auto const ends = static_cast<double>(g_.weight(n) + g_.weight(g_.head[arc]));
+        auto const weight = static_cast<double>(g_.arc_weight(arc));
+        // No more than 2^31, so that no path is longer than 63 bits hold.
+        length_[arc] = weight > 0 ? std::max(1u, root(std::min((ends + 1) / weight, 0x1p30) * 0x1p32)) : 0;
+      }
+  }
+
+  /// The whole part of the square root. Precondition: below 2^63.
+  static std::uint32_t root(double square) {
+    auto rest = static_cast<std::uint64_t>(square);
+    std::uint64_t result = 0;
+    for (auto bit = std::uint64_t{1} << 62; bit != 0; bit >>= 2) {
+      bool const fits = rest >= result + bit;
+      if (fits) rest -= result + bit;
+      result = (result >> 1) + (fits ? bit : 0);
+    }
+    return static_cast<std::uint32_t>(result);
+  }
+
+  /// The first at random, each further one as far as can be from those before it. Gonzalez, Theor. Comput.
+  /// Sci. 38, 1985.
+  bool choose_centres(splitmix& random) {
+    centre_.assign(1, 0);
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      centre_[0] = static_cast<std::uint32_t>(random.below(g_.nodes));
+      distance_.assign(g_.nodes, unreached);
+      start(0, 0);
+      reach();
+      if (reached_nearly_all()) break;
+      if (attempt == 7) return false;
+    }
+    for (std::uint32_t part = 1; part < limit_.size(); ++part) {
+      auto n = centre_[0];
+      for (std::uint32_t other = 0; other < g_.nodes; ++other)
+        if (distance_[other] != unreached && distance_[other] > distance_[n]) n = other;
+      centre_.push_back(n);
+      start(part, 0);
+      reach();
+    }
+    return true;
+  }
+
+  bool reached_nearly_all() const {
+    std::int64_t lost = 0, total = 0;
+    for (std::uint32_t n = 0; n < g_.nodes; ++n) {
+      total += g_.weight(n);
+      if (distance_[n] == unreached) lost += g_.weight(n);
+    }
+    return lost <= total / 100;
+  }
+
+  /// Gives each node to the centre that it is nearest to, after the handicaps.
+  void grow() {
+    distance_.assign(g_.nodes, unreached);
+    auto const least = *std::min_element(handicap_.begin(), handicap_.end());
+    for (std::uint32_t part = 0; part < limit_.size(); ++part)
+      start(part, static_cast<std::uint64_t>(handicap_[part] - least));
+    std::make_heap(open_.begin(), open_.end(), further);
+    reach();
+  }
+
+  void start(std::uint32_t part, std::uint64_t distance) {
+    auto const n = centre_[part];
+    distance_[n] = distance;
+    of_[n] = part;
+    open_.push_back({distance, n});
+  }
+
+  /// Goes on from the open nodes, to wherever the way is shorter than the one known.
+  void reach() {
+    while (!open_.empty()) {
+      std::pop_heap(open_.begin(), open_.end(), further);
+      auto const [distance, n] = open_.back();
+      open_.pop_back();
+      if (distance > distance_[n]) continue;
+      for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
+        auto const other = g_.head[arc];
+        if (length_[arc] == 0 || distance + length_[arc] >= distance_[other]) continue;
+        open_.push_back({distance_[other] = distance + length_[arc], other});
+        std::push_heap(open_.begin(), open_.end(), further);
+        of_[other] = of_[n];
+      }
+    }
+  }
+
+  /// Makes the start later for parts that became too heavy.
+  void even_out() {
+    std::vector<std::int64_t> weight(limit_.size(), 0);
+    std::vector<std::uint64_t> radius(limit_.size(), 0);
+    double total = 0, limits = 0;
+    for (std::uint32_t n = 0; n < g_.nodes; ++n) {
+      if (distance_[n] == unreached) continue;
+      weight[of_[n]] += g_.weight(n);
+      radius[of_[n]] = std::max(radius[of_[n]], distance_[n]);
+      total += static_cast<double>(g_.weight(n));
+    }
+    double mean_radius = 0;
+    for (std::size_t part = 0; part < limit_.size(); ++part) {
+      limits += static_cast<double>(limit_[part]);
+      mean_radius += static_cast<double>(radius[part]) / static_cast<double>(limit_.size());
+    }
+    for (std::size_t part = 0; part < limit_.size(); ++part) {
+      auto const share = total * (static_cast<double>(limit_[part]) / limits);
+      auto const above = share > 0 ? static_cast<double>(weight[part]) / share : 1;
+      handicap_[part] += static_cast<std::int64_t>(0.3 * mean_radius * (std::clamp(above, 0.5, 1.5) - 1));
+    }
+  }
+
+  /// The middle of a part is where most is left after some steps of what had been everywhere and gets lost
+  /// beyond its border.
+  void find_middles() {
+    std::vector<std::uint32_t> now(g_.nodes, lazy_walk::one), next(g_.nodes);
+    for (int step = 0; step < 8; ++step) {
+      for (std::uint32_t n = 0; n < g_.nodes; ++n) {
+        std::uint64_t sum = std::uint64_t{lazy_walk::kept} * now[n];
+        for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc)
+          if (of_[g_.head[arc]] == of_[n]) sum += std::uint64_t{walk_.share(arc)} * now[g_.head[arc]];
+        next[n] = static_cast<std::uint32_t>(sum / lazy_walk::one);
+      }
+      std::swap(now, next);
+    }
+    std::vector<std::uint32_t> most(limit_.size(), 0);
+    for (std::uint32_t n = 0; n < g_.nodes; ++n)
+      if (distance_[n] != unreached && now[n] > most[of_[n]]) most[of_[n]] = now[n], centre_[of_[n]] = n;
+  }
+
+  struct reached {
+    std::uint64_t distance;
+    std::uint32_t node;
+  };
+  static bool further(reached const& a, reached const& b) {
+    return a.distance != b.distance ? a.distance > b.distance : a.node > b.node;
+  }
+
+  weighted_view g_;
+  lazy_walk const& walk_;
+  std::vector<std::int64_t> const& limit_;
+  raw_array<std::uint32_t> length_;     // 0: nothing goes along
+  std::vector<std::int64_t> handicap_;  // of a part: how far its centre is from where it starts
+  std::vector<std::uint32_t> of_, centre_;
+  std::vector<std::uint64_t> distance_;
+  std::vector<reached> open_;
+};
+
+}  // namespace cleave

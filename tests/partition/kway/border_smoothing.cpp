@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/kway/border_smoothing.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/partition/kway/lazy_walk.hpp"
+#include "cleave/partition/kway/level_graph.hpp"
+#include "support/rng.hpp"
+#include "support/weighted_level.hpp"
+
+namespace {
+
+using cleave::free_node;
+using cleave::lazy_walk;
+using cleave::testing::weighted_level;
+
+std::vector<std::uint32_t> smoothed(weighted_level const& g, std::vector<std::uint32_t> of,
+                                    std::vector<std::int64_t> const& limit, std::uint32_t rounds,
+                                    std::uint32_t steps) {
+  lazy_walk const walk(g.view());
+  cleave::border_smoothing(g.view(), walk, limit).smooth(of, rounds, steps);
+  return of;
+}
+
+/// What each node has of each part after some steps, each part in an array of its own.
+std::vector<std::vector<std::uint64_t>> spread_apart(weighted_level const& g,
+                                                     std::vector<std::uint32_t> const& of,
+                                                     std::uint32_t parts, std::uint32_t steps) {
+  lazy_walk const walk(g.view());
+  std::vector<std::vector<std::uint64_t>> has(parts, std::vector<std::uint64_t>(of.size()));
+  for (std::uint32_t part = 0; part < parts; ++part) {
+    auto& now = has[part];
+    for (std::size_t n = 0; n < of.size(); ++n) now[n] = of[n] == part ? lazy_walk::one : 0;
+    for (std::uint32_t step = 0; step < steps; ++step) {
+      std::vector<std::uint64_t> next(of.size());
+      for (std::uint32_t n = 0; n < of.size(); ++n) {
+        next[n] = lazy_walk::kept * now[n];
+        for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
+          next[n] += walk.share(arc) * now[g.head[arc]];
+        next[n] /= lazy_walk::one;
+      }
+      now = next;
+    }
+  }
+  return has;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "lazy walk: what comes along the arcs of a node is in the ratio of their weights, and no more than all") {
+  cleave::testing::rng r(1);
+  for (int i = 0; i < 100; ++i) {
+    auto const g = cleave::testing::random_strip(r, 1 + r.below(100), 1 + r.below(9), 1 + r.below(1u << 30));
+    lazy_walk const walk(g.view());
+    for (std::uint32_t n = 0; n < g.node_weight.size(); ++n) {
+      std::uint64_t sum = lazy_walk::kept;
+      double weight = 0;
+      for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) {
+        sum += walk.share(arc);
+        weight += static_cast<double>(g.arc_weight[arc]);
+      }
+      REQUIRE(sum <= lazy_walk::one);
+      REQUIRE((g.first[n] == g.first[n + 1] || sum + g.first[n + 1] - g.first[n] >= lazy_walk::one));
+      for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) {
+        auto const exact =
+            (lazy_walk::one - lazy_walk::kept) * static_cast<double>(g.arc_weight[arc]) / weight;
+        REQUIRE(walk.share(arc) <= exact + 1e-3);
+        REQUIRE(walk.share(arc) >= exact - 1 - 1e-3);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "border smoothing: a node is in the part that it would get most of, were each to spread by itself") {
+  cleave::testing::rng r(2);
+  for (int i = 0; i < 200; ++i) {
+    auto g = cleave::testing::random_strip(r, 2 + r.below(200), 1 + r.below(12), 1 + r.below(100));
+    // As many parts as a node keeps account of; one of them is to have all, so that no price rises but its
+    // own.
+    auto const parts = static_cast<std::uint32_t>(1 + r.below(8));
+    g.node_weight.assign(g.node_weight.size(), 0);  // so that there is nothing to even out
+    std::vector<std::uint32_t> of(g.node_weight.size());
+    for (auto& part : of) part = static_cast<std::uint32_t>(r.below(parts));
+    auto const steps = static_cast<std::uint32_t>(1 + r.below(10));
+    auto const has = spread_apart(g, of, parts, steps);
+    auto const got = smoothed(g, of, std::vector<std::int64_t>(parts, 1), 1, steps);
+    for (std::size_t n = 0; n < of.size(); ++n)
+      for (std::uint32_t part = 0; part < parts; ++part) REQUIRE(has[got[n]][n] >= has[part][n]);
+  }
+}
+
+TEST_CASE("border smoothing: jagged borders become straight, and parts of like weight") {
+  std::size_t const side = 48;
+  auto const g = cleave::testing::triangulated_squares(side);
+  cleave::testing::rng r(3);
+  for (int i = 0; i < 10; ++i) {
+    std::vector<std::uint32_t> of;
+    for (std::size_t n = 0; n < side * side; ++n) {
+      auto const x = std::min(side - 1, n % side + r.below(6)), y = std::min(side - 1, n / side + r.below(6));
+      of.push_back(static_cast<std::uint32_t>(y / 16 * 3 + x / 16));
+    }
+    std::vector<std::int64_t> const limit(9, 256);
+    auto const after = smoothed(g, of, limit, 10, 6);
+    CHECK(2 * g.cut(after) < g.cut(of));
+    std::vector<std::int64_t> weight(9);
+    for (auto const part : after) ++weight[part];
+    for (auto const w : weight) {
+      CHECK(w > 256 * 85 / 100);
+      CHECK(w < 256 * 105 / 100);
+    }
+  }
+}
+
+TEST_CASE("border smoothing: nodes without a part remain so") {
+  auto const g = cleave::testing::triangulated_squares(20, 2);
+  std::vector<std::uint32_t> of(800, free_node);
+  for (std::uint32_t n = 0; n < 400; ++n) of[n] = n % 4;
+  auto const after = smoothed(g, of, std::vector<std::int64_t>(4, 100), 5, 4);
+  for (std::size_t n = 0; n < 800; ++n) CHECK((after[n] == free_node) == (n >= 400));
+}

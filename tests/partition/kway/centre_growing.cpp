@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/kway/centre_growing.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/core/random.hpp"
+#include "cleave/partition/kway/lazy_walk.hpp"
+#include "cleave/partition/kway/level_graph.hpp"
+#include "support/rng.hpp"
+#include "support/weighted_level.hpp"
+
+namespace {
+
+using cleave::free_node;
+using cleave::testing::weighted_level;
+
+std::vector<std::uint32_t> grown_parts(weighted_level const& g, std::vector<std::int64_t> const& limit,
+                                       std::uint32_t rounds, std::uint64_t seed) {
+  cleave::splitmix random(seed);
+  cleave::lazy_walk const walk(g.view());
+  return cleave::centre_growing(g.view(), walk, limit).parts(rounds, random);
+}
+
+/// How many pieces a part is in, edges of no weight left out.
+std::size_t pieces(weighted_level const& g, std::vector<std::uint32_t> const& of, std::uint32_t part) {
+  std::vector<bool> seen(of.size());
+  std::size_t count = 0;
+  for (std::uint32_t n = 0; n < of.size(); ++n) {
+    if (of[n] != part || seen[n]) continue;
+    ++count;
+    std::vector<std::uint32_t> open{n};
+    seen[n] = true;
+    while (!open.empty()) {
+      auto const at = open.back();
+      open.pop_back();
+      for (auto arc = g.first[at]; arc < g.first[at + 1]; ++arc)
+        if (auto const other = g.head[arc]; of[other] == part && !seen[other])
+          seen[other] = true, open.push_back(other);
+    }
+  }
+  return count;
+}
+
+std::vector<std::int64_t> part_weights(weighted_level const& g, std::vector<std::uint32_t> const& of,
+                                       std::size_t parts) {
+  std::vector<std::int64_t> sums(parts);
+  for (std::size_t n = 0; n < of.size(); ++n)
+    if (of[n] != free_node) sums[of[n]] += g.node_weight[n];
+  return sums;
+}
+
+}  // namespace
+
+TEST_CASE("centre growing: parts of a square are whole, of like size, and more so than at first") {
+  auto const g = cleave::testing::triangulated_squares(60);
+  std::vector<std::int64_t> const limit(20, 60 * 60 / 20);
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    auto const of = grown_parts(g, limit, 30, seed);
+    auto const weight = part_weights(g, of, limit.size());
+    for (std::uint32_t part = 0; part < limit.size(); ++part) {
+      CHECK(pieces(g, of, part) == 1);
+      CHECK(weight[part] > limit[part] / 2);
+      CHECK(weight[part] < limit[part] * 3 / 2);
+    }
+    auto const first = part_weights(g, grown_parts(g, limit, 1, seed), limit.size());
+    CHECK(*std::max_element(weight.begin(), weight.end()) < *std::max_element(first.begin(), first.end()));
+  }
+}
+
+TEST_CASE("centre growing: parts weigh about as their limits tell") {
+  auto const g = cleave::testing::triangulated_squares(60);
+  std::vector<std::int64_t> limit(16, 150);
+  for (std::size_t part = 0; part < 8; ++part) limit[part] = 300;
+  auto const weight = part_weights(g, grown_parts(g, limit, 60, 1), limit.size());
+  auto const light = std::count_if(weight.begin() + 8, weight.end(), [](auto w) { return w < 225; });
+  auto const heavy = std::count_if(weight.begin(), weight.begin() + 8, [](auto w) { return w > 225; });
+  CHECK(light >= 7);
+  CHECK(heavy >= 7);
+}
+
+TEST_CASE("centre growing: each node is in a part, but for few that nothing leads to") {
+  auto g = cleave::testing::triangulated_squares(40);
+  for (int alone = 0; alone < 5; ++alone) g.first.push_back(g.first.back()), g.node_weight.push_back(1);
+  std::vector<std::int64_t> const limit(16, 110);
+  auto const of = grown_parts(g, limit, 10, 1);
+  for (std::size_t n = 0; n < of.size(); ++n) CHECK((of[n] < limit.size()) == (n < 40 * 40));
+  CHECK(grown_parts(cleave::testing::triangulated_squares(20, 2), limit, 10, 1).empty());
+}
+
+TEST_CASE("centre growing: random graphs of any weights have parts that are whole") {
+  cleave::testing::rng r(1);
+  int whole = 0;
+  for (int i = 0; i < 200; ++i) {
+    auto g = cleave::testing::random_strip(r, 1 + r.below(300), 1 + r.below(15), 1 + r.below(1u << 20));
+    if (i % 5 == 0) g.node_weight.assign(g.node_weight.size(), 0);
+    std::vector<std::int64_t> const limit(1 + r.below(20), 1 + static_cast<std::int64_t>(r.below(1000)));
+    auto const of = grown_parts(g, limit, static_cast<std::uint32_t>(1 + r.below(12)), r.next());
+    if (of.empty()) continue;
+    ++whole;
+    REQUIRE(of.size() == g.node_weight.size());
+    for (auto const part : of) REQUIRE((part < limit.size() || part == free_node));
+    for (std::uint32_t part = 0; part < limit.size(); ++part) REQUIRE(pieces(g, of, part) <= 1);
+  }
+  CHECK(whole > 50);
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/kway/probe.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/partition/kway/quality_effort.hpp"
+#include "support/rng.hpp"
+#include "support/weighted_level.hpp"
+
+namespace {
+
+using namespace cleave;
+using cleave::testing::weighted_level;
+
+bool adjacent(weighted_level const& g, std::uint32_t a, std::uint32_t b) {
+  return std::find(g.head.begin() + g.first[a], g.head.begin() + g.first[a + 1], b) !=
+         g.head.begin() + g.first[a + 1];
+}
+
+/// Of all pairs of neighbours of all nodes.
+double closed_share(weighted_level const& g) {
+  double wedges = 0, closed = 0;
+  for (std::uint32_t n = 0; n < g.node_weight.size(); ++n)
+    for (auto a = g.first[n]; a < g.first[n + 1]; ++a)
+      for (auto b = g.first[n]; b < g.first[n + 1]; ++b)
+        if (a != b) ++wedges, closed += adjacent(g, g.head[a], g.head[b]);
+  return wedges == 0 ? 0 : closed / wedges;
+}
+
+/// Without parallel edges.
+weighted_level random_simple(testing::rng& r, std::size_t nodes, std::size_t degree) {
+  std::vector<std::vector<std::uint32_t>> row(nodes);
+  for (std::size_t i = 0; i < nodes * degree / 2; ++i) {
+    auto const a = static_cast<std::uint32_t>(r.below(nodes)), b = static_cast<std::uint32_t>(r.below(nodes));
+    if (a == b || std::find(row[a].begin(), row[a].end(), b) != row[a].end()) continue;
+    row[a].push_back(b), row[b].push_back(a);
+  }
+  weighted_level g;
+  for (auto const& list : row) {
+    g.head.insert(g.head.end(), list.begin(), list.end());
+    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+  }
+  g.node_weight.assign(nodes, 1), g.arc_weight.assign(g.head.size(), 1);
+  return g;
+}
+
+/// A box of nodes with the six neighbours of each.
+weighted_level box(std::uint32_t side) {
+  weighted_level g;
+  for (std::uint32_t n = 0; n < side * side * side; ++n) {
+    for (std::uint32_t const step : {1u, side, side * side}) {
+      if (n / step % side > 0) g.head.push_back(n - step);
+      if (n / step % side + 1 < side) g.head.push_back(n + step);
+    }
+    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+  }
+  g.node_weight.assign(side * side * side, 1), g.arc_weight.assign(g.head.size(), 1);
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("probe: closed wedges of small graphs are those that are counted one by one") {
+  testing::rng r(1);
+  for (int i = 0; i < 100; ++i) {
+    auto const g = random_simple(r, 3 + r.below(250), r.below(12));
+    CHECK(closed_wedges(g.view()) == doctest::Approx(closed_share(g)));
+  }
+  CHECK(closed_wedges(testing::triangulated_squares(100).view()) == doctest::Approx(0.4).epsilon(0.1));
+  CHECK(closed_wedges(box(12).view()) == 0);
+}
+
+TEST_CASE("probe: meshes get round parts where there are many, grids in space get pairs, others neither") {
+  testing::rng r(2);
+  auto const effort = [](weighted_level const& g, std::uint32_t parts) {
+    return effort_of(kway_preset::standard, g.view(), parts);
+  };
+  auto const mesh = testing::triangulated_squares(120);
+  CHECK(effort(mesh, 64).first == first_method::centres);
+  CHECK(effort(mesh, 8).first == first_method::bisections);
+  CHECK(effort(mesh, 100).first == first_method::bisections);  // few nodes each
+  CHECK(effort(mesh, 64).clusters == coarsening::labels);
+  CHECK(effort_of(kway_preset::fast, mesh.view(), 64).first == first_method::bisections);
+  auto const grid = box(40);
+  CHECK(effort(grid, 64).first == first_method::bisections);
+  CHECK(effort(grid, 64).clusters == coarsening::matching);
+  auto const other = random_simple(r, 20'000, 8);
+  CHECK(effort(other, 64).first == first_method::bisections);
+  CHECK(effort(other, 64).clusters == coarsening::labels);
+}
+
+TEST_CASE("probe: the best preset tries both first methods where either may win") {
+  auto const mesh = testing::triangulated_squares(120);
+  auto const e = quality_effort_of(mesh.view(), 64);
+  CHECK(e.standard.first == first_method::centres);
+  CHECK(std::any_of(e.trials.begin(), e.trials.end(),
+                    [](level_effort const& t) { return t.first == first_method::bisections; }));
+}
