@@ -42,6 +42,10 @@ quality_effort quality_effort_of(Level const& g, std::uint32_t parts,
   }
   if (parts == 2) {
     e.strip_share = 0.5;
+    if (!regular && probe.mean > 8 && closed_wedges(g) > 0.25) {
+      e.trials = {e.standard};
+      e.trials[0].shrink = 4;  // there are few good cuts, and clusters of one size may miss them all
+    }
     return e;
   }
   bool const dense_mesh = regular && probe.mean > 10;
