@@ -13,8 +13,8 @@
 namespace cleave {
 
 /// Centres far from each other, each with the nodes that are nearest to it, again and again from the middles
-/// of those: round parts, where bisections make bricks. An edge is the shorter the more it
-/// weighs for the weight of its ends. O(rounds * m * log n). Diekmann, Preis, Schlimbach, Walshaw, Parallel
+/// of those: round parts, where bisections make bricks. An edge is the shorter the more it weighs for the
+/// weight of its ends. O(rounds * m * log n). Diekmann, Preis, Schlimbach, Walshaw, Parallel
 /// Comput. 26(12), 2000.
 class centre_growing {
  public:
@@ -78,11 +78,17 @@ class centre_growing {
       if (reached_nearly_all()) break;
       if (attempt == 7) return false;
     }
+    std::vector<reached> far;  // distances may have become less since
+    for (std::uint32_t n = 0; n < g_.nodes; ++n)
+      if (distance_[n] != unreached) far.push_back({distance_[n], n});
+    std::make_heap(far.begin(), far.end(), nearer);
     for (std::uint32_t part = 1; part < limit_.size(); ++part) {
-      auto n = centre_[0];
-      for (std::uint32_t other = 0; other < g_.nodes; ++other)
-        if (distance_[other] != unreached && distance_[other] > distance_[n]) n = other;
-      centre_.push_back(n);
+      while (far.front().distance != distance_[far.front().node]) {
+        std::pop_heap(far.begin(), far.end(), nearer);
+        far.back().distance = distance_[far.back().node];
+        std::push_heap(far.begin(), far.end(), nearer);
+      }
+      centre_.push_back(far.front().node);
       start(part, 0);
       reach();
     }
@@ -177,6 +183,9 @@ class centre_growing {
     std::uint64_t distance;
     std::uint32_t node;
   };
+  static bool nearer(reached const& a, reached const& b) {
+    return a.distance != b.distance ? a.distance < b.distance : a.node > b.node;
+  }
   static bool further(reached const& a, reached const& b) {
     return a.distance != b.distance ? a.distance > b.distance : a.node > b.node;
   }
