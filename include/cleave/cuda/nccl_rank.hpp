@@ -28,7 +28,7 @@ enum class nccl_reductions : std::uint8_t {
 /// How a rank uses NCCL; the same at all ranks.
 struct nccl_options {
   nccl_reductions reductions = nccl_reductions::ordered;
-  std::size_t shortest_slice = 64 * 1024;  ///< in bytes: below that, each rank makes all of an ordered sum
+  std::size_t shortest_slice = 65'536;  ///< in bytes: below that, each rank makes all of an ordered sum
   /// Of messages that begin together. NCCL cuts large groups into several kernels, not necessarily alike at
   /// both ends, and these may then wait for each other for ever.
   std::uint32_t largest_group = 128;

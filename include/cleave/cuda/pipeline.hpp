@@ -200,7 +200,7 @@ class cuda_pipeline : public process_pipeline<S, cuda_backend> {
   template <planned_step P>
   static P const& demand_delivery(P const& p) {
     if (auto const d = find_plan_delivery_fault(p)) throw plan_delivery_error(*d);
-    return p;
+    return p;  // NOLINT(bugprone-return-const-ref-from-parameter): for the length of a call
   }
 };
 

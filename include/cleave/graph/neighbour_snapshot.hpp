@@ -163,7 +163,7 @@ std::string describe(neighbour_fault<node_t<Graph>> const& f, Graph const& g,
     else
       return "node " + label(std::string_view(), at);
   };
-  auto const node = called(f.node, f.at);
+  auto node = called(f.node, f.at);
   auto const other = [&] { return called(f.other, s.node.find(f.other)); };
   switch (f.what) {
     case broken_neighbours::node_twice:

@@ -30,8 +30,8 @@ void merge_equal_values(csr<Index>& touching, std::vector<std::vector<std::int64
   std::vector<Index> same(touching.rows());  // of a value: the first that is like it
   for (std::size_t i = 0; i < by_hash.size(); ++i) {
     same[by_hash[i].second] = by_hash[i].second;
-    for (std::size_t j = i; j-- > 0 && by_hash[j].first == by_hash[i].first;)
-      if (auto const first = same[by_hash[j].second];
+    for (std::size_t end = i; end > 0 && by_hash[end - 1].first == by_hash[i].first; --end)
+      if (auto const first = same[by_hash[end - 1].second];
           std::ranges::equal(touching[first], touching[by_hash[i].second])) {
         same[by_hash[i].second] = first;
         break;

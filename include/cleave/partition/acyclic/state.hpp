@@ -62,10 +62,14 @@ class acyclic_state {
     std::uint32_t first = level_.window.earliest.empty() ? 0 : level_.window.earliest[u];
     std::uint32_t last = level_.window.latest.empty() ? limits_.parts() - 1 : level_.window.latest[u];
     auto const here = of_[u];
-    for (Index const need : level_.needs[u])
-      if ((first = std::max(first, of_[need])) == here) break;
-    for (Index const user : level_.needed_by[u])
-      if ((last = std::min(last, of_[user])) == here) break;
+    for (Index const need : level_.needs[u]) {
+      first = std::max(first, of_[need]);
+      if (first == here) break;
+    }
+    for (Index const user : level_.needed_by[u]) {
+      last = std::min(last, of_[user]);
+      if (last == here) break;
+    }
     return {std::min(first, here), std::max(last, here)};
   }
   bool may_leave(std::size_t u) const { return limits_.may_be_empty || count_[of_[u]] > 1; }

@@ -72,7 +72,8 @@ void add_spare_rows(unit_costs<Index>& c, basic_dense<Index> const& g, unit_grap
     for (std::size_t n = 0; n < g.nodes(); ++n)
       if (u.of[n] != none<Index>) {
         row[u.of[n]] += device.weight[n];
-        if (!is_finite(total += device.weight[n]))
+        total += device.weight[n];
+        if (!is_finite(total))
           throw overflow_error(
               "the weights on a spare device summed up to node " + g.label(n) + " are no finite number", n);
       }

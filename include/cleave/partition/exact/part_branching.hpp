@@ -75,8 +75,10 @@ class part_branching {
   void put_in_order() {
     std::vector<std::uint32_t> missing(t_.units());
     std::vector<std::uint32_t> ready;
-    for (std::uint32_t u = 0; u < t_.units(); ++u)
-      if ((missing[u] = static_cast<std::uint32_t>(t_.needs[u].size())) == 0) ready.push_back(u);
+    for (std::uint32_t u = 0; u < t_.units(); ++u) {
+      missing[u] = static_cast<std::uint32_t>(t_.needs[u].size());
+      if (missing[u] == 0) ready.push_back(u);
+    }
     while (!ready.empty()) {
       auto const key = [&](std::uint32_t u) { return std::pair(-states_.fastest[u], u); };
       auto const next = std::ranges::min_element(ready, {}, key);

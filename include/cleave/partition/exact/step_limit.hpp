@@ -15,7 +15,8 @@ class step_limit {
     if (steps > left_) return left_ = 0, false;
     left_ -= steps;
     spent_ += steps;
-    if ((unseen_ += steps) < 1'000'000) return true;
+    unseen_ += steps;
+    if (unseen_ < 1'000'000) return true;
     unseen_ = 0;
     if (now() - begin_ > seconds_) left_ = 0;
     return left_ > 0;

@@ -58,7 +58,8 @@ class multilevel_bisection {
     auto const* fixed = &fixed_;
     while (g.nodes > effort_.smallest) {
       auto clusters =
-          matched(g, *fixed, std::max<std::int64_t>(total * 3 / (2 * effort_.smallest), 1), restart, random);
+          matched(g, *fixed, std::max<std::int64_t>(total * 3 / (2 * std::int64_t{effort_.smallest}), 1),
+                  restart, random);
       if (clusters.clusters > g.nodes - g.nodes / 10) break;
       level next;
       next.graph = contraction(g, clusters).graph(thread_team{});

@@ -30,7 +30,8 @@ class border_smoothing {
   /// Nodes without a part, of which `free_node` is written, remain so.
   void smooth(std::vector<std::uint32_t>& of, std::uint32_t rounds, std::uint32_t steps) {
     for (std::uint32_t round = 0; round < rounds; ++round) {
-      for (std::uint32_t n = 0; n < g_.nodes; ++n) now_[n] = {of[n] != free_node, {{of[n], lazy_walk::one}}};
+      for (std::uint32_t n = 0; n < g_.nodes; ++n)
+        now_[n] = {of[n] != free_node, {{{of[n], lazy_walk::one}}}};
       for (std::uint32_t step = 0; step < steps; ++step) spread();
       if (!trade(of)) return;
     }

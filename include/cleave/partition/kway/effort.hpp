@@ -17,14 +17,14 @@ struct bisection_effort {
 };
 
 /// How the smallest level is cut: in two, and the halves again, or into round parts at once.
-enum class first_method { bisections, centres };
+enum class first_method : std::uint8_t { bisections, centres };
 
 /// How nodes are clustered before a level is contracted.
-enum class coarsening { labels, matching };
+enum class coarsening : std::uint8_t { labels, matching };
 
 /// Which of two clusters that it is tied to alike a node joins: heavier ones make fewer levels, lighter ones
 /// more even clusters.
-enum class cluster_tie { lighter, heavier };
+enum class cluster_tie : std::uint8_t { lighter, heavier };
 
 /// How much work a k-way partition gets.
 struct level_effort {

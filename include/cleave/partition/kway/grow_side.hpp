@@ -13,7 +13,7 @@ namespace cleave {
 
 /// Where a side that grows takes its next node: among the neighbours of those it has, or wherever the gain is
 /// best (which peels off nodes of low degree, where limits leave room).
-enum class growth { around_a_node, anywhere };
+enum class growth : std::uint8_t { around_a_node, anywhere };
 
 /// Lets side 0 grow node by node out of nothing, best gain first, as far as the limits let it and at least as
 /// far as they demand; of the states between, that of the least cut is taken. Karypis, Kumar, SISC 20(1),

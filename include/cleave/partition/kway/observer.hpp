@@ -6,7 +6,7 @@
 namespace cleave {
 
 /// What a k-way partition has just done.
-enum class kway_phase { coarsened, first_cut, projected, refined };
+enum class kway_phase : std::uint8_t { coarsened, first_cut, projected, refined };
 
 /// Told of each step of a k-way partition on the thread of the caller: for clocks and progress. It changes
 /// nothing.

@@ -15,7 +15,7 @@
 namespace cleave {
 
 /// How much time a smaller cut is worth.
-enum class kway_preset {
+enum class kway_preset : std::uint8_t {
   fast,      ///< in less time than METIS, with cuts no larger
   standard,  ///< as good as the best of the fast partitioners, in a few times that time
   quality,   ///< as good as the slow ones

@@ -53,7 +53,7 @@ class repeated_bisection {
 
   /// Of so many parts, those in the first half.
   std::uint32_t left(std::uint32_t parts) const {
-    auto const rounded = static_cast<std::uint32_t>(effort_.first_share * parts + 0.5);
+    auto const rounded = static_cast<std::uint32_t>(2 * effort_.first_share * parts + 1) / 2;
     return std::clamp(rounded, 1u, parts - 1);
   }
 
