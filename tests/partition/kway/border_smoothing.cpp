@@ -82,10 +82,8 @@ TEST_CASE(
   cleave::testing::rng r(2);
   for (int i = 0; i < 200; ++i) {
     auto g = cleave::testing::random_strip(r, 2 + r.below(200), 1 + r.below(12), 1 + r.below(100));
-    // As many parts as a node keeps account of; one of them is to have all, so that no price rises but its
-    // own.
-    auto const parts = static_cast<std::uint32_t>(1 + r.below(8));
-    g.node_weight.assign(g.node_weight.size(), 0);  // so that there is nothing to even out
+    auto const parts = static_cast<std::uint32_t>(1 + r.below(8));  // as many as a node keeps account of
+    g.node_weight.assign(g.node_weight.size(), 0);                  // so that there is nothing to even out
     std::vector<std::uint32_t> of(g.node_weight.size());
     for (auto& part : of) part = static_cast<std::uint32_t>(r.below(parts));
     auto const steps = static_cast<std::uint32_t>(1 + r.below(10));

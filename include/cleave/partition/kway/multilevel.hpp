@@ -9,7 +9,7 @@
 #include "cleave/partition/kway/boundary.hpp"
 #include "cleave/partition/kway/clusters.hpp"
 #include "cleave/partition/kway/effort.hpp"
-#include "cleave/partition/kway/first_parts.hpp"
+#include "cleave/partition/kway/first_cut.hpp"
 #include "cleave/partition/kway/flow_refinement.hpp"
 #include "cleave/partition/kway/hierarchy.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
@@ -20,8 +20,7 @@
 
 namespace cleave {
 
-/// Coarsen, cut the smallest level, and refine on the way back. Karypis, Kumar, JPDC 48(1),
-/// 1998.
+/// Coarsen, cut the smallest level, and refine on the way back. Karypis, Kumar, JPDC 48(1), 1998.
 class multilevel_kway {
  public:
   multilevel_kway(std::vector<std::int64_t> limit, level_effort const& effort, std::uint64_t seed,
