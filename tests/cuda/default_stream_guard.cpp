@@ -104,7 +104,9 @@ TEST_CASE(
       auto const said = std::string(e.what());
       bool const is_culprit = said.starts_with("rank 1, forward, stage 1, microbatch 2: ");
       CHECK(said.find("work was issued to a default stream of CUDA") != std::string::npos);
-      CHECK_MESSAGE(is_culprit == (said.find("or in what ran at the same time") == std::string::npos), said);
+      bool const leaves_open = said.find("or in what ran at the same time") != std::string::npos;
+      CHECK_MESSAGE((is_culprit || leaves_open),
+                    said);  // what a stage calls may have cleared CUDA's last error
     }
   }
 }
