@@ -21,8 +21,8 @@ struct flow_options {
 
 /// Replaces the cuts between pairs of parts by least cuts in a strip along them, as long as the cut
 /// decreases. Pairs that share no part are refined at the same time; the result does not depend on the number
-/// of threads. Gives up where strips with as many arcs as the graph, twice over, have brought nothing: no
-/// narrow strip holds the cut of a graph without locality. Sanders, Schulz, ESA 2011; Gottesbüren, Heuer,
+/// of threads. Gives up where strips with half as many arcs as the graph have brought nothing: no narrow
+/// strip holds the cut of a graph without locality. Sanders, Schulz, ESA 2011; Gottesbüren, Heuer,
 /// Sanders, SEA 2022 (parallel).
 template <class Level>
 class flow_refinement {
@@ -115,7 +115,7 @@ class flow_refinement {
         for (auto i = kit; i < batch.size(); i += kits_.size()) refine_pair(batch[i], width, kits_[kit]);
       });
       for (auto const& done : batch) gain += apply(done);
-      if (idle_arcs_ > 2 * std::size_t{g_.arcs()}) waiting_.clear();
+      if (idle_arcs_ > g_.arcs() / 2) waiting_.clear();
     }
     return gain;
   }

@@ -31,6 +31,7 @@ class repeated_bisection {
     whole.node.resize(g.nodes);
     for (std::uint32_t n = 0; n < g.nodes; ++n) whole.node[n] = n;
     whole.view = g;
+    if (g.nodes > 0) most_restarts_ = std::max(1u, effort.arcs / std::max(1u, g.arcs()));
     pieces_.push_back(std::move(whole));
   }
 
@@ -58,7 +59,8 @@ class repeated_bisection {
   }
 
   std::uint32_t restarts(std::uint32_t depth) const {
-    return std::max(effort_.least_restarts, effort_.restarts >> std::min(depth, 31u));
+    auto const wanted = std::max(effort_.least_restarts, effort_.restarts >> std::min(depth, 31u));
+    return std::min(wanted, most_restarts_);
   }
 
   /// Goes past the random numbers for a piece of so many parts and all that comes of it.
@@ -92,8 +94,10 @@ class repeated_bisection {
       for (auto at = best; at < (i + 1) * restarts(depth_); ++at)
         if (tried[at].better_than(tried[best])) best = at;
       auto& p = pieces_[i];
-      halves[2 * i] = half(p, tried[best], 0, p.first_part, left(p.parts));
-      halves[2 * i + 1] = half(p, tried[best], 1, p.first_part + left(p.parts), p.parts - left(p.parts));
+      // The half with more arcs is made of the arrays of the whole.
+      auto const larger = larger_half(p, tried[best]);
+      halves[2 * i + 1 - larger] = half(p, tried[best], 1 - larger, {});
+      halves[2 * i + larger] = half(p, tried[best], larger, std::move(p.graph));
       halves[2 * i + 1].random = p.random;
       skip(p.random, p.parts - left(p.parts), depth_ + 1);
       halves[2 * i].random = p.random;
@@ -142,14 +146,20 @@ class repeated_bisection {
     return side;
   }
 
-  piece half(piece const& p, two_sides const& sides, std::uint8_t side, std::uint32_t first_part,
-             std::uint32_t parts) const {
+  static std::uint8_t larger_half(piece const& p, two_sides const& sides) {
+    std::array<std::uint64_t, 2> arcs{};
+    for (std::uint32_t n = 0; n < p.view.nodes; ++n) arcs[sides.of[n]] += p.view.degree(n);
+    return arcs[1] > arcs[0];
+  }
+
+  /// One side of a piece. `into` is the graph of the piece, to be overwritten from the front as its rows are
+  /// read, or empty.
+  piece half(piece const& p, two_sides const& sides, std::uint8_t side, level_graph into) const {
     piece h;
-    h.first_part = first_part;
-    h.parts = parts;
-    std::vector<std::uint32_t> renamed(p.view.nodes, free_node);
+    h.first_part = side == 0 ? p.first_part : p.first_part + left(p.parts);
+    h.parts = side == 0 ? left(p.parts) : p.parts - left(p.parts);
+    std::vector<std::uint32_t> renamed(p.view.nodes, free_node), kept;
     std::uint32_t arcs = 0;
-    std::vector<std::uint32_t> kept;
     for (std::uint32_t n = 0; n < p.view.nodes; ++n) {
       if (sides.of[n] != side) continue;
       renamed[n] = static_cast<std::uint32_t>(kept.size());
@@ -158,36 +168,46 @@ class repeated_bisection {
       if (!p.fixed.empty()) h.fixed.push_back(p.fixed[n]);
       arcs += p.view.degree(n);
     }
-    if (parts == 1) return h;
+    if (h.parts == 1) return h;
     auto& g = h.graph;
+    g = into.first.empty() ? room_for(kept.size(), arcs, p.view) : std::move(into);
     g.nodes = static_cast<std::uint32_t>(kept.size());
-    g.first = raw_array<std::uint32_t>(kept.size() + 1);
-    g.head = raw_array<std::uint32_t>(arcs);
-    if (!p.view.node_weights.all_one()) g.node_weights = level_weights(kept.size(), p.view.width());
-    if (!p.view.arc_weights.all_one()) g.arc_weights = level_weights(arcs, p.view.width());
     std::uint32_t end = 0;
     for (std::uint32_t i = 0; i < g.nodes; ++i) {
       auto const n = kept[i];
+      auto const row = p.view.first[n], stop = p.view.first[n + 1];
       g.first[i] = end;
       g.node_weights.set(i, p.view.weight(n));
-      for (auto arc = p.view.first[n]; arc < p.view.first[n + 1]; ++arc) {
-        if (renamed[p.view.head[arc]] == free_node) continue;
-        g.head[end] = renamed[p.view.head[arc]];
-        g.arc_weights.set(end++, p.view.arc_weight(arc));
+      for (auto arc = row; arc < stop; ++arc) {
+        auto const other = renamed[p.view.head[arc]];
+        if (other == free_node) continue;
+        g.arc_weights.set(end, p.view.arc_weight(arc));
+        g.head[end++] = other;
       }
     }
     g.first[g.nodes] = end;
+    g.first.shrink(g.nodes + std::size_t{1});
+    g.node_weights.shrink(g.nodes);
     g.head.shrink(end);
     g.arc_weights.shrink(end);
     h.view = g.view();
     return h;
   }
 
+  static level_graph room_for(std::size_t nodes, std::uint32_t arcs, weighted_view const& like) {
+    level_graph g;
+    g.first = raw_array<std::uint32_t>(nodes + 1);
+    g.head = raw_array<std::uint32_t>(arcs);
+    if (!like.node_weights.all_one()) g.node_weights = level_weights(nodes, like.width());
+    if (!like.arc_weights.all_one()) g.arc_weights = level_weights(arcs, like.width());
+    return g;
+  }
+
   std::vector<std::int64_t> const& limit_;
   bisection_effort effort_;
   thread_team team_;
   std::vector<std::uint32_t> part_;
-  std::uint32_t depth_ = 0;
+  std::uint32_t depth_ = 0, most_restarts_ = 1;
   std::vector<piece> pieces_;
 };
 

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/kway/repeated_bisection.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/core/random.hpp"
+#include "cleave/partition/kway/effort.hpp"
+#include "cleave/partition/kway/team.hpp"
+#include "support/rng.hpp"
+#include "support/weighted_level.hpp"
+
+using namespace cleave::testing;
+using cleave::bisection_effort;
+using cleave::free_node;
+using cleave::repeated_bisection;
+using cleave::splitmix;
+
+namespace {
+
+/// So many rings of like size, with chords, without an edge between them, nodes in any order. What an arc
+/// weighs tells its ends.
+weighted_level shuffled_rings(rng& r, std::uint32_t rings, std::uint32_t size) {
+  std::vector<std::uint32_t> name(rings * size);
+  for (std::uint32_t n = 0; n < name.size(); ++n) name[n] = n;
+  for (auto i = name.size(); i > 1; --i) std::swap(name[i - 1], name[r.below(i)]);
+  std::vector<std::vector<std::uint32_t>> row(name.size());
+  for (std::uint32_t n = 0; n < name.size(); ++n)
+    for (auto const step : {1u, size / 3}) {
+      auto const to = n / size * size + (n + step) % size;
+      row[name[n]].push_back(name[to]), row[name[to]].push_back(name[n]);
+    }
+  weighted_level g;
+  for (std::uint32_t n = 0; n < row.size(); ++n) {
+    for (auto const to : row[n]) g.head.push_back(to), g.arc_weight.push_back(1 + (n ^ to) % 7);
+    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    g.node_weight.push_back(1);
+  }
+  return g;
+}
+
+/// Limits of alike parts, and a little more.
+std::vector<std::int64_t> limits(weighted_level const& g, std::uint32_t k) {
+  std::int64_t total = 0;
+  for (auto const weight : g.node_weight) total += weight;
+  return std::vector<std::int64_t>(k, (total + k - 1) / k * 11 / 10 + 5);
+}
+
+std::vector<std::uint32_t> bisected(weighted_level const& g, std::vector<std::uint32_t> const& fixed,
+                                    std::vector<std::int64_t> const& limit, bisection_effort const& effort,
+                                    std::uint32_t threads = 1) {
+  splitmix random(7);
+  return repeated_bisection(g.view(), fixed, limit, effort, cleave::thread_team(threads)).parts(random);
+}
+
+/// The same with a graph of its own for each piece, one piece after another. Limits leave much room, and are
+/// all alike.
+class literal_bisection {
+ public:
+  literal_bisection(weighted_level const& g, std::vector<std::uint32_t> const& fixed, std::int64_t limit,
+                    bisection_effort const& effort)
+      : g_(g), fixed_(fixed), limit_(limit), effort_(effort), of_(g.node_weight.size()) {}
+
+  std::vector<std::uint32_t> parts(std::uint32_t k) {
+    std::vector<std::uint32_t> all(of_.size());
+    for (std::uint32_t n = 0; n < all.size(); ++n) all[n] = n;
+    cut(all, 0, k, 0);
+    return of_;
+  }
+
+ private:
+  void cut(std::vector<std::uint32_t> const& nodes, std::uint32_t first_part, std::uint32_t parts,
+           std::uint32_t depth) {
+    if (parts == 1) {
+      for (auto const n : nodes) of_[n] = first_part;
+      return;
+    }
+    auto const left = (parts + 1) / 2;
+    std::vector<std::uint32_t> side;
+    for (auto const n : nodes)
+      side.push_back(fixed_[n] == free_node ? free_node : fixed_[n] >= first_part + left);
+    auto const piece = induced(nodes);
+    std::int64_t total = 0;
+    for (auto const weight : piece.node_weight) total += weight;
+    auto const aim =
+        static_cast<std::int64_t>(static_cast<double>(total) * static_cast<double>(left * limit_) /
+                                  static_cast<double>(parts * limit_));
+    cleave::two_sides best;
+    for (std::uint32_t i = 0; i < std::max(effort_.least_restarts, effort_.restarts >> depth); ++i) {
+      auto const view = piece.view();
+      cleave::multilevel_bisection const bisection(view, side, {left * limit_, (parts - left) * limit_}, aim,
+                                                   effort_);
+      auto const tried = bisection.sides(random_.next(), i);
+      if (i == 0 || tried.better_than(best)) best = tried;
+    }
+    std::vector<std::uint32_t> half[2];
+    for (std::size_t i = 0; i < nodes.size(); ++i) half[best.of[i]].push_back(nodes[i]);
+    cut(half[1], first_part + left, parts - left, depth + 1);
+    cut(half[0], first_part, left, depth + 1);
+  }
+
+  weighted_level induced(std::vector<std::uint32_t> const& nodes) const {
+    weighted_level piece;
+    for (auto const n : nodes) {
+      for (auto a = g_.first[n]; a < g_.first[n + 1]; ++a) {
+        auto const at = std::lower_bound(nodes.begin(), nodes.end(), g_.head[a]);
+        if (at == nodes.end() || *at != g_.head[a]) continue;
+        piece.head.push_back(static_cast<std::uint32_t>(at - nodes.begin()));
+        piece.arc_weight.push_back(g_.arc_weight[a]);
+      }
+      piece.first.push_back(static_cast<std::uint32_t>(piece.head.size()));
+      piece.node_weight.push_back(g_.node_weight[n]);
+    }
+    return piece;
+  }
+
+  weighted_level const& g_;
+  std::vector<std::uint32_t> const& fixed_;
+  std::int64_t limit_;
+  bisection_effort effort_;
+  splitmix random_{7};
+  std::vector<std::uint32_t> of_;
+};
+
+}  // namespace
+
+TEST_CASE("repeated bisection: the same as with a graph of its own for each piece") {
+  rng r(4);
+  for (int i = 0; i < 60; ++i) {
+    auto const g = random_strip(r, 50 + r.below(250), 1 + r.below(6), 1 + r.below(5));
+    auto const k = static_cast<std::uint32_t>(2 + r.below(9));
+    std::vector<std::uint32_t> fixed(g.node_weight.size(), free_node);
+    if (r.one_in(2))
+      for (std::size_t n = 0; n < fixed.size(); ++n)
+        if (r.one_in(10)) fixed[n] = static_cast<std::uint32_t>(n % k);
+    auto const limit = limits(g, 1)[0];
+    bisection_effort const effort{.restarts = 4, .least_restarts = 2};
+    REQUIRE(bisected(g, fixed, std::vector<std::int64_t>(k, limit), effort) ==
+            literal_bisection(g, fixed, limit, effort).parts(k));
+  }
+}
+
+TEST_CASE("repeated bisection: each part is one of the pieces that a graph falls into") {
+  rng r(1);
+  for (std::uint32_t const k : {2u, 3u, 8u, 13u, 16u})
+    for (int i = 0; i < 4; ++i) {
+      auto const g = shuffled_rings(r, k, static_cast<std::uint32_t>(10 + r.below(90)));
+      auto const of = bisected(g, {}, limits(g, k), {.restarts = 8, .least_restarts = 4});
+      auto used = of;
+      std::sort(used.begin(), used.end());
+      used.erase(std::unique(used.begin(), used.end()), used.end());
+      REQUIRE(used.size() == k);
+      REQUIRE(used.back() == k - 1);
+      REQUIRE(g.cut(of) == 0);
+    }
+}
+
+TEST_CASE("repeated bisection: limits hold, fixed nodes are where they must be, threads change nothing") {
+  rng r(2);
+  for (int i = 0; i < 60; ++i) {
+    auto g = random_strip(r, 50 + r.below(300), 1 + r.below(6), 1 + r.below(5));
+    std::fill(g.node_weight.begin(), g.node_weight.end(), 1);
+    auto const k = static_cast<std::uint32_t>(2 + r.below(9));
+    auto const limit = limits(g, k);
+    std::vector<std::uint32_t> fixed;
+    if (r.one_in(2))
+      for (std::size_t n = 0; n < g.node_weight.size(); ++n)
+        fixed.push_back(r.one_in(10) ? static_cast<std::uint32_t>(n % k) : free_node);
+    auto const of = bisected(g, fixed, limit, {.restarts = 4});
+    std::vector<std::int64_t> weight(k);
+    for (auto const part : of) {
+      REQUIRE(part < k);
+      ++weight[part];
+    }
+    for (std::uint32_t part = 0; part < k; ++part) REQUIRE(weight[part] <= limit[part]);
+    for (std::size_t n = 0; n < fixed.size(); ++n) REQUIRE((fixed[n] == free_node || fixed[n] == of[n]));
+    REQUIRE(bisected(g, fixed, limit, {.restarts = 4}, 3) == of);
+  }
+}
+
+TEST_CASE("repeated bisection: a graph with many arcs is not tried as often") {
+  rng r(3);
+  auto const g = random_strip(r, 400, 8, 4);
+  auto const limit = limits(g, 6);
+  auto const arcs = g.view().arcs();
+  auto const thrice = bisected(g, {}, limit, {.restarts = 3, .least_restarts = 3});
+  CHECK(bisected(g, {}, limit, {.restarts = 12, .least_restarts = 12, .arcs = 3 * arcs}) == thrice);
+  CHECK(bisected(g, {}, limit, {.restarts = 12, .least_restarts = 12}) != thrice);
+  CHECK(bisected(g, {}, limit, {.restarts = 12, .arcs = 1}) == bisected(g, {}, limit, {.restarts = 1}));
+}
