@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cleave/partition/kway/quality_effort.hpp"
@@ -63,6 +64,41 @@ weighted_level box(std::uint32_t side) {
   return g;
 }
 
+/// A grid with a diagonal in each cell, of the one direction and the other in turns.
+weighted_level turned_diagonals(std::uint32_t side) {
+  std::vector<std::vector<std::uint32_t>> row(side * side);
+  auto const join = [&](std::uint32_t a, std::uint32_t b) { row[a].push_back(b), row[b].push_back(a); };
+  for (std::uint32_t n = 0; n < side * side; ++n) {
+    auto const x = n % side, y = n / side;
+    if (x + 1 < side) join(n, n + 1);
+    if (y + 1 < side) join(n, n + side);
+    if (x + 1 == side || y + 1 == side) continue;
+    (x + y) % 2 == 0 ? join(n, n + side + 1) : join(n + 1, n + side);
+  }
+  weighted_level g;
+  for (auto const& list : row) {
+    g.head.insert(g.head.end(), list.begin(), list.end());
+    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+  }
+  g.node_weight.assign(row.size(), 1), g.arc_weight.assign(g.head.size(), 1);
+  return g;
+}
+
+/// The same graph with other numbers.
+weighted_level shuffled(testing::rng& r, weighted_level const& g) {
+  std::vector<std::uint32_t> node(g.node_weight.size()), name(node.size());
+  for (std::uint32_t n = 0; n < node.size(); ++n) node[n] = n;
+  for (auto i = node.size(); i > 1; --i) std::swap(node[i - 1], node[r.below(i)]);
+  for (std::uint32_t n = 0; n < node.size(); ++n) name[node[n]] = n;
+  weighted_level s;
+  for (auto const n : node) {
+    for (auto a = g.first[n]; a < g.first[n + 1]; ++a) s.head.push_back(name[g.head[a]]);
+    s.first.push_back(static_cast<std::uint32_t>(s.head.size()));
+  }
+  s.node_weight = g.node_weight, s.arc_weight = g.arc_weight;
+  return s;
+}
+
 }  // namespace
 
 TEST_CASE("probe: closed wedges of small graphs are those that are counted one by one") {
@@ -100,4 +136,27 @@ TEST_CASE("probe: the best preset tries both first methods where either may win"
   CHECK(e.standard.first == first_method::centres);
   CHECK(std::any_of(e.trials.begin(), e.trials.end(),
                     [](level_effort const& t) { return t.first == first_method::bisections; }));
+}
+
+TEST_CASE("probe: lattices are known by their numbers, row by row") {
+  testing::rng r(3);
+  for (auto const& g : {testing::triangulated_squares(60), turned_diagonals(60), box(16)}) {
+    CHECK(is_numbered_in_rows(g.view()));
+    CHECK(!is_numbered_in_rows(shuffled(r, g).view()));
+  }
+  CHECK(!is_numbered_in_rows(random_simple(r, 5000, 6).view()));
+  CHECK(!is_numbered_in_rows(random_simple(r, 5000, 0).view()));
+  CHECK(!is_numbered_in_rows(weighted_level{}.view()));
+}
+
+TEST_CASE("probe: clusters of lattices grow along their rows, those of other graphs evenly") {
+  testing::rng r(4);
+  auto const effort = [](weighted_level const& g) { return effort_of(kway_preset::fast, g.view(), 8); };
+  auto const mesh = turned_diagonals(60);
+  CHECK(effort(mesh).tie == cluster_tie::heavier);
+  CHECK(effort(mesh).shrink == 4);
+  CHECK(effort(shuffled(r, mesh)).tie == cluster_tie::lighter);
+  CHECK(effort(shuffled(r, mesh)).shrink == 8);
+  CHECK(effort(box(16)).tie == cluster_tie::heavier);
+  CHECK(effort(box(16)).shrink == 8);
 }

@@ -71,6 +71,31 @@ double closed_wedges(Level const& g) {
   return wedges == 0 ? 0 : static_cast<double>(closed) / static_cast<double>(wedges);
 }
 
+/// Where the neighbours of a node are, counted from it, in rising order.
+template <class Level>
+std::vector<std::int64_t> steps_to_neighbours(Level const& g, std::uint32_t n) {
+  std::vector<std::int64_t> steps;
+  for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) steps.push_back(std::int64_t{g.head[arc]} - n);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+/// Whether most nodes are as far from their neighbours, in number, as the next node is from its own, or the
+/// one after that: they are lattices numbered row by row. Looks at 256 nodes at most.
+template <class Level>
+bool is_numbered_in_rows(Level const& g) {
+  std::uint32_t alike = 0, seen = 0;
+  auto const step = std::max(1u, g.nodes / 256);
+  for (std::uint64_t at = step / 2; at + 2 < g.nodes; at += step) {
+    auto const n = static_cast<std::uint32_t>(at);
+    if (g.degree(n) == 0 || g.degree(n) > 64) continue;
+    auto const steps = steps_to_neighbours(g, n);
+    ++seen;
+    alike += steps == steps_to_neighbours(g, n + 1) || steps == steps_to_neighbours(g, n + 2);
+  }
+  return 2 * alike > seen;
+}
+
 /// Whether so many nodes have no edges that the rest has much room: then parts fill up with dense cores, and
 /// low degrees are what is cut.
 template <class Level>
@@ -94,13 +119,16 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
   level_effort e;
   bool const fast = preset == kway_preset::fast;
   auto const probe = probe_degrees(g, team);
-  bool const regular = probe.spread() < 0.02;
-  e.tie = regular ? cluster_tie::heavier : cluster_tie::lighter;
+  bool const regular = probe.spread() < 0.02, rows = is_numbered_in_rows(g);
+  e.tie = rows ? cluster_tie::heavier : cluster_tie::lighter;
   bool const dense_mesh = regular && probe.mean > 10, skewed = probe.spread() >= 1;
-  e.shrink = dense_mesh ? 4 : 8;
+  bool const large_clusters_are_ragged = regular ? probe.mean > 7 : rows;
+  e.shrink = large_clusters_are_ragged ? 4 : 8;
+  if (fast && (regular || rows) && !dense_mesh) e.passes = 2, e.patience = 300;
   e.bisection.restarts = skewed ? 16 : 8;
   e.bisection.passes = skewed || !fast ? 4 : 2;
   e.bisection.least_restarts = 2;
+  if (probe.spread() > 0.3) e.bisection.smallest = 25, e.bisection.growths = 6;  // good cuts are few
   if (!fast) {
     e.passes = dense_mesh ? 10 : 3;
     e.patience = dense_mesh ? 2000 : 400;
