@@ -9,7 +9,7 @@ namespace cleave {
 struct bisection_effort {
   std::uint32_t restarts = 1;        ///< hierarchies, each with other random numbers
   std::uint32_t least_restarts = 1;  ///< of the smallest pieces: half as many as before after each bisection
-  std::uint32_t arcs = 1u << 22;     ///< in all restarts of one bisection; those of large graphs end alike
+  std::uint32_t arcs = 1u << 22;     ///< in all restarts of a bisection; those of dense graphs end alike
   std::uint32_t growths = 3;         ///< first bisections of the smallest graph of each
   std::uint32_t passes = 4;          ///< of refinement a level
   std::uint32_t patience = 200;      ///< moves downhill before a pass ends

@@ -128,6 +128,7 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
   e.bisection.restarts = skewed ? 16 : 8;
   e.bisection.passes = skewed || !fast ? 4 : 2;
   e.bisection.least_restarts = 2;
+  e.bisection.arcs = std::clamp(g.arcs(), 1u << 17, 1u << 21) * 2;
   if (probe.spread() > 0.3) e.bisection.smallest = 25, e.bisection.growths = 6;  // good cuts are few
   if (!fast) {
     e.passes = dense_mesh ? 10 : 3;
