@@ -125,7 +125,7 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
   bool const large_clusters_are_ragged = regular ? probe.mean > 7 : rows;
   e.shrink = large_clusters_are_ragged ? 4 : 8;
   if (fast && (regular || rows) && !dense_mesh) e.passes = 2, e.patience = 300;
-  e.bisection.restarts = skewed ? 16 : 8;
+  e.bisection.restarts = skewed ? 16 : regular ? 6 : 8;
   e.bisection.passes = skewed || !fast ? 4 : 2;
   e.bisection.least_restarts = 2;
   e.bisection.arcs = std::clamp(g.arcs(), 1u << 17, 1u << 21) * 2;
