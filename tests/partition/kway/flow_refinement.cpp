@@ -6,14 +6,29 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "cleave/partition/kway/boundary.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/team.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
 
 using namespace cleave::testing;
+
+namespace {
+
+/// The nodes with neighbours in other parts, and a few more, in any order.
+cleave::active_nodes some_active(rng& r, cleave::weighted_view const& g, cleave::level_parts const& p) {
+  auto active = cleave::boundary_of(g, p.of, cleave::thread_team(1));
+  for (std::uint32_t n = 0; n < g.nodes; ++n)
+    if (r.one_in(20)) active.add(n);
+  for (auto i = active.list.size(); i > 1; --i) std::swap(active.list[i - 1], active.list[r.below(i)]);
+  return active;
+}
+
+}  // namespace
 
 TEST_CASE("flow refinement: the cut decreases by what it says, limits hold, fixed nodes stay") {
   rng r(1);
@@ -26,11 +41,13 @@ TEST_CASE("flow refinement: the cut decreases by what it says, limits hold, fixe
       for (auto const part : p.of) fixed.push_back(r.one_in(3) ? part : cleave::free_node);
     auto const before = g.cut(p.of);
     auto const view = g.view();
-    auto const gain = cleave::refine_by_flows(view, p, fixed, {}, cleave::thread_team(1));
+    auto active = some_active(r, view, p);
+    auto const gain = cleave::refine_by_flows(view, p, fixed, active, {}, cleave::thread_team(1));
     REQUIRE(gain >= 0);
     REQUIRE(g.cut(p.of) == before - gain);
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < p.parts(); ++part) REQUIRE(p.weight[part] <= p.limit[part]);
+    for (auto const n : cleave::boundary_of(view, p.of, cleave::thread_team(1)).list) REQUIRE(active.is[n]);
     for (std::size_t n = 0; n < fixed.size(); ++n)
       REQUIRE((fixed[n] == cleave::free_node || p.of[n] == fixed[n]));
     better += gain > 0;
@@ -57,7 +74,8 @@ TEST_CASE(
       least = std::min(least, g.cut(of));
     }
     auto const view = g.view();
-    cleave::refine_by_flows(view, p, fixed, {.width = {.steps = 100, .slack = 100}, .rounds = 20},
+    auto active = some_active(r, view, p);
+    cleave::refine_by_flows(view, p, fixed, active, {.width = {.steps = 100, .slack = 100}, .rounds = 20},
                             cleave::thread_team(1));
     REQUIRE(g.cut(p.of) == least);
   }
@@ -69,8 +87,9 @@ TEST_CASE("flow refinement: the same for any number of threads") {
   auto const start = random_parts(r, g, 12);
   auto const view = g.view();
   auto one = start, three = start;
-  cleave::refine_by_flows(view, one, {}, {}, cleave::thread_team(1));
-  cleave::refine_by_flows(view, three, {}, {}, cleave::thread_team(3));
+  auto active = some_active(r, view, start), active_of_three = active;
+  cleave::refine_by_flows(view, one, {}, active, {}, cleave::thread_team(1));
+  cleave::refine_by_flows(view, three, {}, active_of_three, {}, cleave::thread_team(3));
   CHECK(one.of == three.of);
   CHECK(g.cut(one.of) < g.cut(start.of));
 }

@@ -71,9 +71,9 @@ class multilevel_kway {
               active_nodes& active) const {
     auto gained = refine_level(g, p, fixed, active, effort_, team_);
     if (effort_.flow_rounds > 0 && g.nodes <= effort_.flow_nodes) {
-      gained += refine_by_flows(
-          g, p, fixed, {.width = {.steps = effort_.flow_steps}, .rounds = effort_.flow_rounds}, team_);
-      active = boundary_of(g, p.of, team_);
+      gained +=
+          refine_by_flows(g, p, fixed, active,
+                          {.width = {.steps = effort_.flow_steps}, .rounds = effort_.flow_rounds}, team_);
     }
     tell(kway_phase::refined, g.nodes, gained);
   }

@@ -108,8 +108,8 @@ class quality_kway {
     bool const tangled = 5 * cut_of(g, p.of) > edge_total_;  // no narrow strip holds a cut
     if (g.nodes <= effort_.jet_nodes && !tangled) gained += refine_by_jet(g, p, fixed, active, effort_.jet);
     if (g.nodes <= effort_.flow_nodes && effort_.standard.flow_rounds > 0)
-      gained +=
-          refine_by_flows(g, p, fixed, {.width = {.steps = effort_.standard.flow_steps}, .rounds = 1}, team_);
+      gained += refine_by_flows(g, p, fixed, active,
+                                {.width = {.steps = effort_.standard.flow_steps}, .rounds = 1}, team_);
     tell(kway_phase::refined, g.nodes, gained);
   }
 
@@ -170,16 +170,19 @@ class quality_kway {
       gained += gain;
       if (gain <= 0) break;
     }
-    if (effort_.strip_rounds > 0)
-      gained += refine_by_flows(
-          g, p, fixed, {.width = {.steps = strip_steps(g, p)}, .rounds = effort_.strip_rounds}, team_);
+    if (effort_.strip_rounds > 0) {
+      auto active = boundary_of(g, p.of, team_);
+      auto const steps = strip_steps(g, active);
+      gained += refine_by_flows(g, p, fixed, active,
+                                {.width = {.steps = steps}, .rounds = effort_.strip_rounds}, team_);
+    }
     tell(kway_phase::refined, g.nodes, gained);
   }
 
   /// How wide strips may be: the time they take grows with the square.
   template <class Level>
-  std::uint32_t strip_steps(Level const& g, level_parts const& p) const {
-    auto const border = static_cast<double>(boundary_of(g, p.of, team_).list.size());
+  std::uint32_t strip_steps(Level const& g, active_nodes const& boundary) const {
+    auto const border = static_cast<double>(boundary.list.size());
     auto const fits = [&](std::uint32_t steps) {
       return border * steps * steps <= effort_.strip_share * g.nodes;
     };
