@@ -131,8 +131,8 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
   e.bisection.arcs = std::clamp(g.arcs(), 1u << 17, 1u << 21) * 2;
   if (probe.spread() > 0.3) e.bisection.smallest = 25, e.bisection.growths = 6;  // good cuts are few
   if (!fast) {
-    e.passes = dense_mesh ? 10 : 3;
-    e.patience = dense_mesh ? 2000 : 400;
+    e.passes = dense_mesh ? 6 : 3;
+    e.patience = dense_mesh ? 1000 : 400;
     bool const even = probe.spread() < 0.06 && probe.mean > 5, mesh = even && closed_wedges(g) > 0.25;
     if (mesh && suits_centres(g, parts)) e.first = first_method::centres;
     if (even && !mesh && regular) e.clusters = coarsening::matching;  // grids in space

@@ -49,6 +49,7 @@ quality_effort quality_effort_of(Level const& g, std::uint32_t parts,
     return e;
   }
   bool const dense_mesh = regular && probe.mean > 10;
+  if (dense_mesh) e.standard.passes = 10, e.standard.patience = 2000;
   if (dense_mesh && parts <= 8) return e;  // straight cuts, which all trials find
   e.trials = {e.standard};
   e.trials[0].bisection.first_share = 1. / 3;  // parts in rows of unlike lengths, which may cut less
