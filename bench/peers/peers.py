@@ -3,7 +3,7 @@
 
     peers.py run GRAPH... -k 2,8,32 [--peers metis,cleave-fast] [--seeds 1,2,3] [--threads 1] [--eps 0.03] [--csv OUT] [--parts DIR]
     peers.py eval GRAPH PART -k 8           cut and balance of a partition made elsewhere (one block number a line)
-    peers.py eval CSV --graphs DIR --parts DIR   recomputes every row from its kept part file
+    peers.py eval CSV --graphs DIR --parts DIR   recomputes every row from its kept part file, PART or PART.xz
     peers.py table CSV...                   medians over seeds, as ratios to METIS k-way; per class of graph, too
     peers.py probe                          what each peer does with k = 1, isolated nodes, zero weights, ...
     peers.py missing                        which peers cannot run here, and what they need
@@ -400,6 +400,8 @@ def evaluate_rows(a):
         if not row['cut']:
             continue
         path = part_file(a.parts, row)
+        if not os.path.exists(path):
+            path += '.xz'
         if not os.path.exists(path):
             without += 1
             continue
