@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/measured_times.hpp"
 #include "cleave/run/step_plan.hpp"
-#include "cleave/run/make_rank_program.hpp"
 #include "cleave/run/thread_pipeline.hpp"
 #include "cleave/schedule/lower/connect_stages.hpp"
 #include "cleave/schedule/schedule.hpp"
