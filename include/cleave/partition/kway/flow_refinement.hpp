@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -140,9 +139,8 @@ class flow_refinement {
       std::sort(batch.begin(), batch.end(), [](work const& x, work const& y) {
         return std::pair(y.pair.border.size(), x.pair.a) < std::pair(x.pair.border.size(), y.pair.a);
       });
-      std::atomic<std::size_t> next{0};
-      team_.share(kits_.size(), [&](std::size_t kit) {
-        for (auto i = next++; i < batch.size(); i = next++) refine_pair(batch[i], width, kits_[kit]);
+      team_.share_with_tools(batch.size(), [&](std::size_t i, std::size_t thread) {
+        refine_pair(batch[i], width, kits_[thread]);
       });
       for (auto const& done : batch) gain += apply(done);
       if (idle_arcs_ > g_.arcs()) waiting_.clear();

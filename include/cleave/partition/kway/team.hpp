@@ -21,23 +21,33 @@ class thread_team {
   /// thrown again here.
   template <class Work>
   void share(std::size_t pieces, Work const& work) const {
-    run(pieces, &work, [](void const* w, std::size_t piece) { (*static_cast<Work const*>(w))(piece); });
+    run(pieces, &work,
+        [](void const* w, std::size_t piece, std::size_t) { (*static_cast<Work const*>(w))(piece); });
+  }
+
+  /// The same with `work(piece, thread)`: threads, which are numbered below `threads()`, have tools of their
+  /// own.
+  template <class Work>
+  void share_with_tools(std::size_t pieces, Work const& work) const {
+    run(pieces, &work, [](void const* w, std::size_t piece, std::size_t thread) {
+      (*static_cast<Work const*>(w))(piece, thread);
+    });
   }
 
  private:
-  using act = void (*)(void const* work, std::size_t piece);
+  using act = void (*)(void const* work, std::size_t piece, std::size_t thread);
 
   void run(std::size_t pieces, void const* work, act of) const {
     auto const helpers = std::min<std::size_t>(threads_, pieces);
     if (helpers <= 1) {
-      for (std::size_t piece = 0; piece < pieces; ++piece) of(work, piece);
+      for (std::size_t piece = 0; piece < pieces; ++piece) of(work, piece, 0);
       return;
     }
     std::atomic<std::size_t> next{0};
     std::vector<std::exception_ptr> failure(helpers);
     auto const help = [&](std::size_t helper) {
       try {
-        for (auto piece = next++; piece < pieces; piece = next++) of(work, piece);
+        for (auto piece = next++; piece < pieces; piece = next++) of(work, piece, helper);
       } catch (...) {
         failure[helper] = std::current_exception();
         next = pieces;
