@@ -19,6 +19,9 @@ struct degree_probe {
   /// Of the standard deviation to the mean, squared: 0.08 for a random geometric graph, from 1 up for power
   /// laws.
   double spread() const { return mean > 0 ? variance / (mean * mean) : 0; }
+  bool skewed() const { return spread() >= 1; }
+  bool regular() const { return spread() < 0.02; }  ///< but for a rim
+  bool dense_mesh() const { return regular() && mean > 10; }
 };
 
 template <class Level>
@@ -117,22 +120,22 @@ template <class Level>
 level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
                        thread_team const& team = thread_team{}) {
   level_effort e;
-  bool const fast = preset == kway_preset::fast;
+  bool const fast = preset == kway_preset::fast, quality = preset == kway_preset::quality;
   auto const probe = probe_degrees(g, team);
-  bool const regular = probe.spread() < 0.02, rows = is_numbered_in_rows(g);
+  bool const rows = is_numbered_in_rows(g), skewed = probe.skewed(), regular = probe.regular();
   e.tie = rows ? cluster_tie::heavier : cluster_tie::lighter;
-  bool const dense_mesh = regular && probe.mean > 10, skewed = probe.spread() >= 1;
   bool const large_clusters_are_ragged = regular ? probe.mean > 7 : rows;
   e.shrink = large_clusters_are_ragged ? 4 : 8;
-  if (fast && (regular || rows) && !dense_mesh) e.passes = 2, e.patience = 300;
   e.bisection.restarts = skewed ? 16 : regular ? 6 : 8;
   e.bisection.passes = skewed || !fast ? 4 : 2;
   e.bisection.least_restarts = 2;
   e.bisection.arcs = std::clamp(g.arcs(), 1u << 17, 1u << 21) * 2;
   if (probe.spread() > 0.3) e.bisection.smallest = 25, e.bisection.growths = 6;  // good cuts are few
-  if (!fast) {
-    e.passes = dense_mesh ? 6 : 3;
-    e.patience = dense_mesh ? 1000 : 400;
+  if (fast) {
+    if ((regular || rows) && !probe.dense_mesh()) e.passes = 2, e.patience = 300;
+  } else {
+    e.passes = !probe.dense_mesh() ? 3 : quality ? 10 : 6;
+    e.patience = !probe.dense_mesh() ? 400 : quality ? 2000 : 1000;
     bool const even = probe.spread() < 0.06 && probe.mean > 5, mesh = even && closed_wedges(g) > 0.25;
     if (mesh && suits_centres(g, parts)) e.first = first_method::centres;
     if (even && !mesh && regular) e.clusters = coarsening::matching;  // grids in space

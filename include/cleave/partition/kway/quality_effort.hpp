@@ -28,38 +28,35 @@ template <class Level>
 quality_effort quality_effort_of(Level const& g, std::uint32_t parts,
                                  thread_team const& team = thread_team{}) {
   quality_effort e;
-  e.standard = effort_of(kway_preset::standard, g, parts, team);
-  auto const probe = probe_degrees(g);
-  bool const skewed = probe.spread() >= 1, regular = probe.spread() < 0.02;
-  if (skewed && leaves_room(g)) {
+  e.standard = effort_of(kway_preset::quality, g, parts, team);
+  auto const probe = probe_degrees(g, team);
+  if (probe.skewed() && leaves_room(g)) {
     e.strip_rounds = 0, e.swap_rounds = 4;
     return e;
   }
-  if (skewed) {
+  if (probe.skewed()) {
     e.trials = {e.standard, e.standard};
     e.flow_nodes = 60'000, e.strip_rounds = 0;
     return e;
   }
   if (parts == 2) {
     e.strip_share = 0.5;
-    if (!regular && probe.mean > 8 && closed_wedges(g) > 0.25) {
+    if (!probe.regular() && probe.mean > 8 && closed_wedges(g) > 0.25) {
       e.trials = {e.standard};
       e.trials[0].shrink = 4;  // there are few good cuts, and clusters of one size may miss them all
     }
     return e;
   }
-  bool const dense_mesh = regular && probe.mean > 10;
-  if (dense_mesh) e.standard.passes = 10, e.standard.patience = 2000;
-  if (dense_mesh && parts <= 8) return e;  // straight cuts, which all trials find
+  if (probe.dense_mesh() && parts <= 8) return e;  // straight cuts, which all trials find
   e.trials = {e.standard};
   e.trials[0].bisection.first_share = 1. / 3;  // parts in rows of unlike lengths, which may cut less
-  if (dense_mesh) return e;
+  if (probe.dense_mesh()) return e;
   e.trials[0].first = first_method::bisections;
   auto other = e.standard;
-  if (regular && probe.mean > 5) {  // grids in space
+  if (probe.regular() && probe.mean > 5) {  // grids in space
     other.clusters = coarsening::labels, other.tie = cluster_tie::lighter;
     e.trials.push_back(other);
-  } else if (!regular && suits_centres(g, parts)) {
+  } else if (!probe.regular() && suits_centres(g, parts)) {
     other.first = other.first == first_method::centres ? first_method::bisections : first_method::centres;
     e.trials.push_back(other);
   }
