@@ -42,8 +42,9 @@ inline partition accelerate_fill(std::span<std::int64_t const> bytes, std::uint3
   std::vector<std::int64_t> largest_from(bytes.size() + 1);
   std::vector<std::size_t> last_of(bytes.size() + 1, bytes.size());  // the last layer of that size
   for (auto i = bytes.size(); i-- > 0;) {
-    if (bytes[i] >= 0 && bytes[i] <= limit) total += bytes[i];
-    if (bytes[i] < 0 || bytes[i] > limit || total > limit)
+    bool const is_size = bytes[i] >= 0 && bytes[i] <= limit;
+    if (is_size) total += bytes[i];
+    if (!is_size || total > limit)
       throw error("layer #" + std::to_string(i) + " has " + std::to_string(bytes[i]) +
                   " bytes: sizes are not negative and all together below 2^52");
     largest_from[i] = std::max(largest_from[i + 1], bytes[i]);
