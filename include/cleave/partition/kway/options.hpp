@@ -16,7 +16,7 @@ namespace cleave {
 
 /// How much time a smaller cut is worth.
 enum class kway_preset : std::uint8_t {
-  fast,      ///< in less time than METIS, with cuts no larger
+  fast,      ///< in less time than METIS, with cuts that are seldom larger
   standard,  ///< as good as the best of the fast partitioners, in a few times that time
   quality,   ///< as good as the slow ones
 };
