@@ -50,6 +50,38 @@ inline weighted_level random_strip(rng& r, std::size_t nodes, std::size_t rows, 
   return g;
 }
 
+/// Nodes that weigh 1, and edges between them that do.
+inline weighted_level level_of(std::size_t nodes,
+                               std::vector<std::pair<std::uint32_t, std::uint32_t>> const& edges) {
+  std::vector<std::vector<std::uint32_t>> row(nodes);
+  for (auto const& [a, b] : edges) row[a].push_back(b), row[b].push_back(a);
+  weighted_level g;
+  for (auto const& list : row) {
+    g.head.insert(g.head.end(), list.begin(), list.end());
+    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+  }
+  g.node_weight.assign(nodes, 1), g.arc_weight.assign(g.head.size(), 1);
+  return g;
+}
+
+/// The same graph, its nodes in any order.
+inline weighted_level shuffled(rng& r, weighted_level const& g) {
+  std::vector<std::uint32_t> node(g.node_weight.size()), name(node.size());
+  for (std::uint32_t n = 0; n < node.size(); ++n) node[n] = n;
+  r.shuffle(node);
+  for (std::uint32_t n = 0; n < node.size(); ++n) name[node[n]] = n;
+  weighted_level s;
+  for (auto const n : node) {
+    for (auto a = g.first[n]; a < g.first[n + 1]; ++a) {
+      s.head.push_back(name[g.head[a]]);
+      s.arc_weight.push_back(g.arc_weight[a]);
+    }
+    s.first.push_back(static_cast<std::uint32_t>(s.head.size()));
+    s.node_weight.push_back(g.node_weight[n]);
+  }
+  return s;
+}
+
 /// A square, or several beside each other without an edge between them, each cell of which has a diagonal.
 inline weighted_level triangulated_squares(std::size_t side, std::size_t squares = 1) {
   weighted_level g;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "cleave/partition/kway/boundary.hpp"
@@ -24,7 +23,7 @@ cleave::active_nodes some_active(rng& r, cleave::weighted_view const& g, cleave:
   auto active = cleave::boundary_of(g, p.of, cleave::thread_team(1));
   for (std::uint32_t n = 0; n < g.nodes; ++n)
     if (r.one_in(20)) active.add(n);
-  for (auto i = active.list.size(); i > 1; --i) std::swap(active.list[i - 1], active.list[r.below(i)]);
+  r.shuffle(active.list);
   return active;
 }
 

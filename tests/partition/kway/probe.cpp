@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -35,19 +36,12 @@ double closed_share(weighted_level const& g) {
 
 /// Without parallel edges.
 weighted_level random_simple(testing::rng& r, std::size_t nodes, std::size_t degree) {
-  std::vector<std::vector<std::uint32_t>> row(nodes);
+  std::set<std::pair<std::uint32_t, std::uint32_t>> edges;
   for (std::size_t i = 0; i < nodes * degree / 2; ++i) {
     auto const a = static_cast<std::uint32_t>(r.below(nodes)), b = static_cast<std::uint32_t>(r.below(nodes));
-    if (a == b || std::find(row[a].begin(), row[a].end(), b) != row[a].end()) continue;
-    row[a].push_back(b), row[b].push_back(a);
+    if (a != b) edges.emplace(std::min(a, b), std::max(a, b));
   }
-  weighted_level g;
-  for (auto const& list : row) {
-    g.head.insert(g.head.end(), list.begin(), list.end());
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
-  }
-  g.node_weight.assign(nodes, 1), g.arc_weight.assign(g.head.size(), 1);
-  return g;
+  return testing::level_of(nodes, {edges.begin(), edges.end()});
 }
 
 /// A box of nodes with the six neighbours of each.
@@ -66,37 +60,18 @@ weighted_level box(std::uint32_t side) {
 
 /// A grid with a diagonal in each cell, of the one direction and the other in turns.
 weighted_level turned_diagonals(std::uint32_t side) {
-  std::vector<std::vector<std::uint32_t>> row(side * side);
-  auto const join = [&](std::uint32_t a, std::uint32_t b) { row[a].push_back(b), row[b].push_back(a); };
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
   for (std::uint32_t n = 0; n < side * side; ++n) {
     auto const x = n % side, y = n / side;
-    if (x + 1 < side) join(n, n + 1);
-    if (y + 1 < side) join(n, n + side);
+    if (x + 1 < side) edges.emplace_back(n, n + 1);
+    if (y + 1 < side) edges.emplace_back(n, n + side);
     if (x + 1 == side || y + 1 == side) continue;
-    (x + y) % 2 == 0 ? join(n, n + side + 1) : join(n + 1, n + side);
+    if ((x + y) % 2 == 0)
+      edges.emplace_back(n, n + side + 1);
+    else
+      edges.emplace_back(n + 1, n + side);
   }
-  weighted_level g;
-  for (auto const& list : row) {
-    g.head.insert(g.head.end(), list.begin(), list.end());
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
-  }
-  g.node_weight.assign(row.size(), 1), g.arc_weight.assign(g.head.size(), 1);
-  return g;
-}
-
-/// The same graph with other numbers.
-weighted_level shuffled(testing::rng& r, weighted_level const& g) {
-  std::vector<std::uint32_t> node(g.node_weight.size()), name(node.size());
-  for (std::uint32_t n = 0; n < node.size(); ++n) node[n] = n;
-  for (auto i = node.size(); i > 1; --i) std::swap(node[i - 1], node[r.below(i)]);
-  for (std::uint32_t n = 0; n < node.size(); ++n) name[node[n]] = n;
-  weighted_level s;
-  for (auto const n : node) {
-    for (auto a = g.first[n]; a < g.first[n + 1]; ++a) s.head.push_back(name[g.head[a]]);
-    s.first.push_back(static_cast<std::uint32_t>(s.head.size()));
-  }
-  s.node_weight = g.node_weight, s.arc_weight = g.arc_weight;
-  return s;
+  return testing::level_of(side * side, edges);
 }
 
 }  // namespace
@@ -142,7 +117,7 @@ TEST_CASE("probe: lattices are known by their numbers, row by row") {
   testing::rng r(3);
   for (auto const& g : {testing::triangulated_squares(60), turned_diagonals(60), box(16)}) {
     CHECK(is_numbered_in_rows(g.view()));
-    CHECK(!is_numbered_in_rows(shuffled(r, g).view()));
+    CHECK(!is_numbered_in_rows(testing::shuffled(r, g).view()));
   }
   CHECK(!is_numbered_in_rows(random_simple(r, 5000, 6).view()));
   CHECK(!is_numbered_in_rows(random_simple(r, 5000, 0).view()));
@@ -155,8 +130,8 @@ TEST_CASE("probe: clusters of lattices grow along their rows, those of other gra
   auto const mesh = turned_diagonals(60);
   CHECK(effort(mesh).tie == cluster_tie::heavier);
   CHECK(effort(mesh).shrink == 4);
-  CHECK(effort(shuffled(r, mesh)).tie == cluster_tie::lighter);
-  CHECK(effort(shuffled(r, mesh)).shrink == 8);
+  CHECK(effort(testing::shuffled(r, mesh)).tie == cluster_tie::lighter);
+  CHECK(effort(testing::shuffled(r, mesh)).shrink == 8);
   CHECK(effort(box(16)).tie == cluster_tie::heavier);
   CHECK(effort(box(16)).shrink == 8);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cleave/core/random.hpp"
@@ -22,25 +23,12 @@ using cleave::splitmix;
 
 namespace {
 
-/// So many rings of like size, with chords, without an edge between them, nodes in any order. What an arc
-/// weighs tells its ends.
-weighted_level shuffled_rings(rng& r, std::uint32_t rings, std::uint32_t size) {
-  std::vector<std::uint32_t> name(rings * size);
-  for (std::uint32_t n = 0; n < name.size(); ++n) name[n] = n;
-  for (auto i = name.size(); i > 1; --i) std::swap(name[i - 1], name[r.below(i)]);
-  std::vector<std::vector<std::uint32_t>> row(name.size());
-  for (std::uint32_t n = 0; n < name.size(); ++n)
-    for (auto const step : {1u, size / 3}) {
-      auto const to = n / size * size + (n + step) % size;
-      row[name[n]].push_back(name[to]), row[name[to]].push_back(name[n]);
-    }
-  weighted_level g;
-  for (std::uint32_t n = 0; n < row.size(); ++n) {
-    for (auto const to : row[n]) g.head.push_back(to), g.arc_weight.push_back(1 + (n ^ to) % 7);
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
-    g.node_weight.push_back(1);
-  }
-  return g;
+/// So many rings with chords, of like size, without an edge between them.
+weighted_level rings(std::uint32_t count, std::uint32_t size) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+  for (std::uint32_t n = 0; n < count * size; ++n)
+    for (auto const step : {1u, size / 3}) edges.emplace_back(n, n / size * size + (n + step) % size);
+  return level_of(std::size_t{count} * size, edges);
 }
 
 /// Limits of alike parts, and a little more.
@@ -148,7 +136,7 @@ TEST_CASE("repeated bisection: each part is one of the pieces that a graph falls
   rng r(1);
   for (std::uint32_t const k : {2u, 3u, 8u, 13u, 16u})
     for (int i = 0; i < 4; ++i) {
-      auto const g = shuffled_rings(r, k, static_cast<std::uint32_t>(10 + r.below(90)));
+      auto const g = shuffled(r, rings(k, static_cast<std::uint32_t>(10 + r.below(90))));
       auto const of = bisected(g, {}, limits(g, k), {.restarts = 8, .least_restarts = 4});
       auto used = of;
       std::sort(used.begin(), used.end());

@@ -48,7 +48,7 @@ arrays shuffled_mesh(std::uint32_t side, rng& random) {
   auto const g = mesh(side);
   std::vector<std::uint32_t> name(side * side);
   for (std::uint32_t n = 0; n < name.size(); ++n) name[n] = n;
-  for (auto i = name.size(); i > 1; --i) std::swap(name[i - 1], name[random.below(i)]);
+  random.shuffle(name);
   edge_list edges;
   for (std::uint32_t n = 0; n < name.size(); ++n)
     for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
