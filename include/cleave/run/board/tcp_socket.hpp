@@ -114,15 +114,16 @@ struct system_address {
   }
 };
 
-/// All addresses that the host has. A name is looked up, for as long as the system does that; numbers are
-/// not. \throws socket_error
+/// All addresses that the host has. A name is looked up, for as long as the system does that; numbers and
+/// `localhost` (RFC 6761, 6.3) are not. \throws socket_error
 inline std::vector<system_address> system_addresses(network_address const& a) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_NUMERICSERV;
   addrinfo* list = nullptr;
-  int const code = ::getaddrinfo(a.host.c_str(), std::to_string(a.port).c_str(), &wanted, &list);
+  char const* const host = a.host == "localhost" ? nullptr : a.host.c_str();
+  int const code = ::getaddrinfo(host, std::to_string(a.port).c_str(), &wanted, &list);
   if (code != 0) throw error("the host " + a.host + " is not known: " + ::gai_strerror(code));
   std::vector<system_address> found;
   for (auto const* i = list; i != nullptr; i = i->ai_next) {
