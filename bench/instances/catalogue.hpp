@@ -21,6 +21,7 @@
 #include "meshes.hpp"
 #include "operator_dags.hpp"
 #include "random_graphs.hpp"
+#include "weights.hpp"
 
 /// The graphs of the benches by name. A name is the same graph on every machine.
 namespace bench {
@@ -178,7 +179,7 @@ inline std::optional<std::uint32_t> node_count(std::string_view text) {
 
 /// The graph that a name stands for, `rgg2d_18`, or a family, a number of nodes and a seed: `rgg2d:100k`,
 /// `rgg2d:100k:7`; nothing where the word has neither form. \throws cleave::error where it has, wrongly
-inline std::optional<made_instance> find_instance(std::string_view word) {
+inline std::optional<made_instance> find_unweighted(std::string_view word) {
   for (auto const& i : instances())
     if (i.name == word) return i.make();
   auto const colon = word.find(':');
@@ -200,6 +201,21 @@ inline std::optional<made_instance> find_instance(std::string_view word) {
   auto const family = word.substr(0, colon);
   throw cleave::error("no family of graphs is called " + cleave::quoted(family) +
                       cleave::suggestion(cleave::nearest_names(family, names)));
+}
+
+/// The same; behind the name of an undirected graph may stand `+nodes`, `+edges` or `+weights`, which gives
+/// these weights from 1 to 256, few of them large.
+inline std::optional<made_instance> find_instance(std::string_view word) {
+  auto const [name, what] = split_weights(word);
+  auto made = find_unweighted(name);
+  if (!made || (what && !what->nodes && !what->edges)) return made;
+  auto* const g = std::get_if<graph>(&*made);
+  if (!what || g == nullptr)
+    throw cleave::error(cleave::quoted(word) +
+                        " says no graph; behind the name of an undirected one may stand " +
+                        "+nodes, +edges or +weights");
+  weigh(*g, *what);
+  return made;
 }
 
 /// The same without directions and weights that are no integers: of operations work and costs in thousandths.

@@ -67,8 +67,9 @@ int instances(std::span<std::string const> words) {
       "[DIR NAME...]",
       "Writes the graphs of the benches into a folder: meshes, random graphs and operator graphs, the\n"
       "same on every machine. NAME is one of the list, a family (rgg2d), a size (small, medium, large),\n"
-      "graph, dag or all; or a family, a number of nodes and a seed (rgg2d:100k:7). Without a folder:\n"
-      "the list.",
+      "graph, dag or all; or a family, a number of nodes and a seed (rgg2d:100k:7). Behind a name,\n"
+      "+nodes, +edges or +weights gives nodes, edges or both weights from 1 to 256, few of them large.\n"
+      "Without a folder: the list.",
       {}};
   auto const operands = read_options(c, words);
   if (operands.empty()) return print(list_of_instances()), 0;

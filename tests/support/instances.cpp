@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -111,6 +112,36 @@ TEST_CASE("instances: names, families and sizes stand for graphs, other words ar
   CHECK(text("rgg2d:9000000000").find("says no graph") != std::string::npos);
   CHECK(bench::node_count("20k") == 20'000u);
   CHECK(bench::node_count("1M") == 1'000'000u);
+}
+
+TEST_CASE("instances: with weights they are the same graphs, and sound") {
+  auto const named = [](char const* word) { return std::get<bench::graph>(*bench::find_instance(word)); };
+  auto const plain = named("rgg2d:2k");
+  CHECK(plain.node_weight.empty());
+  CHECK(plain.edge_weight.empty());
+  for (auto const* word : {"rgg2d:2k+nodes", "rgg2d:2k+edges", "rgg2d:2k+weights"}) {
+    auto const g = named(word);
+    CAPTURE(word);
+    CHECK(g.head == plain.head);
+    CHECK(!find_adjacency_fault(g.view()));
+    std::string_view const what = std::string_view(word).substr(9);
+    CHECK(g.node_weight.empty() == (what == "edges"));
+    CHECK(g.edge_weight.empty() == (what == "nodes"));
+    for (auto const* weights : {&g.node_weight, &g.edge_weight}) {
+      if (weights->empty()) continue;
+      auto const heavy = std::ranges::count_if(*weights, [](auto w) { return w >= 16; });
+      auto const count = static_cast<double>(weights->size());
+      CHECK(static_cast<double>(heavy) / count == doctest::Approx(1.0 / 16).epsilon(0.3));
+      CHECK(std::ranges::min(*weights) == 1);
+      CHECK(std::ranges::max(*weights) <= 256);
+    }
+  }
+  CHECK(named("grid2d_10k+weights").node_weight == named("sbm:10k+nodes").node_weight);
+  auto const text = [](char const* word) {
+    return testing::error_text<error>([&] { bench::find_instance(word); });
+  };
+  CHECK(text("grid2d_10k+sizes").find("+nodes, +edges or +weights") != std::string::npos);
+  CHECK(text("resnet_b50+nodes").find("an undirected one") != std::string::npos);
 }
 
 TEST_CASE("instances: triangulations have empty circles, also of points on lines") {
