@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "cleave/partition/kway/lazy_walk.hpp"
@@ -122,4 +123,36 @@ TEST_CASE("border smoothing: nodes without a part remain so") {
   for (std::uint32_t n = 0; n < 400; ++n) of[n] = n % 4;
   auto const after = smoothed(g, of, std::vector<std::int64_t>(4, 100), 5, 4);
   for (std::size_t n = 0; n < 800; ++n) CHECK((after[n] == free_node) == (n >= 400));
+}
+
+TEST_CASE("border smoothing: tells how many times its share the heaviest part weighs") {
+  cleave::testing::rng r(4);
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    auto const g = cleave::testing::random_strip(r, 50 + r.below(300), 1 + r.below(12), 1 + r.below(100));
+    auto const parts = static_cast<std::uint32_t>(1 + r.below(12));
+    auto p = cleave::testing::random_parts(r, g, parts);
+    std::vector<std::int64_t> const limit(parts, 1);
+    lazy_walk const walk(g.view());
+    cleave::border_smoothing smoothing(g.view(), walk, limit);
+    for (auto const steps : {6u, 2u}) {
+      auto const told = smoothing.smooth(p.of, 1 + i % 4, steps);
+      auto const weight = cleave::testing::weights_of(g, p);
+      auto const total = std::accumulate(weight.begin(), weight.end(), std::int64_t{0});
+      auto const most = *std::max_element(weight.begin(), weight.end());
+      CHECK(told == doctest::Approx(static_cast<double>(most) * parts / static_cast<double>(total)));
+    }
+  }
+}
+
+TEST_CASE("border smoothing: starts anew each time") {
+  cleave::testing::rng r(5);
+  auto const g = cleave::testing::random_strip(r, 400, 20, 50);
+  auto const grown = cleave::testing::random_parts(r, g, 8).of;
+  std::vector<std::int64_t> const limit(8, 1);
+  lazy_walk const walk(g.view());
+  cleave::border_smoothing smoothing(g.view(), walk, limit);
+  auto once = grown;
+  smoothing.smooth(once, 5, 8);
+  smoothing.smooth(once = grown, 5, 3);
+  CHECK(once == smoothed(g, grown, limit, 5, 3));
 }

@@ -135,3 +135,36 @@ TEST_CASE("probe: clusters of lattices grow along their rows, those of other gra
   CHECK(effort(box(16)).tie == cluster_tie::heavier);
   CHECK(effort(box(16)).shrink == 8);
 }
+
+TEST_CASE("probe: weights are alike where they hardly differ") {
+  auto g = box(20);
+  CHECK(has_like_weights(g.view()));
+  CHECK(has_like_weights(weighted_level{}.view()));
+  testing::rng r(5);
+  for (auto* weights : {&g.node_weight, &g.arc_weight}) {
+    for (auto& w : *weights) w = 90 + static_cast<std::int64_t>(r.below(20));
+    CHECK(has_like_weights(g.view()));
+    for (auto& w : *weights) w = static_cast<std::int64_t>(r.below(20));
+    CHECK(!has_like_weights(g.view()));
+    weights->assign(weights->size(), 0);
+    CHECK(has_like_weights(g.view()));
+  }
+}
+
+TEST_CASE("probe: a lattice of unlike weights is none") {
+  testing::rng r(6);
+  auto g = box(40);
+  for (auto& w : g.node_weight) w = 1 + static_cast<std::int64_t>(r.below(100));
+  auto const e = effort_of(kway_preset::standard, g.view(), 64);
+  CHECK(e.tie == cluster_tie::lighter);
+  CHECK(e.clusters == coarsening::labels);
+}
+
+TEST_CASE("probe: what weighs without edges is room for the rest, however many nodes that are") {
+  auto g = testing::level_of(100, {{0, 1}, {1, 2}});
+  CHECK(leaves_room(g.view()));
+  for (std::size_t n = 0; n < 3; ++n) g.node_weight[n] = 1000;
+  CHECK(!leaves_room(g.view()));
+  g.node_weight[99] = 1000;
+  CHECK(leaves_room(g.view()));
+}

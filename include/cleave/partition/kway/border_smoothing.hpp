@@ -27,14 +27,17 @@ class border_smoothing {
     for (auto const l : limit) share_.push_back(total * (static_cast<double>(l) / limits));
   }
 
-  /// Nodes without a part, of which `free_node` is written, remain so.
-  void smooth(std::vector<std::uint32_t>& of, std::uint32_t rounds, std::uint32_t steps) {
+  /// Nodes without a part, of which `free_node` is written, remain so. How many times its share the heaviest
+  /// part weighs then.
+  double smooth(std::vector<std::uint32_t>& of, std::uint32_t rounds, std::uint32_t steps) {
+    std::fill(price_.begin(), price_.end(), 0);
     for (std::uint32_t round = 0; round < rounds; ++round) {
       for (std::uint32_t n = 0; n < g_.nodes; ++n)
         now_[n] = {of[n] != free_node, {{{of[n], lazy_walk::one}}}};
       for (std::uint32_t step = 0; step < steps; ++step) spread();
-      if (!trade(of)) return;
+      if (!trade(of)) break;
     }
+    return heaviest_;
   }
 
  private:
@@ -90,13 +93,13 @@ class border_smoothing {
         }
         weight[of[n]] += g_.weight(n);
       }
-      double heaviest = 0;
+      heaviest_ = 0;
       for (std::size_t part = 0; part < price_.size(); ++part) {
         auto const filled = share_[part] > 0 ? static_cast<double>(weight[part]) / share_[part] : 1;
-        heaviest = std::max(heaviest, filled);
+        heaviest_ = std::max(heaviest_, filled);
         price_[part] += static_cast<std::int64_t>(0.2 * lazy_walk::one * (std::clamp(filled, 0.5, 1.5) - 1));
       }
-      if (heaviest < 1.01) break;
+      if (heaviest_ < 1.01) break;
     }
     std::size_t moved = 0;
     for (std::uint32_t n = 0; n < g_.nodes; ++n) moved += of[n] != before[n];
@@ -105,6 +108,7 @@ class border_smoothing {
 
   weighted_view g_;
   lazy_walk const& walk_;
+  double heaviest_ = 0;               // of the parts, in its share
   std::vector<double> share_;         // of a part: what it shall weigh
   std::vector<std::int64_t> price_;   // of a part
   std::vector<std::uint64_t> sum_;    // of a part, at the node at hand

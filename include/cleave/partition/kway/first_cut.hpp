@@ -48,7 +48,15 @@ class first_cut {
   std::vector<std::uint32_t> grown_parts(weighted_view const& g, splitmix& random) const {
     lazy_walk const walk(g);
     auto of = centre_growing(g, walk, limit_).parts(20, random);
-    if (!of.empty()) border_smoothing(g, walk, limit_).smooth(of, 10, 8);
+    if (of.empty()) return of;
+    // The fewer steps, the less smooth; after too many a small part is all over the graph, and no price
+    // brings it together.
+    border_smoothing smoothing(g, walk, limit_);
+    auto const grown = of;
+    for (auto const steps : {8u, 4u, 2u}) {
+      of = grown;
+      if (smoothing.smooth(of, 10, steps) < 1.5) break;
+    }
     return of;
   }
 

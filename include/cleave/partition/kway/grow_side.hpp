@@ -12,7 +12,7 @@
 namespace cleave {
 
 /// Where a side that grows takes its next node: among the neighbours of those it has, or wherever the gain is
-/// best (which peels off nodes of low degree, where limits leave room).
+/// best for the node's weight (which peels off nodes of low degree, where limits leave room).
 enum class growth : std::uint8_t { around_a_node, anywhere };
 
 /// Lets side 0 grow node by node out of nothing, best gain first, as far as the limits let it and at least as
@@ -25,7 +25,8 @@ class side_growing {
 
   /// Precondition: `s.limit` is set. `aim` is the weight that side 0 should have where the cut does not care.
   void grow(two_sides& s, growth how, std::int64_t aim, splitmix& random) {
-    start(s, how);
+    how_ = how;
+    start(s);
     std::int64_t const total = s.weight[1];
     std::int64_t const least = total - s.limit[1];
     bool chosen = false;
@@ -54,7 +55,7 @@ class side_growing {
   }
 
  private:
-  void start(two_sides& s, growth how) {
+  void start(two_sides& s) {
     s.of.assign(g_.nodes, 1);
     s.weight = {};
     s.cut = 0;
@@ -65,8 +66,17 @@ class side_growing {
       for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) gain_[n] -= g_.arc_weight(arc);
       if (!fixed_.empty() && fixed_[n] != free_node) continue;
       outside_.push_back(n);
-      if (how == growth::anywhere) border_.put(n, gain_[n]);
     }
+    mean_weight_ = std::max(1.0, static_cast<double>(s.weight[1]) / std::max(1u, g_.nodes));
+    if (how_ == growth::anywhere)
+      for (auto const n : outside_) border_.put(n, urgency(n));
+  }
+
+  /// The gain; where all nodes stand at the border, that for a mean node's weight.
+  std::int64_t urgency(std::uint32_t n) const {
+    if (how_ == growth::around_a_node) return gain_[n];
+    auto const means = static_cast<double>(std::max<std::int64_t>(1, g_.weight(n))) / mean_weight_;
+    return static_cast<std::int64_t>(std::clamp(static_cast<double>(gain_[n]) / means, -0x1p62, 0x1p62));
   }
 
   void place_fixed(two_sides& s) {
@@ -98,7 +108,7 @@ class side_growing {
       auto const other = g_.head[arc];
       for (int end = 0; end < 2; ++end) gain_[other] += g_.arc_weight(arc);  // twice that may not fit
       if (s.of[other] == 1 && (fixed_.empty() || fixed_[other] == free_node))
-        border_.put(other, gain_[other]);
+        border_.put(other, urgency(other));
     }
   }
 
@@ -114,6 +124,8 @@ class side_growing {
   std::vector<std::uint32_t> const& fixed_;
   move_buckets border_;
   std::vector<std::int64_t> gain_;
+  growth how_ = growth::anywhere;
+  double mean_weight_ = 1;
   std::vector<std::uint32_t> outside_, order_;
 };
 

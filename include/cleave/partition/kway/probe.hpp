@@ -99,13 +99,31 @@ bool is_numbered_in_rows(Level const& g) {
   return 2 * alike > seen;
 }
 
-/// Whether so many nodes have no edges that the rest has much room: then parts fill up with dense cores, and
-/// low degrees are what is cut.
+/// Whether weights of nodes are about alike, and those of edges. Looks at 2047 of each at most.
+template <class Level>
+bool has_like_weights(Level const& g) {
+  auto const alike = [](std::uint64_t count, auto const& weight) {
+    double sum = 0, squares = 0, seen = 0;
+    for (std::uint64_t i = 0; i < count; i += std::max<std::uint64_t>(1, count / 1024)) {
+      auto const w = static_cast<double>(weight(static_cast<std::uint32_t>(i)));
+      sum += w, squares += w * w, ++seen;
+    }
+    return squares * seen <= 1.1 * sum * sum;
+  };
+  return alike(g.nodes, [&](std::uint32_t n) { return g.weight(n); }) &&
+         alike(g.arcs(), [&](std::uint32_t arc) { return g.arc_weight(arc); });
+}
+
+/// Whether nodes without edges weigh so much that the rest has much room: then parts fill up with dense
+/// cores, and low degrees are what is cut.
 template <class Level>
 bool leaves_room(Level const& g) {
-  std::uint64_t lone = 0;
-  for (std::uint32_t n = 0; n < g.nodes; ++n) lone += g.degree(n) == 0;
-  return lone > g.nodes / 9;
+  std::int64_t lone = 0, total = 0;
+  for (std::uint32_t n = 0; n < g.nodes; ++n) {
+    total += g.weight(n);
+    if (g.degree(n) == 0) lone += g.weight(n);
+  }
+  return lone > total / 9;
 }
 
 /// Whether there are enough parts for round ones to pack better than bricks, and enough nodes in each to be
@@ -122,7 +140,9 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
   level_effort e;
   bool const fast = preset == kway_preset::fast, quality = preset == kway_preset::quality;
   auto const probe = probe_degrees(g, team);
-  bool const rows = is_numbered_in_rows(g), skewed = probe.skewed(), regular = probe.regular();
+  bool const skewed = probe.skewed(), regular = probe.regular();
+  bool const like_weights = has_like_weights(g), lattice = regular && like_weights;
+  bool const rows = like_weights && is_numbered_in_rows(g);
   e.tie = rows ? cluster_tie::heavier : cluster_tie::lighter;
   bool const large_clusters_are_ragged = regular ? probe.mean > 7 : rows;
   e.shrink = large_clusters_are_ragged ? 4 : 8;
@@ -138,8 +158,8 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
     e.patience = !probe.dense_mesh() ? 400 : quality ? 2000 : 1000;
     bool const even = probe.spread() < 0.06 && probe.mean > 5, mesh = even && closed_wedges(g) > 0.25;
     if (mesh && suits_centres(g, parts)) e.first = first_method::centres;
-    if (even && !mesh && regular) e.clusters = coarsening::matching;  // grids in space
-    e.nodes_a_part = e.first == first_method::centres && probe.mean > 10 && !regular ? 80 : 40;
+    if (even && !mesh && lattice) e.clusters = coarsening::matching;  // grids in space
+    e.nodes_a_part = e.first == first_method::centres && probe.mean > 10 && !lattice ? 80 : 40;
     e.flow_rounds = skewed ? 0 : 1;
     e.bisection.restarts = skewed ? 32 : 16;
     e.bisection.least_restarts = skewed ? 8 : 4;
