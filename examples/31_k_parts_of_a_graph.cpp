@@ -34,6 +34,6 @@ int main() {
 
 // It prints:
 //
-//   cut 155, parts at most 2 % above their share
+//   cut 154, parts at most 1.25 % above their share
 //   node 0 is in part 0, which weighs 405
 //   refined: cut 154
