@@ -161,12 +161,11 @@ class centre_growing {
     }
   }
 
-  /// The middle of a part is where most is left, after some steps, the more the larger parts are, of what had
-  /// been everywhere and gets lost beyond its border.
+  /// The middle of a part is where most is left after some steps of what had been everywhere and gets lost
+  /// beyond its border.
   void find_middles() {
     std::vector<std::uint32_t> now(g_.nodes, lazy_walk::one), next(g_.nodes);
-    auto const steps = std::clamp<std::size_t>(g_.nodes / limit_.size() / 20, 4, 8);
-    for (std::size_t step = 0; step < steps; ++step) {
+    for (int step = 0; step < 8; ++step) {
       for (std::uint32_t n = 0; n < g_.nodes; ++n) {
         std::uint64_t sum = std::uint64_t{lazy_walk::kept} * now[n];
         for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc)
