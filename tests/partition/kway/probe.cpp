@@ -160,11 +160,26 @@ TEST_CASE("probe: a lattice of unlike weights is none") {
   CHECK(e.clusters == coarsening::labels);
 }
 
-TEST_CASE("probe: what weighs without edges is room for the rest, however many nodes that are") {
+TEST_CASE("probe: nodes of low degree are a rim where they weigh half of all, however many they are") {
   auto g = testing::level_of(100, {{0, 1}, {1, 2}});
-  CHECK(leaves_room(g.view()));
+  auto const rim = [&] { return has_thin_rim(g.view(), probe_degrees(g.view())); };
+  CHECK(rim());
   for (std::size_t n = 0; n < 3; ++n) g.node_weight[n] = 1000;
-  CHECK(!leaves_room(g.view()));
-  g.node_weight[99] = 1000;
-  CHECK(leaves_room(g.view()));
+  CHECK(!rim());
+  for (std::size_t n = 97; n < 100; ++n) g.node_weight[n] = 1000;
+  CHECK(rim());
+}
+
+TEST_CASE("probe: skewed degrees with a thin rim are peeled, not contracted") {
+  // Each of 40 nodes, all neighbours of each other, has eight leaves.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+  for (std::uint32_t core = 0; core < 40; ++core) {
+    for (std::uint32_t other = 0; other < core; ++other) edges.emplace_back(core, other);
+    for (std::uint32_t leaf = 0; leaf < 8; ++leaf) edges.emplace_back(core, 40 + 8 * core + leaf);
+  }
+  auto const g = testing::level_of(360, edges);
+  CHECK(effort_of(kway_preset::standard, g.view(), 2).least_nodes == 360);
+  testing::rng r(7);
+  auto const even = random_simple(r, 360, 12);
+  CHECK(effort_of(kway_preset::standard, even.view(), 2).least_nodes != 360);
 }

@@ -114,16 +114,16 @@ bool has_like_weights(Level const& g) {
          alike(g.arcs(), [&](std::uint32_t arc) { return g.arc_weight(arc); });
 }
 
-/// Whether nodes without edges weigh so much that the rest has much room: then parts fill up with dense
+/// Whether nodes of a degree below a quarter of the mean one weigh half of all: then parts fill up with dense
 /// cores, and low degrees are what is cut.
 template <class Level>
-bool leaves_room(Level const& g) {
-  std::int64_t lone = 0, total = 0;
+bool has_thin_rim(Level const& g, degree_probe const& probe) {
+  std::int64_t rim = 0, total = 0;
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
     total += g.weight(n);
-    if (g.degree(n) == 0) lone += g.weight(n);
+    if (4 * g.degree(n) < probe.mean) rim += g.weight(n);
   }
-  return lone > total / 9;
+  return rim >= total - rim;
 }
 
 /// Whether there are enough parts for round ones to pack better than bricks, and enough nodes in each to be
@@ -164,7 +164,7 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
     e.bisection.restarts = skewed ? 32 : 16;
     e.bisection.least_restarts = skewed ? 8 : 4;
   }
-  if (skewed && leaves_room(g)) {
+  if (skewed && has_thin_rim(g, probe)) {
     // Contraction would hide the cores.
     e.least_nodes = e.bisection.smallest = g.nodes;
     e.bisection.restarts = e.bisection.least_restarts = e.bisection.growths = 1;
