@@ -183,3 +183,19 @@ TEST_CASE("probe: skewed degrees with a thin rim are peeled, not contracted") {
   auto const even = random_simple(r, 360, 12);
   CHECK(effort_of(kway_preset::standard, even.view(), 2).least_nodes != 360);
 }
+
+TEST_CASE("probe: skewed degrees without places are cut as they are") {
+  testing::rng r(8);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges{{0, 1}};
+  std::set<std::pair<std::uint32_t, std::uint32_t>> known(edges.begin(), edges.end());
+  for (std::uint32_t n = 2; n < 3000; ++n)
+    for (int i = 0; i < 4; ++i) {  // to an end of some edge: to nodes by their degrees
+      auto const& e = edges[r.below(edges.size())];
+      auto const to = r.one_in(2) ? e.first : e.second;
+      if (to != n && known.emplace(to, n).second) edges.emplace_back(to, n);
+    }
+  auto const g = testing::level_of(3000, edges);
+  REQUIRE(probe_degrees(g.view()).skewed());
+  CHECK(effort_of(kway_preset::standard, g.view(), 4).least_nodes == 3000);
+  CHECK(effort_of(kway_preset::standard, g.view(), 4).bisection.smallest < 100);
+}

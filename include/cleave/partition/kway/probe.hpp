@@ -170,6 +170,8 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
     e.bisection.restarts = e.bisection.least_restarts = e.bisection.growths = 1;
     e.bisection.passes = fast ? 0 : 2;
     e.flow_rounds = 0;
+  } else if (skewed && closed_wedges(g) < 0.1) {
+    e.least_nodes = g.nodes;  // no place is near another: clusters would join what belongs apart
   }
   return e;
 }
