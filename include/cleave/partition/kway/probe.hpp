@@ -114,8 +114,15 @@ bool has_like_weights(Level const& g) {
          alike(g.arcs(), [&](std::uint32_t arc) { return g.arc_weight(arc); });
 }
 
-/// Whether nodes of a degree below a quarter of the mean one weigh half of all: then parts fill up with dense
-/// cores, and low degrees are what is cut.
+/// Whether degrees are skewed and few neighbours of a node are neighbours themselves: then no node is near
+/// another, and clusters would join what belongs apart.
+template <class Level>
+bool is_placeless(Level const& g, degree_probe const& probe) {
+  return probe.skewed() && closed_wedges(g) < 0.1;
+}
+
+/// Whether nodes of a degree below a quarter of the mean one weigh half of all: then parts of a graph without
+/// places fill up with dense cores, and low degrees are what is cut.
 template <class Level>
 bool has_thin_rim(Level const& g, degree_probe const& probe) {
   std::int64_t rim = 0, total = 0;
@@ -164,14 +171,13 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
     e.bisection.restarts = skewed ? 32 : 16;
     e.bisection.least_restarts = skewed ? 8 : 4;
   }
-  if (skewed && has_thin_rim(g, probe)) {
-    // Contraction would hide the cores.
-    e.least_nodes = e.bisection.smallest = g.nodes;
+  if (is_placeless(g, probe)) {
+    e.least_nodes = g.nodes;
+    if (!has_thin_rim(g, probe)) return e;
+    e.bisection.smallest = g.nodes;  // contraction would hide the cores
     e.bisection.restarts = e.bisection.least_restarts = e.bisection.growths = 1;
     e.bisection.passes = fast ? 0 : 2;
     e.flow_rounds = 0;
-  } else if (skewed && closed_wedges(g) < 0.1) {
-    e.least_nodes = g.nodes;  // no place is near another: clusters would join what belongs apart
   }
   return e;
 }
