@@ -204,11 +204,12 @@ inline std::optional<made_instance> find_unweighted(std::string_view word) {
 }
 
 /// The same; behind the name of an undirected graph may stand `+nodes`, `+edges` or `+weights`, which gives
-/// these weights from 1 to 256, few of them large.
+/// these heavy-tailed weights from 1 to 256.
 inline std::optional<made_instance> find_instance(std::string_view word) {
-  auto const [name, what] = split_weights(word);
-  auto made = find_unweighted(name);
-  if (!made || (what && !what->nodes && !what->edges)) return made;
+  auto const plus = std::min(word.rfind('+'), word.size());
+  auto made = find_unweighted(word.substr(0, plus));
+  if (!made || plus == word.size()) return made;
+  auto const what = items_called(word.substr(plus + 1));
   auto* const g = std::get_if<graph>(&*made);
   if (!what || g == nullptr)
     throw cleave::error(cleave::quoted(word) +

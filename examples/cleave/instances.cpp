@@ -68,7 +68,7 @@ int instances(std::span<std::string const> words) {
       "Writes the graphs of the benches into a folder: meshes, random graphs and operator graphs, the\n"
       "same on every machine. NAME is one of the list, a family (rgg2d), a size (small, medium, large),\n"
       "graph, dag or all; or a family, a number of nodes and a seed (rgg2d:100k:7). Behind a name,\n"
-      "+nodes, +edges or +weights gives nodes, edges or both weights from 1 to 256, few of them large.\n"
+      "+nodes, +edges or +weights gives nodes, edges or both heavy-tailed weights from 1 to 256.\n"
       "Without a folder: the list.",
       {}};
   auto const operands = read_options(c, words);

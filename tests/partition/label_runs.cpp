@@ -22,7 +22,7 @@ struct labelled_table {
 labelled_table random_table(testing::rng& random, std::size_t rows, std::uint32_t labels, std::size_t most) {
   std::vector<std::uint32_t> place(rows);
   for (std::uint32_t i = 0; i < rows; ++i) place[i] = i;
-  for (std::size_t i = rows; i > 1; --i) std::swap(place[i - 1], place[random.below(i)]);
+  random.shuffle(place);
   std::vector<std::vector<std::uint32_t>> needs(rows);
   for (std::size_t i = 1; i < rows; ++i)
     for (auto count = random.below(most + 1); count-- > 0;) needs[place[i]].push_back(place[random.below(i)]);

@@ -136,22 +136,22 @@ TEST_CASE("probe: clusters of lattices grow along their rows, those of other gra
   CHECK(effort(box(16)).shrink == 8);
 }
 
-TEST_CASE("probe: weights are alike where they hardly differ") {
+TEST_CASE("probe: weights are uniform where they hardly differ") {
   auto g = box(20);
-  CHECK(has_like_weights(g.view()));
-  CHECK(has_like_weights(weighted_level{}.view()));
+  CHECK(has_uniform_weights(g.view()));
+  CHECK(has_uniform_weights(weighted_level{}.view()));
   testing::rng r(5);
   for (auto* weights : {&g.node_weight, &g.arc_weight}) {
     for (auto& w : *weights) w = 90 + static_cast<std::int64_t>(r.below(20));
-    CHECK(has_like_weights(g.view()));
+    CHECK(has_uniform_weights(g.view()));
     for (auto& w : *weights) w = static_cast<std::int64_t>(r.below(20));
-    CHECK(!has_like_weights(g.view()));
+    CHECK(!has_uniform_weights(g.view()));
     weights->assign(weights->size(), 0);
-    CHECK(has_like_weights(g.view()));
+    CHECK(has_uniform_weights(g.view()));
   }
 }
 
-TEST_CASE("probe: a lattice of unlike weights is none") {
+TEST_CASE("probe: a lattice whose weights are not uniform is none") {
   testing::rng r(6);
   auto g = box(40);
   for (auto& w : g.node_weight) w = 1 + static_cast<std::int64_t>(r.below(100));
@@ -160,36 +160,37 @@ TEST_CASE("probe: a lattice of unlike weights is none") {
   CHECK(e.clusters == coarsening::labels);
 }
 
-TEST_CASE("probe: nodes of low degree are a rim where they weigh half of all, however many they are") {
+TEST_CASE("probe: nodes of low degree are a periphery where they weigh half of all, however many they are") {
   auto g = testing::level_of(100, {{0, 1}, {1, 2}});
-  auto const rim = [&] { return has_thin_rim(g.view(), probe_degrees(g.view())); };
-  CHECK(rim());
+  auto const periphery = [&] { return has_sparse_periphery(g.view(), probe_degrees(g.view())); };
+  CHECK(periphery());
   for (std::size_t n = 0; n < 3; ++n) g.node_weight[n] = 1000;
-  CHECK(!rim());
+  CHECK(!periphery());
   for (std::size_t n = 97; n < 100; ++n) g.node_weight[n] = 1000;
-  CHECK(rim());
+  CHECK(periphery());
 }
 
-TEST_CASE("probe: graphs without places that have a thin rim are peeled, not contracted") {
-  auto const rimmed = [](bool closed) {  // 50 nodes that have many of each other, and eight leaves each
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
-    for (std::uint32_t core = 0; core < 50; ++core) {
-      for (std::uint32_t other = closed ? 0 : 1 - core % 2; other < core; other += closed ? 1 : 2)
-        edges.emplace_back(core, other);
-      for (std::uint32_t leaf = 0; leaf < 8; ++leaf) edges.emplace_back(core, 50 + 8 * core + leaf);
-    }
-    return testing::level_of(450, edges);
-  };
+TEST_CASE("probe: graphs without locality that have a sparse periphery are peeled, not contracted") {
+  auto const core_with_leaves =
+      [](bool closed) {  // 50 nodes that have many of each other, and eight leaves each
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+        for (std::uint32_t core = 0; core < 50; ++core) {
+          for (std::uint32_t other = closed ? 0 : 1 - core % 2; other < core; other += closed ? 1 : 2)
+            edges.emplace_back(core, other);
+          for (std::uint32_t leaf = 0; leaf < 8; ++leaf) edges.emplace_back(core, 50 + 8 * core + leaf);
+        }
+        return testing::level_of(450, edges);
+      };
   auto const smallest = [](weighted_level const& g) {
     return effort_of(kway_preset::standard, g.view(), 2).bisection.smallest;
   };
-  CHECK(smallest(rimmed(false)) == 450);
-  CHECK(smallest(rimmed(true)) < 100);  // neighbours of neighbours are near
+  CHECK(smallest(core_with_leaves(false)) == 450);
+  CHECK(smallest(core_with_leaves(true)) < 100);  // neighbours of neighbours are near
   testing::rng r(7);
   CHECK(smallest(random_simple(r, 450, 12)) < 100);
 }
 
-TEST_CASE("probe: skewed degrees without places are cut as they are") {
+TEST_CASE("probe: graphs of skewed degrees without locality are cut as they are") {
   testing::rng r(8);
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges{{0, 1}};
   std::set<std::pair<std::uint32_t, std::uint32_t>> known(edges.begin(), edges.end());
@@ -202,5 +203,5 @@ TEST_CASE("probe: skewed degrees without places are cut as they are") {
   auto const g = testing::level_of(3000, edges);
   REQUIRE(probe_degrees(g.view()).skewed());
   CHECK(effort_of(kway_preset::standard, g.view(), 4).least_nodes == 3000);
-  CHECK(!has_thin_rim(g.view(), probe_degrees(g.view())));
+  CHECK(!has_sparse_periphery(g.view(), probe_degrees(g.view())));
 }

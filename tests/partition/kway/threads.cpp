@@ -10,6 +10,7 @@
 
 #include "cleave/partition/kway.hpp"
 #include "support/rng.hpp"
+#include "support/weighted_level.hpp"
 
 using namespace cleave;
 using cleave::testing::rng;
@@ -20,14 +21,8 @@ using arrays = adjacency<std::uint32_t, std::int64_t>;
 using edge_list = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
 arrays rows_of(std::uint32_t nodes, edge_list const& edges) {
-  std::vector<std::vector<std::uint32_t>> rows(nodes);
-  for (auto const& [a, b] : edges) rows[a].push_back(b), rows[b].push_back(a);
-  arrays g;
-  for (auto const& row : rows) {
-    g.head.insert(g.head.end(), row.begin(), row.end());
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
-  }
-  return g;
+  auto g = testing::level_of(nodes, edges);
+  return {std::move(g.first), std::move(g.head), {}, {}};
 }
 
 /// A grid with diagonals, rows one after another: what a node is next to is near it in memory.

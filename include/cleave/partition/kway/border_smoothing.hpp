@@ -27,17 +27,22 @@ class border_smoothing {
     for (auto const l : limit) share_.push_back(total * (static_cast<double>(l) / limits));
   }
 
-  /// Nodes without a part, of which `free_node` is written, remain so. How many times its share the heaviest
-  /// part weighs then.
+  /// Nodes without a part, of which `free_node` is written, remain so. Returns how many times its share the
+  /// heaviest part weighs then. Precondition: there is a round.
   double smooth(std::vector<std::uint32_t>& of, std::uint32_t rounds, std::uint32_t steps) {
     std::fill(price_.begin(), price_.end(), 0);
+    double heaviest = 0;
     for (std::uint32_t round = 0; round < rounds; ++round) {
       for (std::uint32_t n = 0; n < g_.nodes; ++n)
         now_[n] = {of[n] != free_node, {{{of[n], lazy_walk::one}}}};
       for (std::uint32_t step = 0; step < steps; ++step) spread();
-      if (!trade(of)) break;
+      auto const before = of;
+      heaviest = trade(of);
+      std::size_t moved = 0;
+      for (std::uint32_t n = 0; n < g_.nodes; ++n) moved += of[n] != before[n];
+      if (moved * 500 <= g_.nodes) break;
     }
-    return heaviest_;
+    return heaviest;
   }
 
  private:
@@ -77,10 +82,10 @@ class border_smoothing {
     }
   }
 
-  /// Nodes go where they have most after prices, which rise where there are too many. Whether that is still
-  /// worth going on.
-  bool trade(std::vector<std::uint32_t>& of) {
-    auto const before = of;
+  /// Nodes go where they have most after prices, which rise where there are too many. Returns how many
+  /// times its share the heaviest part weighs then.
+  double trade(std::vector<std::uint32_t>& of) {
+    double heaviest = 0;
     for (int round = 0; round < 30; ++round) {
       std::vector<std::int64_t> weight(price_.size(), 0);
       for (std::uint32_t n = 0; n < g_.nodes; ++n) {
@@ -93,22 +98,19 @@ class border_smoothing {
         }
         weight[of[n]] += g_.weight(n);
       }
-      heaviest_ = 0;
+      heaviest = 0;
       for (std::size_t part = 0; part < price_.size(); ++part) {
         auto const filled = share_[part] > 0 ? static_cast<double>(weight[part]) / share_[part] : 1;
-        heaviest_ = std::max(heaviest_, filled);
+        heaviest = std::max(heaviest, filled);
         price_[part] += static_cast<std::int64_t>(0.2 * lazy_walk::one * (std::clamp(filled, 0.5, 1.5) - 1));
       }
-      if (heaviest_ < 1.01) break;
+      if (heaviest < 1.01) break;
     }
-    std::size_t moved = 0;
-    for (std::uint32_t n = 0; n < g_.nodes; ++n) moved += of[n] != before[n];
-    return moved * 500 > g_.nodes;
+    return heaviest;
   }
 
   weighted_view g_;
   lazy_walk const& walk_;
-  double heaviest_ = 0;               // of the parts, in its share
   std::vector<double> share_;         // of a part: what it shall weigh
   std::vector<std::int64_t> price_;   // of a part
   std::vector<std::uint64_t> sum_;    // of a part, at the node at hand

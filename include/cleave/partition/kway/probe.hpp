@@ -99,10 +99,10 @@ bool is_numbered_in_rows(Level const& g) {
   return 2 * alike > seen;
 }
 
-/// Whether weights of nodes are about alike, and those of edges. Looks at 2047 of each at most.
+/// Whether weights of nodes are nearly uniform, and those of edges. Looks at 2047 of each at most.
 template <class Level>
-bool has_like_weights(Level const& g) {
-  auto const alike = [](std::uint64_t count, auto const& weight) {
+bool has_uniform_weights(Level const& g) {
+  auto const uniform = [](std::uint64_t count, auto const& weight) {
     double sum = 0, squares = 0, seen = 0;
     for (std::uint64_t i = 0; i < count; i += std::max<std::uint64_t>(1, count / 1024)) {
       auto const w = static_cast<double>(weight(static_cast<std::uint32_t>(i)));
@@ -110,27 +110,28 @@ bool has_like_weights(Level const& g) {
     }
     return squares * seen <= 1.1 * sum * sum;
   };
-  return alike(g.nodes, [&](std::uint32_t n) { return g.weight(n); }) &&
-         alike(g.arcs(), [&](std::uint32_t arc) { return g.arc_weight(arc); });
+  return uniform(g.nodes, [&](std::uint32_t n) { return g.weight(n); }) &&
+         uniform(g.arcs(), [&](std::uint32_t arc) { return g.arc_weight(arc); });
 }
 
-/// Whether degrees are skewed and few neighbours of a node are neighbours themselves: then no node is near
-/// another, and clusters would join what belongs apart.
+/// Whether degrees are skewed and few neighbours of a node are neighbours themselves: then clusters would
+/// join what belongs apart.
 template <class Level>
-bool is_placeless(Level const& g, degree_probe const& probe) {
+bool lacks_locality(Level const& g, degree_probe const& probe) {
   return probe.skewed() && closed_wedges(g) < 0.1;
 }
 
-/// Whether nodes of a degree below a quarter of the mean one weigh half of all: then parts of a graph without
-/// places fill up with dense cores, and low degrees are what is cut.
+/// Whether nodes of a degree below a quarter of the mean one weigh half of all, around a dense core: then
+/// parts of a graph without locality fill up with the core, and the periphery is what is cut. Borgatti,
+/// Everett, Social Networks 21(4), 2000 (core and periphery).
 template <class Level>
-bool has_thin_rim(Level const& g, degree_probe const& probe) {
-  std::int64_t rim = 0, total = 0;
+bool has_sparse_periphery(Level const& g, degree_probe const& probe) {
+  std::int64_t periphery = 0, total = 0;
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
     total += g.weight(n);
-    if (4 * g.degree(n) < probe.mean) rim += g.weight(n);
+    if (g.degree(n) < probe.mean / 4) periphery += g.weight(n);
   }
-  return rim >= total - rim;
+  return periphery >= total - periphery;
 }
 
 /// Whether there are enough parts for round ones to pack better than bricks, and enough nodes in each to be
@@ -148,8 +149,8 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
   bool const fast = preset == kway_preset::fast, quality = preset == kway_preset::quality;
   auto const probe = probe_degrees(g, team);
   bool const skewed = probe.skewed(), regular = probe.regular();
-  bool const like_weights = has_like_weights(g), lattice = regular && like_weights;
-  bool const rows = like_weights && is_numbered_in_rows(g);
+  bool const uniform = has_uniform_weights(g), lattice = regular && uniform;
+  bool const rows = uniform && is_numbered_in_rows(g);
   e.tie = rows ? cluster_tie::heavier : cluster_tie::lighter;
   bool const large_clusters_are_ragged = regular ? probe.mean > 7 : rows;
   e.shrink = large_clusters_are_ragged ? 4 : 8;
@@ -171,13 +172,13 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
     e.bisection.restarts = skewed ? 32 : 16;
     e.bisection.least_restarts = skewed ? 8 : 4;
   }
-  if (is_placeless(g, probe)) {
+  if (lacks_locality(g, probe)) {
     e.least_nodes = g.nodes;
-    if (!has_thin_rim(g, probe)) return e;
-    e.bisection.smallest = g.nodes;  // contraction would hide the cores
-    e.bisection.restarts = e.bisection.least_restarts = e.bisection.growths = 1;
-    e.bisection.passes = fast ? 0 : 2;
-    e.flow_rounds = 0;
+    if (has_sparse_periphery(g, probe)) {
+      e.bisection.smallest = g.nodes;  // contraction would hide the core
+      e.bisection.restarts = e.bisection.least_restarts = e.bisection.growths = 1;
+      e.bisection.passes = fast ? 0 : 2;
+    }
   }
   return e;
 }

@@ -30,7 +30,7 @@ quality_effort quality_effort_of(Level const& g, std::uint32_t parts,
   quality_effort e;
   e.standard = effort_of(kway_preset::quality, g, parts, team);
   auto const probe = probe_degrees(g, team);
-  if (is_placeless(g, probe) && has_thin_rim(g, probe)) {
+  if (lacks_locality(g, probe) && has_sparse_periphery(g, probe)) {
     e.strip_rounds = 0, e.swap_rounds = 4;
     return e;
   }
