@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -72,6 +73,30 @@ weighted_level turned_diagonals(std::uint32_t side) {
       edges.emplace_back(n + 1, n + side);
   }
   return testing::level_of(side * side, edges);
+}
+
+/// The twin of grows_like_random_graph: by the distances of all nodes from the middle one, and by logarithms.
+bool half_is_near(weighted_level const& g) {
+  auto const nodes = g.node_weight.size();
+  double degrees = 0, pairs = 0, linked = 0;
+  for (std::size_t n = 0; n < nodes; ++n) {
+    auto const degree = static_cast<double>(g.first[n + 1] - g.first[n]);
+    degrees += degree, pairs += degree * (degree - 1), linked += degree > 0;
+  }
+  if (linked == 0 || pairs / degrees < 1.5) return false;
+  auto const steps = static_cast<std::size_t>(
+      std::ceil(std::log(static_cast<double>(nodes)) / std::log(pairs / degrees) - 1e-9));
+  std::vector<std::size_t> distance(nodes, nodes);
+  distance[nodes / 2] = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t n = 0; n < nodes; ++n)
+      for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
+        if (distance[n] + 1 < distance[g.head[arc]]) distance[g.head[arc]] = distance[n] + 1, changed = true;
+  }
+  auto const near =
+      std::count_if(distance.begin(), distance.end(), [&](auto d) { return d <= steps + steps / 2; });
+  return 2 * static_cast<std::size_t>(near) > nodes;
 }
 
 }  // namespace
@@ -204,4 +229,37 @@ TEST_CASE("probe: graphs of skewed degrees without locality are cut as they are"
   REQUIRE(probe_degrees(g.view()).skewed());
   CHECK(effort_of(kway_preset::standard, g.view(), 4).least_nodes == 3000);
   CHECK(!has_sparse_periphery(g.view(), probe_degrees(g.view())));
+}
+
+TEST_CASE("probe: half of a random graph is near, half of a grid, box, mesh or tree is not") {
+  auto const grows = [](weighted_level const& g) {
+    return grows_like_random_graph(g.view(), probe_degrees(g.view()));
+  };
+  testing::rng r(9);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> tree, grid;
+  for (std::uint32_t n = 1; n < 4096; ++n) tree.emplace_back((n - 1) / 2, n);
+  for (std::uint32_t n = 0; n < 4096; ++n) {
+    if (n % 64 < 63) grid.emplace_back(n, n + 1);
+    if (n < 4032) grid.emplace_back(n, n + 64);
+  }
+  CHECK(!grows(testing::level_of(4096, tree)));
+  CHECK(!grows(testing::level_of(4096, grid)));
+  CHECK(!grows(box(20)));
+  CHECK(!grows(turned_diagonals(64)));
+  for (std::size_t degree : {4u, 6u, 16u}) CHECK(grows(random_simple(r, 4096, degree)));
+  for (std::size_t i = 0; i < 300; ++i) {
+    auto const g = random_simple(r, 2 + r.below(300), 1 + r.below(8));
+    CHECK(grows(g) == half_is_near(g));
+  }
+  CHECK(!grows(testing::level_of(0, {})));
+  CHECK(!grows(testing::level_of(5, {})));
+}
+
+TEST_CASE("probe: `fast` contracts random graphs, the other presets cut them as they are") {
+  testing::rng r(10);
+  auto const g = random_simple(r, 5000, 8);
+  REQUIRE(!probe_degrees(g.view()).skewed());
+  CHECK(effort_of(kway_preset::fast, g.view(), 4).least_nodes < 5000);
+  CHECK(effort_of(kway_preset::standard, g.view(), 4).least_nodes == 5000);
+  CHECK(effort_of(kway_preset::standard, box(20).view(), 4).least_nodes < 5000);
 }
