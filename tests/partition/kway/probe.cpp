@@ -261,5 +261,8 @@ TEST_CASE("probe: `fast` contracts random graphs, the other presets cut them as 
   REQUIRE(!probe_degrees(g.view()).skewed());
   CHECK(effort_of(kway_preset::fast, g.view(), 4).least_nodes < 5000);
   CHECK(effort_of(kway_preset::standard, g.view(), 4).least_nodes == 5000);
+  for (auto const& trial : quality_effort_of(g.view(), 16).trials)  // no parts of it are round
+    CHECK((trial.first == first_method::bisections && trial.least_nodes == 5000));
+  CHECK(quality_effort_of(g.view(), 16).trials.size() == 1);
   CHECK(effort_of(kway_preset::standard, box(20).view(), 4).least_nodes < 5000);
 }

@@ -30,7 +30,8 @@ quality_effort quality_effort_of(Level const& g, std::uint32_t parts,
   quality_effort e;
   e.standard = effort_of(kway_preset::quality, g, parts, team);
   auto const probe = probe_degrees(g, team);
-  if (lacks_locality(g, probe) && has_sparse_periphery(g, probe)) {
+  bool const local = !lacks_locality(g, probe);
+  if (!local && has_sparse_periphery(g, probe)) {
     e.strip_rounds = 0, e.swap_rounds = 4;
     return e;
   }
@@ -50,7 +51,7 @@ quality_effort quality_effort_of(Level const& g, std::uint32_t parts,
   if (probe.dense_mesh() && parts <= 8) return e;  // straight cuts, which all trials find
   e.trials = {e.standard};
   e.trials[0].bisection.first_share = 1. / 3;  // parts in rows of unlike lengths, which may cut less
-  if (probe.dense_mesh()) return e;
+  if (probe.dense_mesh() || !local) return e;
   e.trials[0].first = first_method::bisections;
   auto other = e.standard;
   if (probe.regular() && probe.mean > 5) {  // grids in space
