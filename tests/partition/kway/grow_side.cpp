@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -29,7 +31,68 @@ two_sides grown(weighted_level const& g, std::vector<std::uint32_t> const& fixed
   return s;
 }
 
+/// The twin of growing anywhere: in each step all gains are summed anew and all nodes are looked at. Of those
+/// in the best bucket the one is next that came into it last.
+std::vector<std::uint8_t> grown_plainly(weighted_level const& g, std::int64_t limit) {
+  std::size_t const nodes = g.node_weight.size();
+  std::int64_t total = 0;
+  for (auto const w : g.node_weight) total += w;
+  double const mean = std::max(1.0, static_cast<double>(total) / static_cast<double>(nodes));
+  std::vector<std::uint8_t> side(nodes, 1), best;
+  auto const bucket = [&](std::size_t n) {
+    double gain = 0;
+    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
+      gain += static_cast<double>(side[g.head[arc]] == 0 ? g.arc_weight[arc] : -g.arc_weight[arc]);
+    auto const means = static_cast<double>(std::max<std::int64_t>(1, g.node_weight[n])) / mean;
+    return cleave::move_buckets::bucket_of(static_cast<std::int64_t>(gain / means));
+  };
+  std::vector<std::size_t> waiting(nodes);  // in the order in which they came into their buckets
+  std::iota(waiting.begin(), waiting.end(), std::size_t{0});
+  std::vector<std::uint16_t> in(nodes);
+  for (auto const n : waiting) in[n] = bucket(n);
+  std::int64_t weight = 0, best_cut = 0, best_distance = 0;
+  while (weight < limit && !waiting.empty()) {
+    auto next = waiting.begin();
+    for (auto at = waiting.begin(); at != waiting.end(); ++at)
+      if (in[*at] >= in[*next]) next = at;
+    auto const n = *next;
+    waiting.erase(next), in[n] = 0;
+    if (weight + g.node_weight[n] > limit) {
+      if (weight >= total - limit) break;
+      continue;
+    }
+    side[n] = 0, weight += g.node_weight[n];
+    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) {
+      auto const other = g.head[arc];
+      if (side[other] == 0 || bucket(other) == in[other]) continue;
+      in[other] = bucket(other);
+      std::erase(waiting, other), waiting.push_back(other);
+    }
+    if (weight < total - limit) continue;
+    std::int64_t cut = 0;
+    for (std::size_t a = 0; a < nodes; ++a)
+      for (auto arc = g.first[a]; arc < g.first[a + 1]; ++arc)
+        if (side[a] == 0 && side[g.head[arc]] == 1) cut += g.arc_weight[arc];
+    auto const distance = std::abs(weight - limit / 2);
+    if (best.empty() || cut < best_cut || (cut == best_cut && distance < best_distance))
+      best = side, best_cut = cut, best_distance = distance;
+  }
+  return best.empty() ? side : best;
+}
+
 }  // namespace
+
+TEST_CASE("grow side: anywhere, the sides are those that a plain search of all nodes grows") {
+  cleave::testing::rng r(2);
+  for (int i = 0; i < 300; ++i) {
+    auto const most = std::size_t{1} << r.below(30);
+    auto const g = cleave::testing::random_strip(r, 2 + r.below(60), 1 + r.below(8), most);
+    std::int64_t total = 0;
+    for (auto const w : g.node_weight) total += w;
+    auto const limit = total / 2 + static_cast<std::int64_t>(r.below(most));
+    CHECK(grown(g, {}, limit, growth::anywhere, r.next()).of == grown_plainly(g, limit));
+  }
+}
 
 TEST_CASE("grow side: weights, cut and fixed nodes are right, and the side is no heavier than it may be") {
   cleave::testing::rng r(1);
