@@ -149,16 +149,22 @@ TEST_CASE("probe: lattices are known by their numbers, row by row") {
   CHECK(!is_numbered_in_rows(weighted_level{}.view()));
 }
 
-TEST_CASE("probe: clusters of lattices grow along their rows, those of other graphs evenly") {
+TEST_CASE("probe: clusters of lattices grow along their rows in large parts, all others evenly") {
   testing::rng r(4);
-  auto const effort = [](weighted_level const& g) { return effort_of(kway_preset::fast, g.view(), 8); };
+  auto const effort = [](weighted_level const& g, std::uint32_t parts) {
+    return effort_of(kway_preset::fast, g.view(), parts);
+  };
   auto const mesh = turned_diagonals(60);
-  CHECK(effort(mesh).tie == cluster_tie::heavier);
-  CHECK(effort(mesh).shrink == 4);
-  CHECK(effort(testing::shuffled(r, mesh)).tie == cluster_tie::lighter);
-  CHECK(effort(testing::shuffled(r, mesh)).shrink == 8);
-  CHECK(effort(box(16)).tie == cluster_tie::heavier);
-  CHECK(effort(box(16)).shrink == 8);
+  CHECK(effort(mesh, 3).tie == cluster_tie::heavier);
+  CHECK(effort(mesh, 4).tie == cluster_tie::lighter);
+  CHECK(effort(mesh, 3).shrink == 4);
+  CHECK(effort(testing::shuffled(r, mesh), 3).tie == cluster_tie::lighter);
+  CHECK(effort(testing::shuffled(r, mesh), 3).shrink == 8);
+  CHECK(effort(box(16), 4).tie == cluster_tie::heavier);
+  CHECK(effort(box(16), 4).shrink == 8);
+  auto const round = effort_of(kway_preset::standard, testing::triangulated_squares(130).view(), 16);
+  CHECK(round.first == first_method::centres);
+  CHECK(round.tie == cluster_tie::lighter);
 }
 
 TEST_CASE("probe: weights are uniform where they hardly differ") {

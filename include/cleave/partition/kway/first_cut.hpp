@@ -6,6 +6,7 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/partition/kway/border_smoothing.hpp"
+#include "cleave/partition/kway/boundary.hpp"
 #include "cleave/partition/kway/centre_growing.hpp"
 #include "cleave/partition/kway/effort.hpp"
 #include "cleave/partition/kway/lazy_walk.hpp"
@@ -27,6 +28,7 @@ class first_cut {
     p.limit = limit_;
     p.weight.assign(limit_.size(), 0);
     if (effort_.first == first_method::centres && are_free(g, fixed)) p.of = grown_parts(g, random);
+    if (!p.of.empty() && is_long_and_thin(g, fixed, p.of, random)) p.of.clear();
     if (p.of.empty()) p.of = repeated_bisection(g, fixed, limit_, effort_.bisection, team_).parts(random);
     std::vector<std::uint32_t> left_out;
     for (std::uint32_t n = 0; n < g.nodes; ++n)
@@ -58,6 +60,14 @@ class first_cut {
       if (smoothing.smooth(of, 10, steps) < 1.5) break;
     }
     return of;
+  }
+
+  /// Whether bisections in a hurry cut an eighth less than round parts do.
+  bool is_long_and_thin(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
+                        std::vector<std::uint32_t> const& grown, splitmix random) const {
+    bisection_effort const hurry{.growths = 1, .passes = 1, .patience = 50};
+    auto const bisected = repeated_bisection(g, fixed, limit_, hurry, team_).parts(random);
+    return cut_of(g, bisected) < cut_of(g, grown) / 9 * 8;
   }
 
   std::vector<std::int64_t> const& limit_;

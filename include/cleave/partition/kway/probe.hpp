@@ -172,7 +172,8 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
   bool const skewed = probe.skewed(), regular = probe.regular();
   bool const uniform = has_uniform_weights(g), lattice = regular && uniform;
   bool const rows = uniform && is_numbered_in_rows(g);
-  e.tie = rows ? cluster_tie::heavier : cluster_tie::lighter;
+  bool const long_rows = rows && g.nodes / parts >= 1000;  // beside the rows of a part, ragged ones cut more
+  e.tie = long_rows ? cluster_tie::heavier : cluster_tie::lighter;
   bool const large_clusters_are_ragged = regular ? probe.mean > 7 : rows;
   e.shrink = large_clusters_are_ragged ? 4 : 8;
   e.bisection.restarts = skewed ? 16 : regular ? 6 : 8;
@@ -186,7 +187,10 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
     e.passes = !probe.dense_mesh() ? 3 : quality ? 10 : 6;
     e.patience = !probe.dense_mesh() ? 400 : quality ? 2000 : 1000;
     bool const even = probe.spread() < 0.06 && probe.mean > 5, mesh = even && closed_wedges(g) > 0.25;
-    if (mesh && suits_centres(g, parts)) e.first = first_method::centres;
+    if (mesh && suits_centres(g, parts)) {
+      e.first = first_method::centres;
+      if (!probe.dense_mesh()) e.tie = cluster_tie::lighter;  // round parts need no rows
+    }
     if (even && !mesh && lattice) e.clusters = coarsening::matching;  // grids in space
     e.nodes_a_part = e.first == first_method::centres && probe.mean > 10 && !lattice ? 80 : 40;
     e.flow_rounds = skewed ? 0 : 1;
@@ -195,6 +199,7 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
   }
   if (lacks_locality(g, probe)) {
     if (skewed || !fast) e.least_nodes = g.nodes;
+    if (fast) e.bisection.arcs = 2 * std::min(g.arcs(), e.bisection.arcs / 2);  // two restarts
     if (has_sparse_periphery(g, probe)) {
       e.bisection.smallest = g.nodes;  // contraction would hide the core
       e.bisection.restarts = e.bisection.least_restarts = e.bisection.growths = 1;

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/kway/first_cut.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/random.hpp"
+#include "cleave/partition/kway/boundary.hpp"
+#include "cleave/partition/kway/effort.hpp"
+#include "cleave/partition/kway/level_graph.hpp"
+#include "cleave/partition/kway/team.hpp"
+#include "support/rng.hpp"
+#include "support/weighted_level.hpp"
+
+namespace {
+
+using namespace cleave;
+using cleave::testing::weighted_level;
+
+/// Nodes in a circle, each with the four before it and the four after it, and few with one far away.
+weighted_level thick_circle(testing::rng& r, std::uint32_t nodes) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+  for (std::uint32_t n = 0; n < nodes; ++n)
+    for (std::uint32_t step = 1; step <= 4; ++step)
+      edges.emplace_back(n, r.one_in(200) ? (n + 10 + r.below(nodes - 20)) % nodes : (n + step) % nodes);
+  return testing::level_of(nodes, edges);
+}
+
+/// A square of nodes, each with the eight around it (the moves of a king).
+weighted_level king_grid(std::uint32_t side) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+  for (std::uint32_t n = 0; n < side * side; ++n) {
+    bool const right = n % side + 1 < side, left = n % side > 0, below = n / side + 1 < side;
+    if (right) edges.emplace_back(n, n + 1);
+    if (below) edges.emplace_back(n, n + side);
+    if (below && right) edges.emplace_back(n, n + side + 1);
+    if (below && left) edges.emplace_back(n, n + side - 1);
+  }
+  return testing::level_of(side * side, edges);
+}
+
+level_parts first_parts(weighted_level const& g, std::size_t parts, first_method first, std::uint64_t seed) {
+  auto const each = static_cast<std::int64_t>(g.node_weight.size() / parts);
+  std::vector<std::int64_t> const limit(parts, each + each / 20);
+  level_effort effort;
+  effort.first = first;
+  effort.bisection.restarts = effort.bisection.least_restarts = 4;
+  splitmix random(seed);
+  return first_cut(limit, effort, thread_team{}).parts(g.view(), {}, random);
+}
+
+}  // namespace
+
+TEST_CASE("first cut: what is long and thin is not cut into round parts") {
+  testing::rng r(1);
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    auto const g = thick_circle(r, 4000);
+    auto const round = first_parts(g, 16, first_method::centres, seed);
+    auto const bisected = first_parts(g, 16, first_method::bisections, seed);
+    CHECK(cut_of(g.view(), round.of) <= cut_of(g.view(), bisected.of) * 5 / 4);
+  }
+}
+
+TEST_CASE("first cut: round parts of a square are kept") {
+  auto const g = king_grid(60);
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    auto const round = first_parts(g, 16, first_method::centres, seed);
+    auto const bricks = first_parts(g, 16, first_method::bisections, seed);
+    CHECK(round.of != bricks.of);
+    CHECK(cut_of(g.view(), round.of) <= cut_of(g.view(), bricks.of) * 5 / 4);
+  }
+}
+
+TEST_CASE("first cut: every node gets a part, and parts weigh what their nodes do") {
+  testing::rng r(3);
+  for (int i = 0; i < 100; ++i) {
+    auto const g = testing::random_strip(r, 40 + r.below(200), 1 + r.below(12), 1 + r.below(5));
+    auto const how = r.one_in(2) ? first_method::centres : first_method::bisections;
+    auto const p = first_parts(g, 2 + r.below(6), how, r.next());
+    std::vector<std::int64_t> weight(p.weight.size(), 0);
+    for (std::size_t n = 0; n < p.of.size(); ++n) {
+      REQUIRE(p.of[n] < weight.size());
+      weight[p.of[n]] += g.node_weight[n];
+    }
+    REQUIRE(p.of.size() == g.node_weight.size());
+    REQUIRE(p.weight == weight);
+  }
+}
