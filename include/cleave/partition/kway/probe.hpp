@@ -197,8 +197,8 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
     e.bisection.restarts = skewed ? 32 : 16;
     e.bisection.least_restarts = skewed ? 8 : 4;
   }
-  if (lacks_locality(g, probe)) {
-    if (skewed || !fast) e.least_nodes = g.nodes;
+  if ((skewed || !fast) && lacks_locality(g, probe)) {
+    e.least_nodes = g.nodes;
     if (fast) e.bisection.arcs = 2 * std::min(g.arcs(), e.bisection.arcs / 2);  // two restarts
     if (has_sparse_periphery(g, probe)) {
       e.bisection.smallest = g.nodes;  // contraction would hide the core
