@@ -62,7 +62,7 @@ class first_cut {
     return of;
   }
 
-  /// Whether bisections in a hurry cut an eighth less than round parts do.
+  /// Whether round parts cut an eighth more than bisections in a hurry do.
   bool is_long_and_thin(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
                         std::vector<std::uint32_t> const& grown, splitmix random) const {
     bisection_effort const hurry{.growths = 1, .passes = 1, .patience = 50};
