@@ -19,6 +19,7 @@
 #include "delaunay.hpp"
 #include "delaunay_in_space.hpp"
 #include "meshes.hpp"
+#include "networks.hpp"
 #include "operator_dags.hpp"
 #include "random_graphs.hpp"
 #include "weights.hpp"
@@ -130,6 +131,9 @@ inline std::vector<sized_family> const& families() {
   static constexpr auto root = [](std::uint32_t n, int power_of) {
     return static_cast<std::uint32_t>(std::max(1.0, power_of == 2 ? std::sqrt(n) : power(n, 1.0 / 3) + 1e-9));
   };
+  static constexpr auto bits = [](std::uint32_t n) {
+    return static_cast<std::uint32_t>(std::bit_width(n) - 1);
+  };
   static constexpr auto at_least = [](std::uint32_t n, std::uint32_t least) { return std::max(n, least); };
   static std::vector<sized_family> const all{
       {"grid2d", [](auto n, auto) { return made(grid2d(root(n, 2), root(n, 2))); }},
@@ -145,12 +149,15 @@ inline std::vector<sized_family> const& families() {
       {"road", [](auto n, auto seed) { return made(road(n, seed)); }},
       {"rhyp", [](auto n, auto seed) { return made(rhyp(at_least(n, 64), 12, seed)); }},
       {"ba", [](auto n, auto seed) { return made(ba(n, 5, seed)); }},
-      {"rmat",
-       [](auto n, auto seed) {
-         return made(rmat(static_cast<std::uint32_t>(std::bit_width(n) - 1), 16, seed));
-       }},
+      {"rmat", [](auto n, auto seed) { return made(rmat(bits(n), 16, seed)); }},
+      {"er", [](auto n, auto seed) { return made(er(n, 6, seed)); }},
+      {"ws", [](auto n, auto seed) { return made(ws(n, 4, 0.05, seed)); }},
       {"sbm",
        [](auto n, auto seed) { return made(sbm(at_least(n, 64), n < 100'000 ? 16 : 64, 10, 2, seed)); }},
+      {"hypercube", [](auto n, auto) { return made(hypercube(bits(n))); }},
+      {"debruijn", [](auto n, auto) { return made(debruijn(bits(n))); }},
+      {"torus3d", [](auto n, auto) { return made(torus3d(root(n, 3))); }},
+      {"btree", [](auto n, auto) { return made(binary_tree(n)); }},
       {"tfm", [](auto n, auto seed) { return made(transformer(at_least(n / 374, 1), 40, seed).finish()); }},
       {"tfm_train",
        [](auto n, auto seed) { return made(transformer(at_least(n / 318, 1), 16, seed).mirror().finish()); }},

@@ -151,6 +151,28 @@ inline graph road(std::uint32_t nodes, std::uint64_t seed) {
   return adjacency_of_edges(next, edges, repeated_edges::count_once);
 }
 
+/// About `degree` neighbours anywhere (Erdős, Rényi, 1960).
+inline graph er(std::uint32_t nodes, double degree, std::uint64_t seed) {
+  dice d(seed);
+  graph_edges edges;
+  for (auto e = static_cast<std::uint64_t>(nodes * degree / 2); e > 0; --e) {
+    auto const a = d.below(nodes), b = d.below(nodes);
+    edges.add(a, b);
+  }
+  return adjacency_of_edges(nodes, edges, repeated_edges::count_once);
+}
+
+/// A ring, each node with the `reach` next ones, of which a share leads anywhere (Watts, Strogatz, Nature
+/// 1998).
+inline graph ws(std::uint32_t nodes, std::uint32_t reach, double anywhere, std::uint64_t seed) {
+  dice d(seed);
+  graph_edges edges;
+  for (std::uint32_t n = 0; n < nodes; ++n)
+    for (std::uint32_t step = 1; step <= reach; ++step)
+      edges.add(n, d.unit() < anywhere ? d.below(nodes) : (n + step) % nodes);
+  return adjacency_of_edges(nodes, edges, repeated_edges::count_once);
+}
+
 /// Blocks of alike size, each node with about `inside` neighbours in its block and `outside` anywhere.
 inline graph sbm(std::uint32_t nodes, std::uint32_t blocks, double inside, double outside,
                  std::uint64_t seed) {

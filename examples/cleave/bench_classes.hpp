@@ -8,7 +8,7 @@
 namespace tool {
 
 /// Families of instances by the first word of their names, and the class of each: those that behave alike.
-inline constexpr std::array<std::pair<std::string_view, std::string_view>, 22> bench_families{{
+inline constexpr std::array<std::pair<std::string_view, std::string_view>, 28> bench_families{{
     {"grid2d", "grids and roads"},
     {"grid3d", "grids and roads"},
     {"mesh2d", "grids and roads"},
@@ -23,6 +23,12 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 22> b
     {"rmat", "power law"},
     {"ba", "power law"},
     {"sbm", "planted"},
+    {"er", "random and networks"},
+    {"ws", "random and networks"},
+    {"hypercube", "random and networks"},
+    {"debruijn", "random and networks"},
+    {"torus3d", "random and networks"},
+    {"btree", "random and networks"},
     {"tfm", "DAGs of models"},
     {"resnet", "DAGs of models"},
     {"inception", "DAGs of models"},

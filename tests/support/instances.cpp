@@ -82,6 +82,8 @@ TEST_CASE("instances: the small ones are the same graphs with every compiler, an
   }
   CHECK(small == recorded.size());
   CHECK(digest_of(*bench::find_instance("fem3d:5k")) == 0x5c0cebdee56d5c27);
+  CHECK(digest_of(*bench::find_instance("er:5k")) == 0x4bc039b87e8b5c2b);
+  CHECK(digest_of(*bench::find_instance("ws:5k")) == 0xfc0137ef5653717b);
 }
 
 TEST_CASE("instances: names, families and sizes stand for graphs, other words are refused") {
@@ -112,6 +114,28 @@ TEST_CASE("instances: names, families and sizes stand for graphs, other words ar
   CHECK(text("rgg2d:9000000000").find("says no graph") != std::string::npos);
   CHECK(bench::node_count("20k") == 20'000u);
   CHECK(bench::node_count("1M") == 1'000'000u);
+}
+
+TEST_CASE("instances: networks have the degrees and the edges that they are known for") {
+  auto const named = [](char const* word) { return std::get<bench::graph>(*bench::find_instance(word)); };
+  auto const degrees = [&](char const* word) {
+    auto const g = named(word);
+    std::set<std::size_t> all;
+    for (std::uint32_t n = 0; n < g.view().nodes(); ++n) all.insert(g.view().neighbours(n).size());
+    return all;
+  };
+  CHECK(degrees("hypercube:1k") == std::set<std::size_t>{9});
+  CHECK(degrees("torus3d:1k") == std::set<std::size_t>{6});
+  CHECK(degrees("debruijn:1k") == std::set<std::size_t>{2, 3, 4});
+  CHECK(degrees("btree:1023") == std::set<std::size_t>{1, 2, 3});
+  CHECK(named("btree:1023").head.size() == 2 * 1022);
+  CHECK(named("er:10k").head.size() == doctest::Approx(60'000).epsilon(0.01));
+  auto const ring = named("ws:10k");
+  CHECK(ring.head.size() == doctest::Approx(80'000).epsilon(0.01));
+  std::size_t near = 0;
+  for (std::uint32_t n = 0; n < 10'000; ++n)
+    for (auto const to : ring.view().neighbours(n)) near += (to + 10'000 - n) % 10'000 <= 4;
+  CHECK(near == doctest::Approx(38'000).epsilon(0.02));
 }
 
 TEST_CASE("instances: with weights they are the same graphs, and sound") {
