@@ -78,8 +78,9 @@ class thread_pipeline {
   device& device_of(rank_id r) { return devices_[index(r)]; }
 
   /// One more plan, for the same stages on the same ranks; its number.
-  /// \throws placement_change_error, program_need_error
+  /// \throws placement_change_error, program_need_error, run_error
   std::size_t add_plan(planned_step auto const& p) {
+    demand_no_failure();
     for (auto& r : runtimes_) r->add_plan(p, plans_);
     return plans_++;
   }
@@ -90,6 +91,7 @@ class thread_pipeline {
             "thread_pipeline: values for every replica, and a plan");
     for (std::uint32_t r = 0; r < ranks_.count(); ++r)
       demand_step_values(runtimes_[r]->program(plan_number), values[place_of(r).data]);
+    demand_no_failure();
     std::ranges::copy(values, values_.begin());
     plan_ = plan_number;
     have_all_do(job::step);
@@ -103,12 +105,14 @@ class thread_pipeline {
   void share_ties()
     requires updated_stage<S, device>
   {
+    demand_no_failure();
     have_all_do(job::share);
   }
   /// A step of the optimiser on all ranks, or, where gradients are not finite, on none. \throws run_error
   update_report update(update_options const& options = {})
     requires updated_stage<S, device>
   {
+    demand_no_failure();
     update_ = options;
     have_all_do(job::update);
     return reports_.front();
@@ -173,8 +177,12 @@ class thread_pipeline {
                   std::to_string(ranks_.count()) + " ranks run them");
   }
 
-  void have_all_do(job what) {
+  /// After a failure calls of stages may still go on, with what the last job left here.
+  void demand_no_failure() {
     if (auto const f = ranks_.poll()) raise(*f);
+  }
+
+  void have_all_do(job what) {
     std::unique_lock lock(mutex_);
     job_ = what;
     running_ = ranks_.count();
@@ -183,7 +191,7 @@ class thread_pipeline {
     auto const until = std::chrono::steady_clock::now() + options_.limit;
     if (!end_.wait_until(lock, until, [&] { return running_ == 0 || ranks_.failed(); }))
       ranks_.publish(overdue());
-    if (auto const f = ranks_.poll()) raise(*f);
+    demand_no_failure();
   }
 
   void serve(std::uint32_t r) {
