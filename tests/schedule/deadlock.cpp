@@ -76,6 +76,20 @@ void shuffle_some(testing::rng& random, schedule& s) {
     }
 }
 
+/// Whether each wait for a send comes after it: before it, it is passed where sends block, and never where
+/// they only begin.
+bool waits_follow_sends(schedule const& s) {
+  for (auto const& row : s.ranks)
+    for (auto at = row.begin(); at != row.end(); ++at)
+      if (is_wait_send(at->kind) && std::none_of(row.begin(), at, [&](action const& a) {
+            return is_send(a.kind) && a.stage == at->stage && a.microbatch == at->microbatch &&
+                   (a.kind == action_kind::send_activation) ==
+                       (at->kind == action_kind::wait_send_activation);
+          }))
+        return false;
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("deadlock: receives in the order of the sends finish however messages are delivered") {
@@ -219,7 +233,7 @@ TEST_CASE("deadlock: fewer buffers and queues never get fewer schedules stuck") 
       if (finishes({.buffers = k})) REQUIRE(finishes({.buffers = k + 1}));
     REQUIRE(finishes({.buffers = 0}) == finishes({.delivery = delivery::rendezvous}));
     if (finishes({.buffers = 3})) REQUIRE(finishes({.delivery = delivery::buffered}));
-    if (finishes({.delivery = delivery::rendezvous}))
+    if (waits_follow_sends(s) && finishes({.delivery = delivery::rendezvous}))
       for (auto const d : deliveries)
         for (auto const g : {message_groups::listed, message_groups::adjacent})
           REQUIRE(finishes({.delivery = d, .groups = g}));

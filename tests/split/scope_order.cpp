@@ -116,7 +116,7 @@ TEST_CASE("scope_order: an order is found whenever there is one") {
     }
   }
   CHECK(found > 500);
-  CHECK(refused > 30);
+  CHECK(refused > 10);
 }
 
 TEST_CASE("scope_order: the first scope that is cut although it must not be is named") {

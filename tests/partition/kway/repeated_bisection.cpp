@@ -137,7 +137,8 @@ TEST_CASE("repeated bisection: each part is one of the pieces that a graph falls
   for (std::uint32_t const k : {2u, 3u, 8u, 13u, 16u})
     for (int i = 0; i < 4; ++i) {
       auto const g = shuffled(r, rings(k, static_cast<std::uint32_t>(10 + r.below(90))));
-      auto const of = bisected(g, {}, limits(g, k), {.restarts = 8, .least_restarts = 4});
+      std::vector<std::int64_t> const limit(k, static_cast<std::int64_t>(g.node_weight.size() / k + 2));
+      auto const of = bisected(g, {}, limit, {.restarts = 8, .least_restarts = 4});
       auto used = of;
       std::sort(used.begin(), used.end());
       used.erase(std::unique(used.begin(), used.end()), used.end());
