@@ -98,8 +98,9 @@ class device_order_search {
 /// Cuts `g` into parts, numbered so that apart from backward nodes no edge leads to a part of smaller number,
 /// and makes the largest load or the cut small, as `options.goal` says. What `balance` must respect holds
 /// here too: memory, pins, nodes that must share a part, devices of unequal speed and link. In mode `cut` no
-/// part takes more time than an even share and `epsilon` of that, or where even slices that are made for
-/// nothing else take more, no more than they (`balanced` is then false).
+/// part takes more time than an even share (rounded up where weights are whole and speeds alike) and
+/// `epsilon` of that, or where even slices that are made for nothing else take more, no more than they
+/// (`balanced` is then false).
 ///
 /// Starts from the best slices of many topological orders, so the bottleneck is never above that of
 /// `balance`. Then clusters that make no cycle are joined level by level, and on each level single clusters

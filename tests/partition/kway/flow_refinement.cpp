@@ -82,13 +82,17 @@ TEST_CASE(
 
 TEST_CASE("flow refinement: the same for any number of threads") {
   rng r(3);
-  auto const g = random_strip(r, 3000, 30, 3);
-  auto const start = random_parts(r, g, 12);
-  auto const view = g.view();
-  auto one = start, three = start;
-  auto active = some_active(r, view, start), active_of_three = active;
-  cleave::refine_by_flows(view, one, {}, active, {}, cleave::thread_team(1));
-  cleave::refine_by_flows(view, three, {}, active_of_three, {}, cleave::thread_team(3));
-  CHECK(one.of == three.of);
-  CHECK(g.cut(one.of) < g.cut(start.of));
+  int smaller = 0;
+  for (int i = 0; i < 4; ++i) {
+    auto const g = random_strip(r, 3000, 30, 3);
+    auto const start = random_parts(r, g, 12);
+    auto const view = g.view();
+    auto one = start, three = start;
+    auto active = some_active(r, view, start), active_of_three = active;
+    cleave::refine_by_flows(view, one, {}, active, {}, cleave::thread_team(1));
+    cleave::refine_by_flows(view, three, {}, active_of_three, {}, cleave::thread_team(3));
+    CHECK(one.of == three.of);
+    smaller += g.cut(one.of) < g.cut(start.of);
+  }
+  CHECK(smaller > 0);
 }
