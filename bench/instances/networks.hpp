@@ -6,7 +6,7 @@
 #include "cleave/graph/adjacency_of_edges.hpp"
 #include "meshes.hpp"
 
-/// Networks of processors, and other graphs whose best cuts are known.
+/// Networks of processors, and a tree.
 namespace bench {
 
 /// Numbers of so many bits, neighbours where they differ in one: halves share 2^(bits - 1) edges.

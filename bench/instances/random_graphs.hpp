@@ -151,14 +151,19 @@ inline graph road(std::uint32_t nodes, std::uint64_t seed) {
   return adjacency_of_edges(next, edges, repeated_edges::count_once);
 }
 
-/// About `degree` neighbours anywhere (Erdős, Rényi, 1960).
-inline graph er(std::uint32_t nodes, double degree, std::uint64_t seed) {
-  dice d(seed);
-  graph_edges edges;
+/// Gives nodes about `degree` neighbours anywhere.
+inline void add_anywhere(graph_edges& edges, dice& d, std::uint32_t nodes, double degree) {
   for (auto e = static_cast<std::uint64_t>(nodes * degree / 2); e > 0; --e) {
     auto const a = d.below(nodes), b = d.below(nodes);
     edges.add(a, b);
   }
+}
+
+/// Edges between any two nodes (Erdős, Rényi, 1960).
+inline graph er(std::uint32_t nodes, double degree, std::uint64_t seed) {
+  dice d(seed);
+  graph_edges edges;
+  add_anywhere(edges, d, nodes, degree);
   return adjacency_of_edges(nodes, edges, repeated_edges::count_once);
 }
 
@@ -185,10 +190,7 @@ inline graph sbm(std::uint32_t nodes, std::uint32_t blocks, double inside, doubl
     auto const a = block + d.below(size), b = block + d.below(size);
     edges.add(a, b);
   }
-  for (auto e = static_cast<std::uint64_t>(nodes * outside / 2); e > 0; --e) {
-    auto const a = d.below(nodes), b = d.below(nodes);
-    edges.add(a, b);
-  }
+  add_anywhere(edges, d, nodes, outside);
   scramble(nodes, edges, seed);
   return adjacency_of_edges(nodes, edges, repeated_edges::count_once);
 }

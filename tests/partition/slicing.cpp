@@ -135,7 +135,7 @@ TEST_CASE(
 TEST_CASE("slicing: the best slices are the optimum, from above and from below") {
   rng r(3);
   int infeasible = 0;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 800; ++i) {
     sample const x(r, 1 + r.below(6));
     auto const optimum = x.optimum();
     auto const best = cleave::best_slices(x.task, 0);
@@ -151,8 +151,8 @@ TEST_CASE("slicing: the best slices are the optimum, from above and from below")
     REQUIRE(!cleave::best_slices(x.task, 0, optimum));
     REQUIRE(cleave::best_slices(x.task, 0, optimum + 1)->load == optimum);
   }
-  CHECK(infeasible > 2);
-  CHECK(infeasible < 200);
+  CHECK(infeasible > 10);
+  CHECK(infeasible < 400);
 }
 
 TEST_CASE("slicing: moving boundaries never makes slices worse and keeps them legal") {

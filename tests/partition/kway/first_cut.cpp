@@ -30,19 +30,6 @@ weighted_level thick_circle(testing::rng& r, std::uint32_t nodes) {
   return testing::level_of(nodes, edges);
 }
 
-/// A square of nodes, each with the eight around it (the moves of a king).
-weighted_level king_grid(std::uint32_t side) {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
-  for (std::uint32_t n = 0; n < side * side; ++n) {
-    bool const right = n % side + 1 < side, left = n % side > 0, below = n / side + 1 < side;
-    if (right) edges.emplace_back(n, n + 1);
-    if (below) edges.emplace_back(n, n + side);
-    if (below && right) edges.emplace_back(n, n + side + 1);
-    if (below && left) edges.emplace_back(n, n + side - 1);
-  }
-  return testing::level_of(side * side, edges);
-}
-
 level_parts first_parts(weighted_level const& g, std::size_t parts, first_method first, std::uint64_t seed) {
   auto const each = static_cast<std::int64_t>(g.node_weight.size() / parts);
   std::vector<std::int64_t> const limit(parts, each + each / 20);
@@ -65,8 +52,8 @@ TEST_CASE("first cut: what is long and thin is not cut into round parts") {
   }
 }
 
-TEST_CASE("first cut: round parts of a square are kept") {
-  auto const g = king_grid(60);
+TEST_CASE("first cut: round parts of a mesh are kept") {
+  auto const g = testing::triangulated_squares(60);
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     auto const round = first_parts(g, 16, first_method::centres, seed);
     auto const bricks = first_parts(g, 16, first_method::bisections, seed);

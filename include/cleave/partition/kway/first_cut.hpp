@@ -28,7 +28,7 @@ class first_cut {
     p.limit = limit_;
     p.weight.assign(limit_.size(), 0);
     if (effort_.first == first_method::centres && are_free(g, fixed)) p.of = grown_parts(g, random);
-    if (!p.of.empty() && is_long_and_thin(g, fixed, p.of, random)) p.of.clear();
+    if (!p.of.empty() && bisections_cut_less(g, fixed, p.of, random)) p.of.clear();
     if (p.of.empty()) p.of = repeated_bisection(g, fixed, limit_, effort_.bisection, team_).parts(random);
     std::vector<std::uint32_t> left_out;
     for (std::uint32_t n = 0; n < g.nodes; ++n)
@@ -62,9 +62,9 @@ class first_cut {
     return of;
   }
 
-  /// Whether round parts cut an eighth more than bisections in a hurry do.
-  bool is_long_and_thin(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
-                        std::vector<std::uint32_t> const& grown, splitmix random) const {
+  /// Whether grown parts cut an eighth more than bisections in a hurry do, as where a graph is long and thin.
+  bool bisections_cut_less(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
+                           std::vector<std::uint32_t> const& grown, splitmix random) const {
     bisection_effort const hurry{.growths = 1, .passes = 1, .patience = 50};
     auto const bisected = repeated_bisection(g, fixed, limit_, hurry, team_).parts(random);
     return cut_of(g, bisected) < cut_of(g, grown) / 9 * 8;

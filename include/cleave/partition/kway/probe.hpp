@@ -172,8 +172,8 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
   bool const skewed = probe.skewed(), regular = probe.regular();
   bool const uniform = has_uniform_weights(g), lattice = regular && uniform;
   bool const rows = uniform && is_numbered_in_rows(g);
-  bool const long_rows = rows && g.nodes / parts >= 1000;  // clusters in rows are too coarse for small parts
-  e.tie = long_rows ? cluster_tie::heavier : cluster_tie::lighter;
+  bool const along_rows = rows && g.nodes / parts >= 1000;  // clusters in rows are too coarse for small parts
+  e.tie = along_rows ? cluster_tie::heavier : cluster_tie::lighter;
   bool const large_clusters_are_ragged = regular ? probe.mean > 7 : rows;
   e.shrink = large_clusters_are_ragged ? 4 : 8;
   e.bisection.restarts = skewed ? 16 : regular ? 6 : 8;
