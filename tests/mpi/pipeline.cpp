@@ -125,12 +125,13 @@ TEST_CASE("mpi pipeline: whatever a pass of rank 2 throws, every rank reports th
     CHECK_MESSAGE(r.exit != 0, r.said);
     auto const where = numbers_in(r.said, "it begins in stage 2, microbatch ([0-9])");
     REQUIRE_MESSAGE(where.size() == 1, r.said);
-    for (std::string const rank : {"0", "1", "2", "3"})
-      CHECK_MESSAGE(
-          numbers_in(r.said, "rank (" + rank + ") ends: rank 2, (?:forward|backward), stage 2, microbatch " +
-                                 std::to_string(where[0]) + ": no such row")
-                  .size() == 1,
-          r.said);
+    for (std::string const rank : {"0", "1", "2", "3"}) {
+      auto const named = "rank (" + rank + ") ends: rank 2, (?:forward|backward), stage 2, microbatch " +
+                         std::to_string(where[0]) + ": no such row";
+      // The last stage needs none of the last two passes, which are backward.
+      bool const is_done = rank == "3" && at >= 34 && r.count("rank 3 is done\n") == 1;
+      CHECK_MESSAGE(numbers_in(r.said, named).size() == (is_done ? 0 : 1), r.said);
+    }
     CHECK(all_gone(r));
   }
 }
