@@ -155,8 +155,8 @@ TEST_CASE("thread failures: a failure ends the call at once, also while passes o
   thread_pipeline<trapped_engine> run(p, std::move(engines), {.limit = std::chrono::seconds(20)});
   auto const begin = std::chrono::steady_clock::now();
   CHECK_THROWS_AS(run.run_step(shape.values()), stage_error);
+  CHECK_THROWS_AS(run.run_step(shape.values()), stage_error);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
-  CHECK_THROWS_AS(run.run_step(shape.values()), stage_error);  // at once, and touches nothing
   hangs.released = true;
 }
 

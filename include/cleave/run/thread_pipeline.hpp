@@ -91,10 +91,10 @@ class thread_pipeline {
             "thread_pipeline: values for every replica, and a plan");
     for (std::uint32_t r = 0; r < ranks_.count(); ++r)
       demand_step_values(runtimes_[r]->program(plan_number), values[place_of(r).data]);
-    demand_no_failure();
-    std::ranges::copy(values, values_.begin());
-    plan_ = plan_number;
-    have_all_do(job::step);
+    have_all_do(job::step, [&] {
+      std::ranges::copy(values, values_.begin());
+      plan_ = plan_number;
+    });
   }
   void run_step(step_values const& values, std::size_t plan_number = 0) {
     run_step(std::span(&values, 1), plan_number);
@@ -105,16 +105,13 @@ class thread_pipeline {
   void share_ties()
     requires updated_stage<S, device>
   {
-    demand_no_failure();
-    have_all_do(job::share);
+    have_all_do(job::share, [] {});
   }
   /// A step of the optimiser on all ranks, or, where gradients are not finite, on none. \throws run_error
   update_report update(update_options const& options = {})
     requires updated_stage<S, device>
   {
-    demand_no_failure();
-    update_ = options;
-    have_all_do(job::update);
+    have_all_do(job::update, [&] { update_ = options; });
     return reports_.front();
   }
 
@@ -182,8 +179,12 @@ class thread_pipeline {
     if (auto const f = ranks_.poll()) raise(*f);
   }
 
-  void have_all_do(job what) {
+  /// `set_inputs()` writes what the job is done with.
+  template <std::invocable F>
+  void have_all_do(job what, F set_inputs) {
+    demand_no_failure();
     std::unique_lock lock(mutex_);
+    set_inputs();
     job_ = what;
     running_ = ranks_.count();
     ++jobs_;

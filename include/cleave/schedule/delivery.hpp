@@ -30,7 +30,8 @@ enum class message_groups : std::uint8_t {
 inline constexpr std::uint32_t any_number = std::numeric_limits<std::uint32_t>::max();
 
 /// How messages get from rank to rank, in full. The fewer buffers and queues, the more orders get stuck; what
-/// finishes with `rendezvous` alone finishes in every way.
+/// finishes with `rendezvous` alone finishes in every way, unless a rank waits for a send before it begins
+/// it: only a stream gets stuck by that, and `schedule_faults` reports it for all.
 struct delivery_rules {
   cleave::delivery delivery = delivery::buffered;
   /// Of `buffered`: how many messages each rank may have on their way to each other rank. A send blocks until
