@@ -128,7 +128,7 @@ TEST_CASE("mpi pipeline: whatever a pass of rank 2 throws, every rank reports th
     for (std::string const rank : {"0", "1", "2", "3"}) {
       auto const named = "rank (" + rank + ") ends: rank 2, (?:forward|backward), stage 2, microbatch " +
                          std::to_string(where[0]) + ": no such row";
-      // The last stage needs none of the last two passes, which are backward.
+      // The last stage needs neither of the last two passes of stage 2, which are backward.
       bool const is_done = rank == "3" && at >= 34 && r.count("rank 3 is done\n") == 1;
       CHECK_MESSAGE(numbers_in(r.said, named).size() == (is_done ? 0 : 1), r.said);
     }

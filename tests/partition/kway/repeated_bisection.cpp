@@ -114,7 +114,7 @@ class literal_bisection {
   std::vector<std::uint32_t> of_;
 };
 
-/// Whether each of so many rings is a part of its own.
+/// Each of so many rings must be a part of its own.
 void check_rings_are_parts(weighted_level const& g, std::uint32_t k, std::vector<std::int64_t> const& limit) {
   auto const of = bisected(g, {}, limit, {.restarts = 8, .least_restarts = 4});
   auto used = of;
@@ -144,7 +144,7 @@ TEST_CASE("repeated bisection: the same as with a graph of its own for each piec
 }
 
 TEST_CASE("repeated bisection: each part is one of the pieces that a graph falls into") {
-  // With room for half a ring more, none is sure of a part of its own: those cases are written down.
+  // With room for half a ring more, none is sure of a part of its own: those cases are recorded ones.
   auto r = rng(1), recorded = rng::recorded(1);
   for (std::uint32_t const k : {2u, 3u, 8u, 13u, 16u})
     for (int i = 0; i < 4; ++i) {
