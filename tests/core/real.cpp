@@ -37,7 +37,7 @@ TEST_CASE("real: infinities and NaN are not finite") {
   CHECK_FALSE(is_finite(-std::numeric_limits<double>::infinity()));
   CHECK_FALSE(is_finite(std::numeric_limits<double>::quiet_NaN()));
   CHECK(is_finite(std::numeric_limits<double>::max()));
-  CHECK(is_finite(0));
+  CHECK(is_finite(0.0));
 }
 
 TEST_CASE("real: a square root is that of the mathematical library, to a unit in the last place") {

@@ -141,6 +141,58 @@ endif()
 set(metis_target metis_for_programs)
 mark_as_advanced(metis_folder metis_library)
 
+# What all programs share, the headers above all, is read once and its inline code compiled once, into a library that they
+# are linked with. That takes more than half of the time away. Only clang can do it.
+option(CLEAVE_SHARE_CODE "Compile the inline code of the headers once for all programs (with clang)" OFF)
+if(CLEAVE_SHARE_CODE)
+  set(shared ${PROJECT_BINARY_DIR}/shared)
+  set(shared_headers ${headers})
+  set(shared_libraries Threads::Threads)
+  foreach(name IN ITEMS bytes onnx)  # the tool and many tests include these
+    if(TARGET cleave::${name})
+      list(APPEND shared_libraries ${${name}_target})
+    endif()
+  endforeach()
+  foreach(header IN LISTS component_headers)
+    file(RELATIVE_PATH name ${include} ${header})
+    if((name MATCHES "${onnx_includes}" AND TARGET cleave::onnx) OR (name MATCHES "${bytes_includes}" AND TARGET cleave::bytes))
+      list(APPEND shared_headers ${header})
+    endif()
+  endforeach()
+  set(text "")
+  foreach(header IN LISTS shared_headers)
+    file(RELATIVE_PATH name ${include} ${header})
+    string(APPEND text "#include \"${name}\"\n")
+  endforeach()
+  if(TARGET nlohmann_json::nlohmann_json)
+    string(APPEND text "#include <nlohmann/json.hpp>\n")
+  endif()
+  file(CONFIGURE OUTPUT ${shared}/all.hpp CONTENT "${text}")
+
+  set(folders "$<TARGET_PROPERTY:shared_code,INCLUDE_DIRECTORIES>")
+  set(definitions "$<TARGET_PROPERTY:shared_code,COMPILE_DEFINITIONS>")
+  file(GENERATE OUTPUT ${shared}/flags CONTENT "${CMAKE_CXX_FLAGS} -std=c++20 -fPIC \"-I${include}\"
+$<$<BOOL:${folders}>:\"-idirafter$<JOIN:${folders},\"\n\"-idirafter>\">
+$<$<BOOL:${definitions}>:\"-D$<JOIN:${definitions},\"\n\"-D>\">
+")
+  set(compile ${CMAKE_CXX_COMPILER} @${shared}/flags)
+  add_custom_command(OUTPUT ${shared}/all.pch DEPENDS ${shared}/all.hpp ${shared}/flags DEPFILE ${shared}/all.d
+    COMMENT "Reading all headers once"
+    COMMAND ${compile} -x c++-header ${shared}/all.hpp -o ${shared}/all.pch -fpch-codegen -fpch-instantiate-templates
+      -MD -MT ${shared}/all.pch -MF ${shared}/all.d)
+  add_custom_command(OUTPUT ${shared}/all.o DEPENDS ${shared}/all.pch COMMENT "Compiling their inline code once"
+    COMMAND ${compile} -Wno-unused-command-line-argument -c ${shared}/all.pch -o ${shared}/all.o)
+  add_custom_target(headers_read_once DEPENDS ${shared}/all.pch)
+  add_custom_target(code_compiled_once DEPENDS ${shared}/all.o)
+  # By its path: were the object a source of the library, all programs' sources would wait for it.
+  file(CONFIGURE OUTPUT ${shared}/empty.cpp CONTENT "")
+  add_library(shared_code SHARED ${shared}/empty.cpp)
+  set_target_properties(shared_code PROPERTIES LINK_DEPENDS ${shared}/all.o)
+  target_link_libraries(shared_code PRIVATE ${shared}/all.o ${shared_libraries})
+  # Inline functions that nobody defines, since nobody calls them, stay undefined.
+  target_link_options(shared_code PRIVATE -Wl,-z,lazy INTERFACE -Wl,--allow-shlib-undefined)
+endif()
+
 # What `source` needs beside cleave, by what it and the "…" files of the project that it includes say: the targets found in
 # `needed`, the names of missing libraries in `missing`. A library that is asked for with __has_include is used if there.
 function(libraries_of source needed missing)
@@ -221,6 +273,11 @@ function(add_program target kept)
   add_executable(${target} ${usable})
   target_link_libraries(${target} PRIVATE cleave::cleave Threads::Threads ${libraries_used})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  if(CLEAVE_SHARE_CODE)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIC> "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include-pch ${shared}/all.pch>")
+    target_link_libraries(${target} PRIVATE shared_code)
+    add_dependencies(${target} headers_read_once)
+  endif()
   target_compile_definitions(${target} PRIVATE
     CLEAVE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" CLEAVE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests")
 endfunction()
