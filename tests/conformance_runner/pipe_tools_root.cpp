@@ -145,7 +145,7 @@ outcome run_tools_bind(test_case const&, json const& body) {
     auto const binding =
         bind_arguments(p.outer, input["positional"].size(), named, surplus_arguments::ignored);
     std::vector<testing::integer_value> bound;
-    for (auto const& at : binding) bound.push_back(passed[*at]);
+    for (auto const& at : binding) bound.push_back(passed[at.front()]);
     testing::integer_interpretation meaning;
     bool const equal = evaluate(p.outer, bound, meaning) == evaluate(g, whole, meaning);
     compare(body.value("expect", json()), {{"equals_positional_call", equal}}, "expect", o.differences);

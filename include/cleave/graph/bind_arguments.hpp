@@ -23,7 +23,7 @@ struct binding_fault {
     missing,   ///< parameter `name` has neither an argument nor a default
     twice,     ///< parameter `name` has two arguments
     unknown,   ///< there is no parameter `name`
-    too_many,  ///< there are more positional arguments than parameters
+    too_many,  ///< there are more positional arguments than parameters that take one
   };
   kind what;
   std::string name;
@@ -34,9 +34,23 @@ struct binding_fault {
 /// What becomes of positional arguments that no parameter is left for.
 enum class surplus_arguments : std::uint8_t { refused, ignored };
 
-/// Who has the value of each parameter: an argument, by its place among the positional ones and then the
-/// named ones; or nobody, so that the default holds.
-using argument_binding = std::vector<std::optional<std::size_t>>;
+/// What a parameter takes, as Python and torch.fx have it. The target of its placeholder says so.
+enum class parameter_kind : std::uint8_t {
+  one,         ///< `x`: one argument, by position or by name, or its default
+  positional,  ///< `*args`: the positional arguments that are left; what comes after it is passed by name
+  named,       ///< `**kwargs`: the named arguments that no other parameter has the name of
+};
+
+/// What the parameter of a placeholder takes.
+inline parameter_kind parameter_kind_of(module_node const& placeholder) {
+  if (placeholder.target.starts_with("**")) return parameter_kind::named;
+  return placeholder.target.starts_with("*") ? parameter_kind::positional : parameter_kind::one;
+}
+
+/// The arguments that each parameter takes, by their places among the positional ones and then the named
+/// ones. A parameter that takes one has one or none: then its default holds. Of `*args` they are the elements
+/// of a tuple, of `**kwargs` the values of a dict under their names; none make it empty.
+using argument_binding = std::vector<std::vector<std::size_t>>;
 
 /// A call that does not fit the parameters. The witness: all that is wrong with it.
 class binding_error : public witness_error<std::vector<binding_fault>> {
@@ -66,26 +80,23 @@ class binding_error : public witness_error<std::vector<binding_fault>> {
 class argument_binder {
  public:
   explicit argument_binder(module_graph const& g) : g_(g), binding_(g.inputs().size()) {
-    for (auto const n : g.inputs()) names_.insert(g[n].target);
+    for (std::size_t i = 0; i < binding_.size(); ++i) {
+      auto const kind = parameter_kind_of(parameter(i));
+      if (kind == parameter_kind::positional) rest_ = std::min(rest_, i);
+      if (kind == parameter_kind::named) others_ = std::min(others_, i);
+      if (kind != parameter_kind::one || names_.find(parameter(i).target) != none<std::uint32_t>) continue;
+      names_.insert(parameter(i).target);
+      named_.push_back(i);
+    }
   }
 
   void bind(std::size_t positional, std::vector<std::string> const& named, surplus_arguments surplus) {
-    using enum binding_fault::kind;
-    for (std::size_t i = 0; i < std::min(positional, binding_.size()); ++i) binding_[i] = i;
-    for (std::size_t i = 0; i < named.size(); ++i) {
-      auto const at = names_.find(named[i]);
-      if (at == none<std::uint32_t>)
-        faults_.push_back({unknown, named[i]});
-      else if (binding_[at])
-        faults_.push_back({twice, named[i]});
-      else
-        binding_[at] = positional + i;
-    }
-    if (positional > binding_.size() && surplus == surplus_arguments::refused)
-      faults_.push_back({too_many, {}});
+    bind_positions(positional, surplus);
+    bind_names(positional, named);
     for (std::size_t i = 0; i < binding_.size(); ++i)
-      if (!binding_[i] && !g_[g_.inputs()[i]].default_value)
-        faults_.push_back({missing, g_[g_.inputs()[i]].target});
+      if (binding_[i].empty() && parameter_kind_of(parameter(i)) == parameter_kind::one &&
+          !parameter(i).default_value)
+        faults_.push_back({binding_fault::kind::missing, parameter(i).target});
   }
 
   argument_binding const& binding() const { return binding_; }
@@ -93,8 +104,47 @@ class argument_binder {
   std::vector<std::string> const& parameters() const { return names_.handles(); }
 
  private:
+  static constexpr auto nobody = static_cast<std::size_t>(-1);
+
+  module_node const& parameter(std::size_t i) const { return g_[g_.inputs()[i]]; }
+
+  void bind_positions(std::size_t positional, surplus_arguments surplus) {
+    auto const taken = std::min({positional, rest_, others_, binding_.size()});
+    for (std::size_t i = 0; i < taken; ++i) binding_[i] = {i};
+    if (rest_ != nobody)
+      for (std::size_t i = taken; i < positional; ++i) binding_[rest_].push_back(i);
+    else if (taken < positional)
+      too_many_ = surplus == surplus_arguments::refused;
+  }
+
+  void bind_names(std::size_t positional, std::vector<std::string> const& named) {
+    using enum binding_fault::kind;
+    numbering<std::string, std::uint32_t> met;  // of the names that no parameter has
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      auto const at = names_.find(named[i]);
+      if (at != none<std::uint32_t>) {
+        auto& taken = binding_[named_[at]];
+        if (!taken.empty())
+          faults_.push_back({twice, named[i]});
+        else
+          taken = {positional + i};
+      } else if (others_ == nobody) {
+        faults_.push_back({unknown, named[i]});
+      } else if (met.find(named[i]) != none<std::uint32_t>) {
+        faults_.push_back({twice, named[i]});
+      } else {
+        met.insert(named[i]);
+        binding_[others_].push_back(positional + i);
+      }
+    }
+    if (too_many_) faults_.push_back({too_many, {}});
+  }
+
   module_graph const& g_;
-  numbering<std::string, std::uint32_t> names_;
+  numbering<std::string, std::uint32_t> names_;  // of the parameters that take one, in step with …
+  std::vector<std::size_t> named_;               // their places
+  std::size_t rest_ = nobody, others_ = nobody;  // the places of `*args` and `**kwargs`
+  bool too_many_ = false;
   argument_binding binding_;
   std::vector<binding_fault> faults_;
 };
