@@ -19,6 +19,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/language.hpp"
 #include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/core/random.hpp"

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Bad data: what came from a file, an option or a user's IR is not what it must be. The message says what,

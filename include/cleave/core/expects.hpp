@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <source_location>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// A precondition that only the programmer can break: prints file, line and sentence to stderr, then aborts.

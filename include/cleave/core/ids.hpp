@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Numbers that name different things have different types, so that none can stand in for another.

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// One character of a text that claims to be UTF-8.

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Random numbers that are the same with every compiler and library. Steele, Lea, Flood, OOPSLA 2014

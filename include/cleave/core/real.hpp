@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "cleave/core/language.hpp"
+
 /// What the library needs of `<cmath>`, which alone costs 5,000 preprocessed lines.
 namespace cleave {
 

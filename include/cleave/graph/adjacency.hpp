@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 template <class T>

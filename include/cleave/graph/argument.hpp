@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// What a container holds, in prefix order after it: `size` elements, of a dict `size` pairs of key and value

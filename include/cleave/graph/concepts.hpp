@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>  // std::hash
 
+#include "cleave/core/language.hpp"
+
 /// Page one of the library: what a graph is.
 ///
 /// An IR is adapted by a small class with the members below; nothing is specialised, registered or found by

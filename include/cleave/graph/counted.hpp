@@ -4,6 +4,8 @@
 #include <ranges>
 #include <utility>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// `f(0) … f(count - 1)`, for IRs that only say how many there are and which is the i-th.

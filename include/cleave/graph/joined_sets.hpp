@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Sets that are joined; the smallest member stands for its set (Tarjan, JACM 22(2), 1975; path halving).

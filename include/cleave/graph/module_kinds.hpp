@@ -3,6 +3,8 @@
 #include <array>
 #include <string_view>
 
+#include "cleave/core/language.hpp"
+
 /// The words for what is in a module_graph, wherever it is written out: by the number of a `node_kind` and of
 /// a `module_attribute::kind`.
 namespace cleave {

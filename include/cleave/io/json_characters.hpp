@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "cleave/core/language.hpp"
+
 /// What stands between the quotes of a JSON text (RFC 8259, §7): characters and escapes.
 namespace cleave {
 

@@ -2,6 +2,8 @@
 #pragma once
 #include <string_view>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// The looks of a report: light or dark as the reader's system is, narrow screens scroll wide parts in place,

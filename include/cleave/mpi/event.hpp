@@ -3,6 +3,8 @@
 #include <chrono>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// A point in time of a rank that is a process. One that nothing was recorded in has happened. For one

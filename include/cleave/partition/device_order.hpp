@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Whether part i has to be device i, where devices differ in speed, link or memory.

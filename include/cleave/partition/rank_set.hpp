@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// A set of numbers below a bound that gives up its smallest: 64 bits a word, and above each 64 words one

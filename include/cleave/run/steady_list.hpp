@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Things that others point to, and that cannot be moved perhaps: each stays where it is made, however many

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// How a message gets from a rank to another. Messages are told apart by stage, kind and microbatch.

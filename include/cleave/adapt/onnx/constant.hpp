@@ -5,6 +5,8 @@
 #include <memory>
 #include <string_view>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Whether `n` is the operator of that name in ONNX's own domain.

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// How an operator's floating-point operations follow from its shapes; a multiplication and an addition are

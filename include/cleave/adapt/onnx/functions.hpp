@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Calls `visit` with each node of `nodes` and of all bodies in their attributes; iterative, in no useful

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// A small tensor of whole numbers or truth values, as shapes are computed with; some elements may not be

@@ -14,6 +14,8 @@
 #include <optional>
 #include <string>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// What `f` returns (a string), run on a copy of this process, so that code that crashes or hangs on bad data

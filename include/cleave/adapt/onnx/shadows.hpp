@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Gives new names to what the bodies of `holder` define under a name of `visible`: values of the graph that

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Reads one varint of protobuf's wire format and moves `at` behind it.

@@ -8,6 +8,8 @@
 
 #include <flatbuffers/flatbuffers.h>
 
+#include "cleave/core/language.hpp"
+
 
 namespace cleave {
 namespace stage_format {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// The node that is none.

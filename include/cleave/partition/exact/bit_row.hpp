@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// A set of places as bits in words.

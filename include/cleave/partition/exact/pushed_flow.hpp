@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// What a maximum flow is worth, for networks whose paths are long and many: flow is pushed towards the sink

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <ctime>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// How long a search may go on: steps, which are the same everywhere, and seconds, which are not.

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// How hard a small graph is tried to be cut in two.

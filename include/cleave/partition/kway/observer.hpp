@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// What a k-way partition has just done.

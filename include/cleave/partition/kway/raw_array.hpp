@@ -6,6 +6,8 @@
 #include <new>
 #include <type_traits>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// An array whose elements have no value until they are written, or are zero: memory that is never touched

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Threads that share the pieces of one piece of work. What a piece does may not depend on which thread does

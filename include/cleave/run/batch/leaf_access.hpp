@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 
+#include "cleave/core/language.hpp"
+
 /// What dividing and merging batches must know of the leaves of nested values, which are the user's: tensors,
 /// numbers, texts, nothing, whatever a step is given. An adapter has the members; each concept is one
 /// ability.

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "cleave/core/language.hpp"
+
 /// Codes that only who knows a key can make. They prove who wrote a message and that it is whole; they hide
 /// nothing.
 namespace cleave {

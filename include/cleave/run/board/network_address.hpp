@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Where a process can be reached: a name or a number, and a port; port 0 is none in particular.

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// A point in time of a rank that is a thread: when it passed it itself, or when some transfers have ended,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// One of the stages of a rank, counted along the model, and a microbatch.

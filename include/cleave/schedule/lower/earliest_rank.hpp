@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Which rank is next in time, of equals the lowest: a tournament, in which each change is played up to the

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Which bytes of an arena are free, while the arena grows as needed. Free blocks are kept in lists by size,

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// From when to when something is kept, in cells of a list. Both ends count: what ends in a cell and what

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// Something that one machine does: not before `head`, and `tail` later than it ends all can be over.

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// One waits for another.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+
+#include "support/project_files.hpp"
+
+namespace {
+
+std::string const language = "cleave/core/language.hpp";
+
+/// The first header of the library that `text` includes; nothing, where something else comes before it than
+/// includes of other libraries.
+std::string first_include(std::string const& text) {
+  std::string const own = "#include \"";
+  for (auto const& line : project::lines_of(text)) {
+    if (line.starts_with(own)) return line.substr(own.size(), line.rfind('"') - own.size());
+    if (!line.empty() && !line.starts_with("//") && !line.starts_with("#include <") && line != "#pragma once")
+      return "";
+  }
+  return "";
+}
+
+}  // namespace
+
+// So that a compiler which cannot read the library says that, and nothing else.
+TEST_CASE("language: what a header includes first is core/language.hpp, or leads there") {
+  std::map<std::string, std::string> first;
+  for (auto const& file : project::headers())
+    first[file.substr(std::string("include/").size())] =
+        first_include(project::text_of(project::root / file));
+  REQUIRE(first.contains(language));
+  for (auto const& [header, next] : first) {
+    std::string at = header;
+    for (std::size_t steps = 0; at != language && steps < first.size(); ++steps)
+      at = first.contains(at) ? first.at(at) : "";
+    CHECK_MESSAGE(at == language, header);
+  }
+}
+
+TEST_CASE("language: what comes before the first include of a header is found") {
+  CHECK(
+      first_include("// A\n#pragma once\n#include <vector>\n\n#include \"cleave/a.hpp\"\n#include \"b\"\n") ==
+      "cleave/a.hpp");
+  CHECK(first_include("#pragma once\nnamespace cleave {}\n#include \"cleave/a.hpp\"\n") == "");
+  CHECK(first_include("#pragma once\n#include <vector>\n") == "");
+}
