@@ -76,7 +76,7 @@ int main() {
 
   // [relay]
   cleave::dense const& flat = s;
-  auto const routes = routes_of(flat, pipe, {.next = {1, 1}, .far = {1, 3}});
+  auto const routes = routes_of(flat, pipe, {.next = {1, 1}, .beyond = {1, 3}});
   auto const chained = relayed(flat, pipe, routes);
   // [relay]
   std::cout << "passed on:\n";

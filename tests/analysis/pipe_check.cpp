@@ -95,7 +95,7 @@ TEST_CASE("pipe_check: a sound pipe has no findings, with relays and with marker
     if (find_cycle_between_parts(s, parts)) continue;
     auto const p = make_pipe_plan(s, parts);
     REQUIRE(pipe_findings_text(findings_in_plan(s, p)) == "");
-    auto const q = relayed(s, p, routes_of(s, p, {.far = {5, 5}}));
+    auto const q = relayed(s, p, routes_of(s, p, {.beyond = {5, 5}}));
     REQUIRE(pipe_findings_text(findings_in_plan(s, q)) == "");
     relays += q != p;
   }

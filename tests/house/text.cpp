@@ -36,6 +36,19 @@ TEST_CASE("text: public headers define no macros, import no namespace and erase 
   }
 }
 
+TEST_CASE("text: public headers can stand behind the macros min, max, near and far") {
+  std::regex const ignored("//.*|\"(\\\\.|[^\"\\\\])*\"");
+  std::regex const hit("\\b(min|max)\\s*\\(|\\b(near|far)\\b");
+  for (auto const& file : project::headers()) {
+    std::size_t number = 0;
+    for (auto const& line : project::lines_of(project::text_of(project::root / file))) {
+      ++number;
+      bool const safe = !std::regex_search(std::regex_replace(line, ignored, ""), hit);
+      CHECK_MESSAGE(safe, file, ":", number, ": ", line, " (write (std::min)(…), (std::max)(…))");
+    }
+  }
+}
+
 TEST_CASE("text: the project is complete in itself and says nothing about where it was written") {
   std::regex const foreign(std::string("\\.\\./sha") + "red|/wo" + "rk/(main|shared)|TO" + "DO|FIX" + "ME");
   for (auto const& file : project::files(".", {})) {

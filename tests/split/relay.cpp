@@ -60,7 +60,7 @@ skipping skip(std::size_t bytes) {
 double cost_of(dense const& s, pipe_plan const& p, route_options const& o) {
   double sum = 0;
   for (auto const& t : p.plan.transfers) {
-    auto const& link = index(t.to) == index(t.from) + 1 ? o.next : o.far;
+    auto const& link = index(t.to) == index(t.from) + 1 ? o.next : o.beyond;
     sum += link.message + link.byte * static_cast<double>(s.bytes[t.value]);
   }
   return sum;
@@ -71,15 +71,15 @@ double cost_of(dense const& s, pipe_plan const& p, route_options const& o) {
 TEST_CASE("relay: the cheaper route is taken, of equal ones the direct one") {
   auto const [s, a, p] = skip(10);
   CHECK(p.edges[1].value == a);
-  CHECK(routes_of(s, p)[1] == route::direct);                   // 20 against 30
-  CHECK(routes_of(s, p, {.far = {0, 2}})[1] == route::direct);  // 30 against 30
-  CHECK(routes_of(s, p, {.far = {1, 2}})[1] == route::relay);   // 31 against 30
-  CHECK(routes_of(s, p, {.far = {1, 2}, .most_hops = 2})[1] == route::direct);
+  CHECK(routes_of(s, p)[1] == route::direct);                      // 20 against 30
+  CHECK(routes_of(s, p, {.beyond = {0, 2}})[1] == route::direct);  // 30 against 30
+  CHECK(routes_of(s, p, {.beyond = {1, 2}})[1] == route::relay);   // 31 against 30
+  CHECK(routes_of(s, p, {.beyond = {1, 2}, .most_hops = 2})[1] == route::direct);
 }
 
 TEST_CASE("relay: stages between are given the value and give it, and the caller is given it once") {
   auto const [s, a, p] = skip(10);
-  auto const q = relayed(s, p, routes_of(s, p, {.far = {1, 2}}));
+  auto const q = relayed(s, p, routes_of(s, p, {.beyond = {1, 2}}));
   CHECK(q.plan.stages[1].inputs == std::vector{a});
   CHECK(q.plan.stages[1].outputs.back() == a);
   CHECK(q.plan.stages[2].inputs.back() == a);
@@ -162,14 +162,14 @@ TEST_CASE("relay: what holds several values one after the other goes direct") {
   auto [s, a, p] = skip(10);
   s.slot[a] = s.slot[s.results[1][0]];
   s.latest[s.slot[a]] = s.results[1][0];
-  CHECK(routes_of(s, p, {.far = {1, 2}})[1] == route::direct);
+  CHECK(routes_of(s, p, {.beyond = {1, 2}})[1] == route::direct);
 }
 
 TEST_CASE("relay: a cost that is none is refused") {
   auto const made = skip(10);
   for (double const cost :
        {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
-    CHECK_THROWS_AS(routes_of(made.s, made.p, {.far = {cost, 0}}), route_cost_error);
+    CHECK_THROWS_AS(routes_of(made.s, made.p, {.beyond = {cost, 0}}), route_cost_error);
     CHECK_THROWS_AS(routes_of(made.s, made.p, {.next = {0, cost}}), route_cost_error);
   }
   CHECK_FALSE(find_route_fault({}));

@@ -38,7 +38,7 @@ struct weight_unit {
   /// The smallest number that its lists have.
   Index first_node() const {
     if (stash.empty() || parameters.empty()) return stash.empty() ? parameters.front() : stash.front();
-    return std::min(stash.front(), parameters.front());
+    return (std::min)(stash.front(), parameters.front());
   }
   bool operator==(weight_unit const&) const = default;
 };
@@ -117,7 +117,7 @@ class backward_phase_maker {
       if (arrivals_.is_parameter[n]) u.parameters.push_back(static_cast<Index>(n));
       if (!stashed) continue;
       u.stash.push_back(static_cast<Index>(n));
-      u.ready = std::max(u.ready, last_[n]);
+      u.ready = (std::max)(u.ready, last_[n]);
       if (!g_.bytes.empty()) u.bytes += g_.bytes[n], result_.bytes += g_.bytes[n];
     }
   }

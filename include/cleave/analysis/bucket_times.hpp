@@ -57,11 +57,11 @@ inline bucket_times bucket_times_of(std::span<bucket_load const> loads, link_spe
       t.buckets.push_back({t.computed, t.computed, t.computed});
       continue;
     }
-    double const begin = std::max(t.computed, free);
+    double const begin = (std::max)(t.computed, free);
     free = begin + sending_time(link, load.bytes);
     t.buckets.push_back({t.computed, begin, free});
   }
-  t.finish = std::max(t.computed, free);
+  t.finish = (std::max)(t.computed, free);
   return t;
 }
 

@@ -179,7 +179,7 @@ class backward_checker {
 
     std::size_t const next = c + 1 < planned_.calls.size() ? planned_.calls[c + 1].first_gradient : end_;
     std::uint32_t input = 0;
-    for (std::size_t g = call.first_gradient; g < std::min(next, end_); ++g)
+    for (std::size_t g = call.first_gradient; g < (std::min)(next, end_); ++g)
       check_step(c, static_cast<std::uint32_t>(g), input);
     bool const in_line = c > 0 || call.first_gradient == 0;
     if (input != reads.size() || !in_line || next < call.first_gradient || next > end_)

@@ -94,7 +94,7 @@ class recompute_finder {
           added += g_.bytes[m];
         }
       }
-    h.bytes -= std::min(h.bytes, added);
+    h.bytes -= (std::min)(h.bytes, added);
     auto const pay = g_.cost.empty() ? static_cast<double>(edges) : h.cost;
     h.worth = pay > 0 ? static_cast<double>(h.bytes) / pay : std::numeric_limits<double>::infinity();
     for (auto* list : {&h.again, &h.from, &h.added}) std::ranges::sort(*list);

@@ -52,7 +52,7 @@ inline std::string format_bytes(std::uint64_t bytes) {
 /// 1024), or nothing (bytes). A fraction needs a unit and is rounded down to whole bytes. Nothing where the
 /// text is not that or the size is above 2^64 - 1.
 constexpr std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  constexpr std::uint64_t most = (std::numeric_limits<std::uint64_t>::max)();
   struct unit {
     std::string_view name;
     std::uint64_t bytes;

@@ -15,7 +15,7 @@ struct fixed_point {
 
   /// So that sums of costs whose magnitudes add up to `total` stay below 2^60.
   static fixed_point for_total(double total) {
-    return {total > 0 ? std::min(59 - binary_exponent(total), 1022) : 0};
+    return {total > 0 ? (std::min)(59 - binary_exponent(total), 1022) : 0};
   }
 
   std::int64_t of(double cost) const { return rounded(cost * power_of_two(exponent)); }

@@ -23,7 +23,7 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 0; j < b.size(); ++j) {
       std::size_t const replaced = diagonal + (a[i] == b[j] ? 0 : 1);
       diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+      row[j + 1] = (std::min)({replaced, row[j] + 1, diagonal + 1});
     }
   }
   return row.back();
@@ -33,12 +33,12 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
 /// order. O(names * size of wanted * size of a name).
 inline std::vector<std::string> nearest_names(std::string_view wanted, std::vector<std::string> const& names,
                                               std::size_t how_many = 3) {
-  std::vector<std::pair<std::size_t, std::size_t>> near;
-  for (std::size_t i = 0; i < names.size(); ++i) near.emplace_back(edit_distance(wanted, names[i]), i);
-  std::ranges::sort(near);
-  near.resize(std::min(near.size(), how_many));
+  std::vector<std::pair<std::size_t, std::size_t>> ranked;
+  for (std::size_t i = 0; i < names.size(); ++i) ranked.emplace_back(edit_distance(wanted, names[i]), i);
+  std::ranges::sort(ranked);
+  ranked.resize((std::min)(ranked.size(), how_many));
   std::vector<std::string> best;
-  for (auto const& [distance, i] : near) best.push_back(names[i]);
+  for (auto const& [distance, i] : ranked) best.push_back(names[i]);
   return best;
 }
 

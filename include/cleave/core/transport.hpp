@@ -144,7 +144,7 @@ class named_positions {
   /// Whether it is the first time.
   bool name(stage_id s, std::uint32_t position) {
     std::size_t const p = place(s);
-    last_[p] = std::max(last_[p], position);
+    last_[p] = (std::max)(last_[p], position);
     // n edges name at most n positions, so a larger number leaves a gap below it.
     return position >= first_[p + 1] - first_[p] || !std::exchange(named_[first_[p] + position], true);
   }

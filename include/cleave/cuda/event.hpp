@@ -96,9 +96,9 @@ class cuda_event {
       for (auto const& begin : from.marks()) {
         float ms = 0;
         check_cuda(cudaEventElapsedTime(&ms, begin.handle(), end.handle()), "cudaEventElapsedTime");
-        shortest = std::min(shortest, ms);
+        shortest = (std::min)(shortest, ms);
       }
-      longest = std::max(longest, shortest);
+      longest = (std::max)(longest, shortest);
     }
     if (marks().empty() || from.marks().empty()) return {};
     return std::chrono::round<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(longest));

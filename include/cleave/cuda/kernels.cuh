@@ -98,7 +98,7 @@ void launch_sums(cudaStream_t stream, sum_segment const* segments, sum_run const
                  accumulate_options const& options, std::uint32_t processors) {
   if (run.tiles == 0) return;
   auto const count = static_cast<std::uint32_t>(run.segments);
-  std::uint32_t const blocks = std::min(run.tiles, blocks_at_once * processors);
+  std::uint32_t const blocks = (std::min)(run.tiles, blocks_at_once * processors);
   auto const launch = [&]<class From, class To, class Operation>(From, To, Operation) {
     accumulate_kernel<From, To, Operation><<<blocks, gpu_lanes::lanes, 0, stream>>>(
         segments + run.first_segment, count, run.tiles, static_cast<common_sum_t<From, To>>(options.factor),
@@ -127,7 +127,7 @@ void launch_reduction(cudaStream_t stream, std::span<region const> regions, redu
     if (reinterpret_cast<std::uintptr_t>(all.at[r]) % 16 != 0) all.aligned = 0;
   }
   std::uint64_t const most_blocks = std::uint64_t{blocks_at_once} * processors;
-  auto const blocks = static_cast<std::uint32_t>(std::min(all.count / 1024 + 1, most_blocks));
+  auto const blocks = static_cast<std::uint32_t>((std::min)(all.count / 1024 + 1, most_blocks));
   with_element(regions[0].type, [&](auto zero) {
     using T = decltype(zero);
     if (op == reduce_op::sum)
@@ -151,7 +151,7 @@ void launch_sum_in_order(cudaStream_t stream, std::span<region const> regions, r
 void launch_squares(cudaStream_t stream, sum_segment const* segments, sum_run const& run, double* partials,
                     std::uint32_t processors) {
   if (run.tiles == 0) return;
-  std::uint32_t const blocks = std::min(run.tiles, square_blocks_at_once * processors);
+  std::uint32_t const blocks = (std::min)(run.tiles, square_blocks_at_once * processors);
   with_floating(run.from, [&](auto zero) {
     squares_kernel<decltype(zero)><<<blocks, gpu_lanes::lanes, 0, stream>>>(
         segments + run.first_segment, static_cast<std::uint32_t>(run.segments), run.tiles, partials);

@@ -98,7 +98,7 @@ class cuda_step_memory {
     wanted.location.type = cudaMemLocationTypeDevice;
     wanted.location.id = of_->device();
     check_cuda(cudaMemPoolCreate(&pool_, &wanted), "cudaMemPoolCreate");
-    auto all = std::numeric_limits<std::uint64_t>::max();
+    auto all = (std::numeric_limits<std::uint64_t>::max)();
     auto const e = cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all);
     if (e != cudaSuccess) end();
     check_cuda(e, "cudaMemPoolSetAttribute");

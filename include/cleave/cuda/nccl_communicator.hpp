@@ -95,7 +95,9 @@ class nccl_communicator {
     auto const within = rank_->options().connect_within;
     auto& device = rank_->device();
     warmth_ = device.allocate(2 * sizeof(double));
-    auto const pair_with = [this](rank_id p) { return std::pair(std::min(here_, p), std::max(here_, p)); };
+    auto const pair_with = [this](rank_id p) {
+      return std::pair((std::min)(here_, p), (std::max)(here_, p));
+    };
     std::ranges::sort(peers, {}, pair_with);  // part of one order of all pairs: nobody waits in a circle
     for (auto const p : peers)
       rank_->group(*place_, within, [&] {

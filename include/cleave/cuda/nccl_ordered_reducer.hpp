@@ -62,17 +62,17 @@ class nccl_ordered_reducer {
   std::byte* make_room(std::size_t bytes, cuda_stream& s) {
     auto& device = rank_->device();
     if (room_.empty() || room_.back().size() < bytes)
-      room_.push_back(device.allocate(std::max(bytes, room_.empty() ? 0 : 2 * room_.back().size())));
+      room_.push_back(device.allocate((std::max)(bytes, room_.empty() ? 0 : 2 * room_.back().size())));
     device.wait(s, ended_);
     return static_cast<std::byte*>(room_.back().data());
   }
 
   /// By messages, with some ranks at a time: in each group everybody sends as many as it receives.
   void exchange(region const& r, std::size_t bytes, std::byte* to, std::size_t stride, cuda_stream& s) {
-    auto const at_once = std::max(rank_->options().largest_group / 2, 1u);
+    auto const at_once = (std::max)(rank_->options().largest_group / 2, 1u);
     for (std::uint32_t first = 1; first < size_; first += at_once)
       group([&] {
-        for (auto away = first; away < std::min(size_, first + at_once); ++away) {
+        for (auto away = first; away < (std::min)(size_, first + at_once); ++away) {
           auto const peer = (here_ + away) % size_, from = (here_ + size_ - away) % size_;
           auto* const sent = static_cast<std::byte*>(r.data) + peer * bytes;
           check("ncclSend", ncclSend(sent, bytes, ncclUint8, static_cast<int>(peer), *with_, s.handle()));

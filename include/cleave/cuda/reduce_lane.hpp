@@ -38,7 +38,7 @@ struct lane_reduction {
   }
   static constexpr wide reduced(wide a, wide b) {
     if constexpr (Op == reduce_op::max)
-      return element_reduction<T>::max(a, b);
+      return element_reduction<T>::larger(a, b);
     else if constexpr (std::is_integral_v<T>)
       return element_reduction<T>::sum(a, b);
     else

@@ -69,7 +69,7 @@ class weight_sum {
   }
 
  private:
-  static constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::uint64_t most = (std::numeric_limits<std::int64_t>::max)();
   std::conditional_t<std::floating_point<Weight>, double, std::uint64_t> sum_ = 0;
   bool full_ = false;
 };
@@ -142,7 +142,7 @@ std::optional<adjacency_fault> find_one_sided_edge(adjacency_view<Index, NodeWei
     for (auto i = first[at]; i < first[at + 1]; ++i)
       if (into[i].other != at) met.push_back(into[i]);
     sorted(row), sorted(met);
-    for (std::size_t i = 0; i < std::max(row.size(), met.size()); ++i) {
+    for (std::size_t i = 0; i < (std::max)(row.size(), met.size()); ++i) {
       if (i < row.size() && i < met.size() && !differ(row[i], met[i])) continue;
       bool const only_here =
           i >= met.size() ||

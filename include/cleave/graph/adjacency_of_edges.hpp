@@ -42,7 +42,7 @@ enum class repeated_edges : std::uint8_t { add_up, count_once };
 template <std::integral Index, weight_number Weight>
 adjacency<Index, Weight> adjacency_of_edges(std::size_t nodes, edge_pairs<Index, Weight> const& edges,
                                             repeated_edges repeated = repeated_edges::add_up) {
-  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<Index>::max());
+  constexpr auto most = static_cast<std::uint64_t>((std::numeric_limits<Index>::max)());
   if (nodes >= most || edges.size() > most / 2) throw index_overflow();
   bool const weighted = !edges.weight.empty();
   expects(edges.to.size() == edges.size() && (!weighted || edges.weight.size() == edges.size()),
@@ -107,7 +107,7 @@ adjacency<Index, Weight> adjacency_of_edges(std::size_t nodes, edge_pairs<Index,
       if (g.edge_weight.empty()) continue;
       auto& w = g.edge_weight[kept - 1];
       auto const here = g.edge_weight[arc];
-      w = !again ? here : sum ? static_cast<Weight>(w + here) : std::max(w, here);
+      w = !again ? here : sum ? static_cast<Weight>(w + here) : (std::max)(w, here);
     }
     g.first[n + 1] = static_cast<Index>(kept);
   }

@@ -82,8 +82,8 @@ class argument_binder {
   explicit argument_binder(module_graph const& g) : g_(g), binding_(g.inputs().size()) {
     for (std::size_t i = 0; i < binding_.size(); ++i) {
       auto const kind = parameter_kind_of(parameter(i));
-      if (kind == parameter_kind::positional) rest_ = std::min(rest_, i);
-      if (kind == parameter_kind::named) others_ = std::min(others_, i);
+      if (kind == parameter_kind::positional) rest_ = (std::min)(rest_, i);
+      if (kind == parameter_kind::named) others_ = (std::min)(others_, i);
       if (kind != parameter_kind::one || names_.find(parameter(i).target) != none<std::uint32_t>) continue;
       names_.insert(parameter(i).target);
       named_.push_back(i);
@@ -109,7 +109,7 @@ class argument_binder {
   module_node const& parameter(std::size_t i) const { return g_[g_.inputs()[i]]; }
 
   void bind_positions(std::size_t positional, surplus_arguments surplus) {
-    auto const taken = std::min({positional, rest_, others_, binding_.size()});
+    auto const taken = (std::min)({positional, rest_, others_, binding_.size()});
     for (std::size_t i = 0; i < taken; ++i) binding_[i] = {i};
     if (rest_ != nobody)
       for (std::size_t i = taken; i < positional; ++i) binding_[rest_].push_back(i);

@@ -50,11 +50,11 @@ std::vector<Index> components_of(csr<Index> const& needs) {
         if (met[to] == none<Index>)
           enter(to);
         else if (component[to] == none<Index>)
-          low[row] = std::min(low[row], met[to]);
+          low[row] = (std::min)(low[row], met[to]);
         continue;
       }
       path.pop_back();
-      if (!path.empty()) low[path.back().row] = std::min(low[path.back().row], low[row]);
+      if (!path.empty()) low[path.back().row] = (std::min)(low[path.back().row], low[row]);
       if (low[row] != met[row]) continue;
       for (Index last = none<Index>; last != row; open.pop_back()) component[last = open.back()] = found;
       ++found;

@@ -63,7 +63,7 @@ class local_flow {
     for (auto at = source; steps_ > 0; --steps_) {
       if (at == sink) {
         auto least = unreachable_load;
-        for (auto const a : path) least = std::min(least, arcs_[a].capacity);
+        for (auto const a : path) least = (std::min)(least, arcs_[a].capacity);
         for (auto const a : path) arcs_[a].capacity -= least, arcs_[a ^ 1].capacity += least;
         flow += least;
         path.clear();

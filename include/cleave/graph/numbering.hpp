@@ -56,7 +56,7 @@ class numbering {
   bool fits_array(Handle const& h) {
     if constexpr (integral) {
       auto const at = static_cast<std::uint64_t>(h);
-      if (at >= 16 * (std::max(handles_.size(), expected_) + 64)) return false;
+      if (at >= 16 * ((std::max)(handles_.size(), expected_) + 64)) return false;
       if (at >= array_.size()) array_.resize(std::bit_ceil(static_cast<std::size_t>(at) + 1), none<Index>);
       return true;
     }
@@ -84,7 +84,7 @@ class numbering {
   void remember_in_table(Handle const& h, Index number) {
     in_table_.push_back(number);
     if (table_.size() < 2 * in_table_.size())
-      rebuild_table(std::max(2 * in_table_.size(), expected_));
+      rebuild_table((std::max)(2 * in_table_.size(), expected_));
     else
       table_[place(h)] = number;
   }

@@ -24,7 +24,7 @@ struct box_table {
     for (std::size_t c = 0; c < header.size(); ++c) {
       // two blanks beside the header, as torch's reports have them
       widths.push_back(width(header[c]) + 2);
-      for (auto const& row : rows) widths[c] = std::max(widths[c], width(row[c]));
+      for (auto const& row : rows) widths[c] = (std::max)(widths[c], width(row[c]));
     }
     std::string all = rule(widths, "┌", "┬", "┐") + "\n" + line(widths, header);
     for (auto const& row : rows) all += "\n" + rule(widths, "├", "┼", "┤") + "\n" + line(widths, row);

@@ -37,7 +37,7 @@ inline checkpoint_digest write_elements(pending_file const& to, std::uint64_t of
   std::span const all(static_cast<std::byte const*>(elements.data), elements.bytes());
   element_digest found;
   for (std::size_t at = 0; at < all.size(); at += checkpoint_piece) {
-    auto const piece = all.subspan(at, std::min(checkpoint_piece, all.size() - at));
+    auto const piece = all.subspan(at, (std::min)(checkpoint_piece, all.size() - at));
     found.add(piece);
     to.write(offset + at, piece);
   }

@@ -81,8 +81,8 @@ struct stated_costs {
     stage_cost c;
     c.forward = f.value_or(c.forward);
     c.backward = b ? *b : i && w ? *i + *w : i ? 2 * *i : w ? 2 * *w : 2 * c.forward;
-    c.input_gradient = i ? *i : w ? std::max(0.0, c.backward - *w) : c.backward / 2;
-    c.weight_gradient = w ? *w : std::max(0.0, c.backward - c.input_gradient);
+    c.input_gradient = i ? *i : w ? (std::max)(0.0, c.backward - *w) : c.backward / 2;
+    c.weight_gradient = w ? *w : (std::max)(0.0, c.backward - c.input_gradient);
     c.recompute = recompute.value_or(c.forward);
     c.unshard = unshard.value_or(0);
     c.reduce_gradient = reduce.value_or(0);

@@ -121,7 +121,7 @@ class dot_writer {
   void find_homes() {
     home_.assign(g_.nodes(), p_.stages.size());
     for (std::size_t s = 0; s < p_.stages.size(); ++s)
-      for (Index const n : p_.stages[s].nodes) home_[n] = std::min(home_[n], s);
+      for (Index const n : p_.stages[s].nodes) home_[n] = (std::min)(home_[n], s);
   }
 
   void arguments() {

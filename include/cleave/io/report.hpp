@@ -169,7 +169,7 @@ class report_writer {
 
   std::string balance_sentence(report_balance const& b) const {
     double most = 0;
-    for (double const x : b.load) most = std::max(most, x);
+    for (double const x : b.load) most = (std::max)(most, x);
     auto const amount = [&](double x) { return amount_text(x, r_.cost_unit); };
     auto out = "The most loaded stage carries " + amount(most) + " (" + printable(b.objective) + ")";
     if (!(b.bound > 0) || !is_finite(most)) return out + ".";
@@ -194,7 +194,7 @@ class report_writer {
     if (r_.cut.links.empty()) return out;
     byte_sum most;
     for (auto const& l : r_.cut.links) {
-      most.known = std::max(most.known, l.bytes.known);
+      most.known = (std::max)(most.known, l.bytes.known);
       most.unknown += l.bytes.unknown;
     }
     out += " Lines are values on their way, as wide as their bytes";

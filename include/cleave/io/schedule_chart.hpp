@@ -39,7 +39,7 @@ class schedule_chart_writer {
     auto const lines = columns_of_bars();
     std::string text;
     for (std::size_t from = 0; from < total_; from += room_) {
-      auto const to = std::min(total_, from + room_);
+      auto const to = (std::min)(total_, from + room_);
       if (from > 0) text += '\n';
       for (std::size_t r = 0; r < lines.size(); ++r)
         text += label("rank ", r) + bars_text(lines[r], from, to) + '\n';
@@ -58,8 +58,8 @@ class schedule_chart_writer {
   void choose_scale(std::size_t ranks) {
     double shortest = drawn_time(t_.times);
     for (auto const& b : bars_)
-      if (!b.is_beside) shortest = std::min(shortest, (b.end - b.begin) / b.lanes);
-    auto const digits = std::to_string(std::max(1u, t_.order.microbatches) - 1).size();
+      if (!b.is_beside) shortest = (std::min)(shortest, (b.end - b.begin) / b.lanes);
+    auto const digits = std::to_string((std::max)(1u, t_.order.microbatches) - 1).size();
     double const most =
         static_cast<double>(std::max<std::size_t>(1, options_.most_lines / (ranks + 2)) * room_);
     for (std::size_t const letters : {digits + 1, std::size_t{1}}) {
@@ -83,7 +83,7 @@ class schedule_chart_writer {
       auto const& b = bars_[i];
       if (b.is_beside) continue;
       double const lane = (b.end - b.begin) / b.lanes, begin = b.begin + lane * b.lane;
-      for (auto c = column_at(begin); c < std::min(total_, column_at(begin + lane)); ++c)
+      for (auto c = column_at(begin); c < (std::min)(total_, column_at(begin + lane)); ++c)
         lines[index(b.rank)][c] = i;
     }
     return lines;
@@ -130,7 +130,7 @@ class schedule_chart_writer {
 
   std::string axis(std::size_t from, std::size_t to) const {
     double const first = static_cast<double>(from) / scale_, last = static_cast<double>(to) / scale_;
-    auto const shown = std::min(room_, total_);
+    auto const shown = (std::min)(room_, total_);
     double const step = tick_step(static_cast<double>(shown) / scale_, std::max<std::size_t>(2, shown / 8));
     std::string line(margin_, ' ');
     for (auto i = static_cast<std::size_t>(first / step); static_cast<double>(i) * step <= last; ++i) {
@@ -147,7 +147,7 @@ class schedule_chart_writer {
 
   std::uint64_t most_of_all() const {
     std::uint64_t most = 0;
-    for (auto const& steps : t_.memory) most = std::max(most, most_memory(steps));
+    for (auto const& steps : t_.memory) most = (std::max)(most, most_memory(steps));
     return most;
   }
 
@@ -163,7 +163,7 @@ class schedule_chart_writer {
     for (std::size_t c = 0; c < room_; ++c) {
       auto most = now;
       for (; next < steps.size() && steps[next].time < width * static_cast<double>(c + 1); ++next)
-        most = std::max(most, now = steps[next].bytes);
+        most = (std::max)(most, now = steps[next].bytes);
       auto const eighth = all > 0 ? static_cast<std::size_t>(8 * static_cast<double>(most) / all + 0.999) : 0;
       text += eighths[std::min<std::size_t>(8, eighth)];
     }

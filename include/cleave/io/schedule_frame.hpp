@@ -43,12 +43,12 @@ class schedule_frame {
   schedule_frame(timed_schedule const& t, double asked) : t_(t) {
     std::size_t longest = 0;
     for (auto const& row : t.order.ranks)
-      longest = std::max(longest, static_cast<std::size_t>(std::ranges::count_if(
-                                      row, [](action const& a) { return is_compute(a.kind); })));
+      longest = (std::max)(longest, static_cast<std::size_t>(std::ranges::count_if(
+                                        row, [](action const& a) { return is_compute(a.kind); })));
     width = asked > 0 ? asked : std::clamp(13.0 * static_cast<double>(longest), 908.0, 16000.0);
     row_height = ranks() <= 12 ? 24 : ranks() <= 40 ? 17 : 11;
     scale = width / drawn_time(t.times);
-    for (auto const& steps : t.memory) most_ = std::max(most_, most_memory(steps));
+    for (auto const& steps : t.memory) most_ = (std::max)(most_, most_memory(steps));
   }
 
   double width, row_height, scale;
@@ -160,7 +160,7 @@ class schedule_frame {
     for (auto const& step : t_.memory[r])
       path += 'H' + decimal_text(x(step.time), 1) + 'V' +
               decimal_text(base - unit * static_cast<double>(step.bytes), 1);
-    double const end = t_.memory[r].empty() ? left : std::max(left + width, x(t_.memory[r].back().time));
+    double const end = t_.memory[r].empty() ? left : (std::max)(left + width, x(t_.memory[r].back().time));
     path += 'H' + decimal_text(end, 1) + 'V' + decimal_text(base, 1) + 'z';
     to.empty("path", {{"class", "kept"}, {"data-rank", r}, {"d", path}});
     write_side(to, r, strip(r) + strip_height() / 2 + 4,

@@ -20,7 +20,7 @@ namespace cleave {
 /// their own part. O(V + E).
 template <std::unsigned_integral Index>
 basic_plan<Index> sketch_plan(basic_dense<Index> const& g, partition const& p) {
-  auto const home = [&](std::size_t n) { return std::min(index(p.of[n]), p.parts); };
+  auto const home = [&](std::size_t n) { return (std::min)(index(p.of[n]), p.parts); };
   basic_plan<Index> out;
   out.stages.resize(p.parts);
   for (std::size_t n = 0; n < g.nodes(); ++n) {

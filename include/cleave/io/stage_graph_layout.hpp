@@ -98,18 +98,18 @@ class stage_graph_placer {
     columns_ = std::max<std::size_t>(1, (stages() + rows_ - 1) / rows_);
     left_ = rows_ > 1 ? 116 : 1;
     double const right = rows_ > 1 ? 70 : 1, room = 1072 - left_ - right;
-    out_.box_width = std::min(130.0, 0.49 * room / static_cast<double>(columns_));
-    if (columns_ > 1) pitch_ = std::min(330.0, (room - out_.box_width) / static_cast<double>(columns_ - 1));
+    out_.box_width = (std::min)(130.0, 0.49 * room / static_cast<double>(columns_));
+    if (columns_ > 1) pitch_ = (std::min)(330.0, (room - out_.box_width) / static_cast<double>(columns_ - 1));
     out_.box_height = 92;
     out_.width = left_ + right + out_.box_width + pitch_ * static_cast<double>(columns_ - 1);
   }
 
   void choose_line_widths() {
     std::uint64_t most = 1;
-    for (auto const& l : q_.links) most = std::max(most, l.bytes.known);
+    for (auto const& l : q_.links) most = (std::max)(most, l.bytes.known);
     for (auto const& l : q_.links)
       out_.line_width.push_back(
-          std::max(1.25, 10 * static_cast<double>(l.bytes.known) / static_cast<double>(most)));
+          (std::max)(1.25, 10 * static_cast<double>(l.bytes.known) / static_cast<double>(most)));
   }
 
   /// The parts of the links that pass through a row, and its boxes. Returns where the next row may begin.
@@ -117,7 +117,7 @@ class stage_graph_placer {
     auto runs = runs_in(row);
     auto const lane_middle = share_lanes(runs);
     double const top = y + (lane_middle.empty() ? 8 : lane_middle.back() + 30);
-    for (std::size_t p = row * columns_; p < std::min(stages(), (row + 1) * columns_); ++p)
+    for (std::size_t p = row * columns_; p < (std::min)(stages(), (row + 1) * columns_); ++p)
       out_.boxes[stage_at(p)] = {left_of(p), top};
     for (std::size_t i = 0; i < q_.links.size(); ++i)
       if (is_straight(i) && row_of(sender(i)) == row)
@@ -145,8 +145,8 @@ class stage_graph_placer {
       r.links.push_back(i);
       double const end =
           row_of(receiver(i)) == row ? left_of(receiver(i)) + 0.62 * out_.box_width : out_.width;
-      r.right = std::max(r.links.size() == 1 ? 0 : r.right, end);
-      r.width = std::max(r.links.size() == 1 ? 0 : r.width, out_.line_width[i]);
+      r.right = (std::max)(r.links.size() == 1 ? 0 : r.right, end);
+      r.width = (std::max)(r.links.size() == 1 ? 0 : r.width, out_.line_width[i]);
     }
     for (std::size_t p = 0; p < runs.size(); ++p) {
       runs[p].from = p;
@@ -167,7 +167,7 @@ class stage_graph_placer {
         if (runs[j].left < runs[i].right + 6 && runs[i].left < runs[j].right + 6) taken[runs[j].lane] = 1;
       runs[i].lane = static_cast<std::size_t>(std::ranges::find(taken, 0) - taken.begin());
       if (runs[i].lane == width.size()) width.push_back(0);
-      width[runs[i].lane] = std::max(width[runs[i].lane], runs[i].width);
+      width[runs[i].lane] = (std::max)(width[runs[i].lane], runs[i].width);
     }
     std::vector<double> middle;
     double height = 0;
@@ -182,13 +182,13 @@ class stage_graph_placer {
   /// label.
   void place_ports(std::size_t row, std::vector<run> const& runs) {
     port_.resize(q_.links.size());
-    for (std::size_t p = row * columns_; p < std::min(stages(), (row + 1) * columns_); ++p) {
+    for (std::size_t p = row * columns_; p < (std::min)(stages(), (row + 1) * columns_); ++p) {
       std::vector<std::pair<std::size_t, std::size_t>> entering;  // lane, link
       for (auto const& r : runs)
         for (std::size_t const link : r.links)
           if (receiver(link) == p) entering.emplace_back(r.lane, link);
       std::ranges::sort(entering);
-      double const step = std::min(
+      double const step = (std::min)(
           16.0, 0.5 * out_.box_width / static_cast<double>(std::max<std::size_t>(1, entering.size())));
       for (std::size_t i = 0; i < entering.size(); ++i)
         port_[entering[i].second] = left_of(p) + 0.14 * out_.box_width + step * static_cast<double>(i);

@@ -20,7 +20,7 @@ class stage_graph_writer {
   stage_graph_writer(markup_writer& to, quotient const& q, std::string_view unit)
       : to_(to), q_(q), unit_(unit), at_(layout_of(q)) {
     for (auto const& s : q.stages) {
-      most_ = std::max(most_, s.cost);
+      most_ = (std::max)(most_, s.cost);
       total_ += s.cost;
     }
   }
@@ -79,13 +79,13 @@ class stage_graph_writer {
   }
 
   double width(stage_graph_layout::piece const& p) const { return at_.line_width[p.link]; }
-  double arrow(stage_graph_layout::piece const& p) const { return std::max(7.0, width(p) + 4); }
+  double arrow(stage_graph_layout::piece const& p) const { return (std::max)(7.0, width(p) + 4); }
 
   std::string path(stage_graph_layout::piece const& p) const {
     auto const n = [](double x) { return decimal_text(x, 2) + " "; };
     double const length = arrow(p) * 0.8;
     if (p.straight) return "M" + n(p.from_x) + n(p.lane_y) + "H" + n(p.to_x - length);
-    double const r = std::min(8.0, magnitude(p.to_x - p.from_x) / 2);
+    double const r = (std::min)(8.0, magnitude(p.to_x - p.from_x) / 2);
     std::string d;
     if (p.leaves_box)
       d = "M" + n(p.from_x) + n(p.box_y) + "V" + n(p.lane_y + r) + "Q" + n(p.from_x) + n(p.lane_y) +
@@ -121,7 +121,7 @@ class stage_graph_writer {
     auto const content = short_size(q_.links[p.link].bytes);
     double const above = p.lane_y - p.lane_width / 2 - 4;
     if (p.straight)
-      write_svg_text(to_, "size", (p.from_x + p.to_x) / 2 - 1, std::min(above, p.lane_y - arrow(p) / 2 - 3),
+      write_svg_text(to_, "size", (p.from_x + p.to_x) / 2 - 1, (std::min)(above, p.lane_y - arrow(p) / 2 - 3),
                      "middle", content);
     else if (p.enters_box)
       write_svg_text(to_, "size", p.to_x - 9, above, "end", content);

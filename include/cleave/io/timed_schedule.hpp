@@ -73,7 +73,7 @@ inline std::vector<schedule_bar> bars_of(schedule const& s, schedule_times const
 /// The most that is reached; 0 where there is no step.
 inline std::uint64_t most_memory(std::vector<memory_step> const& steps) {
   std::uint64_t most = 0;
-  for (auto const& step : steps) most = std::max(most, step.bytes);
+  for (auto const& step : steps) most = (std::max)(most, step.bytes);
   return most;
 }
 

@@ -113,7 +113,7 @@ class mpi_progress {
     if (idle < std::uint64_t{patience_.spins} + patience_.yields) return std::this_thread::yield();
     auto const doublings = idle - patience_.spins - patience_.yields;
     auto const sleep = doublings > 20 ? patience_.longest_sleep : patience_.shortest_sleep * (1 << doublings);
-    std::this_thread::sleep_for(std::min(sleep, patience_.longest_sleep));
+    std::this_thread::sleep_for((std::min)(sleep, patience_.longest_sleep));
   }
 
   mpi_patience patience_;

@@ -102,11 +102,11 @@ class mpi_library_reducer : public mpi_reducer {
     auto const& m = now().memory;
     if (phase == 0) return say();
     if (phase == 1 && !agreed()) return true;  // the run has failed
-    auto const piece = std::min(std::max<std::size_t>(link().options().longest_piece / size_of(m.type), 1),
-                                static_cast<std::size_t>(std::numeric_limits<int>::max()));
+    auto const piece = (std::min)(std::max<std::size_t>(link().options().longest_piece / size_of(m.type), 1),
+                                  static_cast<std::size_t>((std::numeric_limits<int>::max)()));
     std::size_t const at = (phase - 1) * piece;
     if (at >= m.count) return false;
-    auto const count = static_cast<int>(std::min(piece, m.count - at));
+    auto const count = static_cast<int>((std::min)(piece, m.count - at));
     auto* const data = static_cast<std::byte*>(m.data) + at * size_of(m.type);
     MPI_Request q = MPI_REQUEST_NULL;
     int const code = MPI_Iallreduce(MPI_IN_PLACE, data, count, mpi_type_of(m.type),
@@ -223,7 +223,7 @@ class mpi_ordered_reducer : public mpi_reducer {
   void exchange_parts() {
     auto own = slice_of(index(link().rank()));
     auto const stride = (own.bytes() + 63) / 64 * 64;
-    scratch_.resize(std::max(scratch_.size(), stride * link().size()));
+    scratch_.resize((std::max)(scratch_.size(), stride * link().size()));
     received_.resize(link().size());
     parts_.assign(link().size(), own);
     for_others([&](std::uint32_t r) {

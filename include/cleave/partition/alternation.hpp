@@ -23,7 +23,7 @@ namespace cleave {
 /// What `alternation` must respect. Nodes are positions in `nodes()`.
 struct alternation_options {
   std::size_t least = 1;  ///< nodes that a part on the accelerator has at least; smaller ones go to the host
-  std::size_t most = std::numeric_limits<std::size_t>::max();       ///< parts on the accelerator
+  std::size_t most = (std::numeric_limits<std::size_t>::max)();     ///< parts on the accelerator
   std::vector<std::vector<std::size_t>> together{};                 ///< sets of nodes that must share a part
   std::string accelerator = "_run_on_acc_", host = "_run_on_cpu_";  ///< of a label, before its number
 };
@@ -49,7 +49,7 @@ std::vector<std::uint32_t> turns_of(capability_units<Index> const& u, bool host_
   for (std::size_t i = 0; i < u.size(); ++i) {
     turn[i] = (u.supported[i] != 0) == host_begins ? 1 : 0;
     for (Index const need : u.needs[i])
-      turn[i] = std::max(turn[i], turn[need] + (u.supported[i] != u.supported[need] ? 1 : 0));
+      turn[i] = (std::max)(turn[i], turn[need] + (u.supported[i] != u.supported[need] ? 1 : 0));
   }
   return turn;
 }

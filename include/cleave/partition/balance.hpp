@@ -80,11 +80,11 @@ class balancer {
         attempt(unit_order::random, shuffled_ranks<Index>(units_.size(), dice));
     };
     auto const few = std::max<std::size_t>(1'000'000 / units_.size(), o_.orders.empty() ? 1 : 0);
-    attempt_all(std::min(o_.random_orders, few));
+    attempt_all((std::min)(o_.random_orders, few));
     if (mirrored) {  // which is a habit and may leave out what is best, or all that fits
       edges_ = rules;
       only = false;
-      attempt_all(std::min(o_.random_orders, few) / 4);
+      attempt_all((std::min)(o_.random_orders, few) / 4);
     }
     if (best.at.empty()) refuse(tried);
     report(result, best, best_order, bound);
@@ -171,11 +171,11 @@ class balancer {
     t.low.back() = n;
     for (Index i = 0; i < n; ++i)
       if (auto const pin = pinned_[order[i]]; pin != no_part) {
-        t.high[index(pin)] = std::min(t.high[index(pin)], i);
-        t.low[index(pin) + 1] = std::max(t.low[index(pin) + 1], static_cast<Index>(i + 1));
+        t.high[index(pin)] = (std::min)(t.high[index(pin)], i);
+        t.low[index(pin) + 1] = (std::max)(t.low[index(pin) + 1], static_cast<Index>(i + 1));
       }
-    for (std::uint32_t s = 0; s < parts_; ++s) t.low[s + 1] = std::max(t.low[s + 1], t.low[s]);
-    for (std::uint32_t s = parts_; s-- > 0;) t.high[s] = std::min(t.high[s], t.high[s + 1]);
+    for (std::uint32_t s = 0; s < parts_; ++s) t.low[s + 1] = (std::max)(t.low[s + 1], t.low[s]);
+    for (std::uint32_t s = parts_; s-- > 0;) t.high[s] = (std::min)(t.high[s], t.high[s + 1]);
   }
 
   static std::string text(part_id p) { return "part " + std::to_string(index(p)); }
@@ -184,7 +184,7 @@ class balancer {
     auto const& order = tried.front();
     auto const bytes = [](std::size_t n) { return std::to_string(n) + " bytes"; };
     std::size_t most = 0;
-    for (std::uint32_t s = 0; s < parts_ && !o_.memory.empty(); ++s) most = std::max(most, o_.memory[s]);
+    for (std::uint32_t s = 0; s < parts_ && !o_.memory.empty(); ++s) most = (std::max)(most, o_.memory[s]);
     for (Index u = 0; u < units_.size() && !o_.memory.empty(); ++u) {
       auto const need = memory_.alone(u);
       auto const pin = pinned_[u];
@@ -229,7 +229,7 @@ class balancer {
     }
     r.loads.resize(r.parts);
     r.bottleneck = costs_.scale.value(best.load);
-    r.bound = costs_.scale.value(std::min(bound, best.load));
+    r.bound = costs_.scale.value((std::min)(bound, best.load));
     r.unsized = unsized_cut_values(g_, r);
   }
 

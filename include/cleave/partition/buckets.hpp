@@ -82,7 +82,7 @@ struct bucket_closing {
   explicit bucket_closing(basic_dense<Index> const& s) : last_reader(s.nodes()), divides(s.nodes() + 1) {
     auto const read = [&](Index v, std::size_t by) {
       if (Index const m = s.producer[v]; m != none<Index> && !is_replicable(s, m))
-        last_reader[m] = std::max(last_reader[m], by);
+        last_reader[m] = (std::max)(last_reader[m], by);
     };
     for (std::size_t n = 0; n < s.nodes(); ++n)
       for (Index const v : s.operands[n]) read(v, n);
@@ -93,7 +93,7 @@ struct bucket_closing {
       if (!is_replicable(s, n)) last_member[s.group[n]] = n;
     for (std::size_t n = 0, reach = 0; n < s.nodes(); ++n) {
       divides[n] = n > 0 && reach >= n;
-      if (s.group[n] == n) reach = std::max(reach, last_member[n]);
+      if (s.group[n] == n) reach = (std::max)(reach, last_member[n]);
     }
   }
 };
@@ -146,7 +146,7 @@ basic_bucket_partition<Index> fill_buckets(basic_dense<Index> const& s, basic_bu
   bool gives = false;                           // others read what it makes
   for (std::size_t n = s.nodes(); n-- > 0;) {
     auto& b = buckets.back();
-    auto const cap = buckets.size() == 1 ? std::min(first_bucket_cap(options), options.cap) : options.cap;
+    auto const cap = buckets.size() == 1 ? (std::min)(first_bucket_cap(options), options.cap) : options.cap;
     if (b.bytes >= cap && gives && !closing.divides[n + 1]) {
       end = n + 1;
       gives = false;
@@ -178,7 +178,7 @@ basic_bucket_counts<Index> state_counts(basic_dense<Index> const& s) {
     if (s.from[v] != source::state) continue;
     auto const m = memory(static_cast<Index>(v));
     if (m >= left.size()) left.resize(std::size_t{m} + 1);
-    left[m] = std::max(left[m], bytes(static_cast<Index>(v)));
+    left[m] = (std::max)(left[m], bytes(static_cast<Index>(v)));
   }
   basic_bucket_counts<Index> counts;
   std::vector<char> known(s.values()), spent(left.size());
@@ -187,7 +187,7 @@ basic_bucket_counts<Index> state_counts(basic_dense<Index> const& s) {
       if (s.from[v] != source::state || s.producer[v] != none<Index> || std::exchange(known[v], 1)) continue;
       auto const m = memory(v);
       if (spent[m] && left[m] == 0) continue;
-      auto const counted = std::min(bytes(v), left[m]);
+      auto const counted = (std::min)(bytes(v), left[m]);
       left[m] -= counted;
       spent[m] = 1;
       counts.entries.add(narrow<Index>(counts.bytes.size()));

@@ -55,7 +55,7 @@ class group_contraction {
       if (std::exchange(seen_[to], stamp_) == stamp_) continue;
       below_[n].push_back(to);
       above_[to].push_back(n);
-      height_[n] = std::max(height_[n], height_[to] + 1);
+      height_[n] = (std::max)(height_[n], height_[to] + 1);
     }
   }
 
@@ -114,7 +114,7 @@ class group_contraction {
   /// One group of `upper` and `lower`, with the height that is needed: no more than that of `upper`, so only
   /// who is above `lower` may have to be lifted.
   Index merge(Index upper, Index lower) {
-    auto const height = std::max(height_[lower], height_beside(upper, lower));
+    auto const height = (std::max)(height_[lower], height_beside(upper, lower));
     lifted_.clear();
     if (height > height_[lower]) {
       height_[lower] = height;
@@ -145,7 +145,7 @@ class group_contraction {
     for (std::size_t i = list.size(); i-- > 0 && height < height_[upper];) {
       Index const root = sets_[list[i]];
       if (root == upper && i + 1 == list.size()) list.pop_back();
-      if (root != upper && root != lower) height = std::max(height, height_[root] + 1);
+      if (root != upper && root != lower) height = (std::max)(height, height_[root] + 1);
     }
     return height;
   }

@@ -130,7 +130,7 @@ class program_cutter {
       p_.parts = 1;
       p_.number = {static_cast<std::uint32_t>(list_.points.size())};
     }
-    for (auto& i : p_.of) i = std::min(i, part_id{last_part()});
+    for (auto& i : p_.of) i = (std::min)(i, part_id{last_part()});
     p_.idle.insert(p_.idle.end(), list_.idle.begin(), list_.idle.end());
     p_.markers = std::move(list_.markers);
   }

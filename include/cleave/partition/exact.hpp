@@ -96,7 +96,7 @@ class exact_balancer {
   outcome look(exact_partition& r, std::int64_t below, step_limit& steps) {
     ideal_walk walk(task_.ideals, states_, below);
     bool const all = walk.run(o_.most_ideals, steps);
-    r.ideals = std::max(r.ideals, walk.met());
+    r.ideals = (std::max)(r.ideals, walk.met());
     if (!all) {
       r.unproved = steps.out() ? "the steps or seconds did not suffice to list the ideals: " +
                                      std::to_string(walk.met()) + " were met"
@@ -131,7 +131,7 @@ class exact_balancer {
     auto how = look(r, below, whole);
     steps_.spend(whole.spent());
     for (int round = 0; how == outcome::gave_up && round < 8; ++round) {
-      below = bound_ + (std::min(below, best_.load) - bound_) / 2;
+      below = bound_ + ((std::min)(below, best_.load) - bound_) / 2;
       if (below <= bound_ || steps_.out()) break;
       auto const why = r.unproved;
       step_limit some(steps_.left() / 8, o_.seconds / 32);

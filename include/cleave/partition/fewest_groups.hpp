@@ -23,7 +23,7 @@ capability_units<Index> fewest_groups(capability_units<Index> const& u) {
     Index most = u.supported[i] ? 1 : 0;
     for (Index const need : u.needs[i]) {
       bool const begins = u.supported[i] && !u.supported[need];
-      most = std::max(most, static_cast<Index>(runs[need] + (begins ? 1 : 0)));
+      most = (std::max)(most, static_cast<Index>(runs[need] + (begins ? 1 : 0)));
     }
     runs[i] = most;
     group[i] = static_cast<Index>(i);

@@ -156,7 +156,7 @@ class cut_finder {
       if (auto const cut = tree_.cut(at); cut != none<std::uint32_t>) {
         named_[cut] = 1;
         found_.levels[i].ends.push_back(n);
-        found_.levels[i].first_cut = std::min(found_.levels[i].first_cut, cut);
+        found_.levels[i].first_cut = (std::min)(found_.levels[i].first_cut, cut);
       }
       if (!tree_.has_below(at)) continue;
       auto const target = targets.insert(node.target);
@@ -184,7 +184,7 @@ class cut_finder {
       auto& here = levels[i];
       std::erase_if(here.opened, [&](auto const& call) { return !holds[call.second]; });
       for (auto const& [n, inside] : here.opened)
-        here.first_cut = std::min(here.first_cut, levels[inside].first_cut);
+        here.first_cut = (std::min)(here.first_cut, levels[inside].first_cut);
       holds[i] = i == 0 || !here.ends.empty() || !here.opened.empty();
     }
     std::vector<std::uint32_t> moved(levels.size());
@@ -201,7 +201,7 @@ class cut_finder {
   }
 
   void count_runs() {
-    constexpr auto most = std::numeric_limits<std::size_t>::max();
+    constexpr auto most = (std::numeric_limits<std::size_t>::max)();
     for (std::size_t i = 1; i < found_.levels.size(); ++i) found_.levels[i].runs = 0;
     for (auto const& level : found_.levels)
       for (auto const& [n, inside] : level.opened) {

@@ -81,8 +81,8 @@ kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeW
   for (std::uint32_t part = 0; part < result.parts; ++part)
     if (fair[part] > 0)
       result.imbalance =
-          std::max(result.imbalance,
-                   static_cast<double>(result.part_weights[part]) / static_cast<double>(fair[part]) - 1);
+          (std::max)(result.imbalance,
+                     static_cast<double>(result.part_weights[part]) / static_cast<double>(fair[part]) - 1);
   return result;
 }
 

@@ -76,7 +76,7 @@ class label_run_finder {
     tail_.assign(label_.size(), 1);
     for (auto n = sorted_.rbegin(); n != sorted_.rend(); ++n)
       for (Index const user : needed_by_[*n])
-        tail_[*n] = std::max(tail_[*n], tail_[user] + (label_[user] != label_[*n] ? 1 : 0));
+        tail_[*n] = (std::max)(tail_[*n], tail_[user] + (label_[user] != label_[*n] ? 1 : 0));
   }
 
   /// A label has at least as many runs as any path has of it. The sum over the labels, where that is cheap;
@@ -92,13 +92,13 @@ class label_run_finder {
       for (Index const n : sorted_) {  // how many runs of `label` a path to n has
         for (Index const m : needs_[n])
           runs[n] =
-              std::max(runs[n], runs[m] + (label_[n] == label && label_[m] != label ? Index{1} : Index{0}));
-        if (label_[n] == label) runs[n] = std::max(runs[n], Index{1});
-        most = std::max(most, runs[n]);
+              (std::max)(runs[n], runs[m] + (label_[n] == label && label_[m] != label ? Index{1} : Index{0}));
+        if (label_[n] == label) runs[n] = (std::max)(runs[n], Index{1});
+        most = (std::max)(most, runs[n]);
       }
       sum += most;
     }
-    return std::max(path, sum);
+    return (std::max)(path, sum);
   }
 
   /// The label of the row with the longest way to go comes next. O((rows + items) log rows).

@@ -56,7 +56,7 @@ class least_load {
     std::int64_t sum, least;  // of all costs; of those from an open place on
   };
   static range joined(range const& left, range const& right) {
-    return {left.sum + right.sum, std::min(right.least, right.sum + left.least)};
+    return {left.sum + right.sum, (std::min)(right.least, right.sum + left.least)};
   }
   void update(std::size_t place) {
     for (std::size_t i = (leaves_ + place) / 2; i > 0; i /= 2)

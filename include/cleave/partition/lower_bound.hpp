@@ -39,7 +39,7 @@ std::int64_t pigeonhole_share(unit_costs<Index> const& c) {
   for (std::size_t i = 0; i < weight.size(); ++i) sum[i + 1] = sum[i] + weight[i];
   std::int64_t bound = 0;
   for (std::size_t j = 0, k = c.speed_of.size(); j * k + 1 <= weight.size(); ++j)
-    bound = std::max(bound, sum[j * k + 1] - sum[j * k - j]);
+    bound = (std::max)(bound, sum[j * k + 1] - sum[j * k - j]);
   return bound;
 }
 
@@ -87,7 +87,7 @@ std::int64_t least_with(unit_costs<Index> const& c, Index unit) {
 /// The best of the bounds above. Flows are tried for the eight units whose transfers and weight are largest.
 template <std::unsigned_integral Index>
 std::int64_t load_bound(unit_costs<Index> const& c) {
-  auto bound = std::max(even_share(c), pigeonhole_share(c));
+  auto bound = (std::max)(even_share(c), pigeonhole_share(c));
   std::vector<std::pair<std::int64_t, Index>> alone;  // what a unit pays in a part of its own
   for (Index u = 0; u < c.units(); ++u) {
     auto load = c.weight[c.fastest][u];
@@ -98,7 +98,7 @@ std::int64_t load_bound(unit_costs<Index> const& c) {
   std::ranges::partial_sort(alone, alone.begin() + static_cast<std::ptrdiff_t>(tried),
                             std::ranges::greater{});
   for (std::size_t i = 0; i < tried; ++i)
-    if (alone[i].first > bound) bound = std::max(bound, least_with(c, alone[i].second));
+    if (alone[i].first > bound) bound = (std::max)(bound, least_with(c, alone[i].second));
   return bound;
 }
 

@@ -89,7 +89,7 @@ std::vector<double> part_loads(basic_dense<Index> const& g, partition const& p,
 template <std::unsigned_integral Index>
 double bottleneck(basic_dense<Index> const& g, partition const& p, load_model const& model = {}) {
   double most = 0;
-  for (double const load : part_loads(g, p, model)) most = std::max(most, load);
+  for (double const load : part_loads(g, p, model)) most = (std::max)(most, load);
   return most;
 }
 
@@ -97,7 +97,7 @@ double bottleneck(basic_dense<Index> const& g, partition const& p, load_model co
 template <std::unsigned_integral Index>
 double imbalance(basic_dense<Index> const& g, partition const& p) {
   double most = 0, sum = 0;
-  for (double const w : part_weights(g, p)) most = std::max(most, w), sum += w;
+  for (double const w : part_weights(g, p)) most = (std::max)(most, w), sum += w;
   return sum > 0 ? most * p.parts / sum - 1 : 0;
 }
 

@@ -117,7 +117,7 @@ class row_mover {
       Index const n = forward ? sorted[i] : sorted[sorted.size() - 1 - i];
       w.rank[n] = own[label_[n]];
       for (Index const m : forward ? needs_[n] : needed_by_[n])
-        w.rank[n] = forward ? std::max(w.rank[n], w.rank[m]) : std::min(w.rank[n], w.rank[m]);
+        w.rank[n] = forward ? (std::max)(w.rank[n], w.rank[m]) : (std::min)(w.rank[n], w.rank[m]);
     }
     return settled(std::move(w));
   }

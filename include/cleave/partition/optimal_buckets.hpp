@@ -66,9 +66,9 @@ class cut_optimizer {
     arrived_[0] = 0;
     for (std::size_t j = 0; j <= last; ++j) {
       if (j > 0) arrive(j);
-      if (j < last) opening_[std::min(std::max(steps_[j].first_end, j), last - 1) + 1].push_back(j);
+      if (j < last) opening_[(std::min)((std::max)(steps_[j].first_end, j), last - 1) + 1].push_back(j);
     }
-    return trace(std::max(computed_.back(), arrived_.back()));
+    return trace((std::max)(computed_.back(), arrived_.back()));
   }
 
  private:
@@ -90,7 +90,7 @@ class cut_optimizer {
     if (j < steps_.size() && !steps_[j - 1].may_end) return;
     for (auto const i : {early_, waiting_.empty() ? none<std::size_t> : waiting_.front().second})
       if (i != none<std::size_t>)
-        take(j, i, std::max(computed_[j], arrived_[i]) + sending_time(link_, bytes_[j] - bytes_[i]));
+        take(j, i, (std::max)(computed_[j], arrived_[i]) + sending_time(link_, bytes_[j] - bytes_[i]));
     if (idle_ != none<std::size_t>) take(j, idle_, arrived_[idle_]);
   }
 
@@ -121,7 +121,7 @@ class cut_optimizer {
     if (end < steps_.size() && steps_[begin].first_end >= end) return false;
     if (bytes_[begin] == bytes_[end]) return arrived_[begin] <= deadline;
     auto const sent = sending_time(link_, bytes_[end] - bytes_[begin]);
-    return std::max(computed_[end], arrived_[begin]) + sent <= deadline;
+    return (std::max)(computed_[end], arrived_[begin]) + sent <= deadline;
   }
 
   using heap = std::vector<std::pair<double, std::size_t>>;  // the least on top

@@ -125,7 +125,7 @@ class module_parameter_counter {
     if (!sent(p) || p.plain || std::exchange(known_[h.parameter], 1)) return;
     auto const m = memory_[h.parameter];
     if (std::exchange(met_[m], 1) && left_[m] == 0) return;
-    auto const bytes = std::min(p.bytes, left_[m]);
+    auto const bytes = (std::min)(p.bytes, left_[m]);
     left_[m] -= bytes;
     add(n, path, h, bytes);
   }
@@ -141,7 +141,7 @@ class module_parameter_counter {
         left_.push_back(0);
         if (at != none<std::uint32_t>) by_storage_[at] = m;
       }
-      left_[m] = std::max({left_[m], p.bytes, p.storage_bytes});
+      left_[m] = (std::max)({left_[m], p.bytes, p.storage_bytes});
       memory_.push_back(m);
     }
     known_.assign(p_.list.size(), 0);
@@ -190,7 +190,7 @@ class module_parameter_counter {
   /// Counts the whole memory, once more if it was counted before.
   void whole(position n, std::string const& path, model_parameters::held const& h) {
     auto const& p = p_.list[h.parameter];
-    if (sent(p)) add(n, path, h, std::max(p.bytes, p.storage_bytes));
+    if (sent(p)) add(n, path, h, (std::max)(p.bytes, p.storage_bytes));
   }
 
   /// Calls `f` with what `m` holds, each parameter under its first name.

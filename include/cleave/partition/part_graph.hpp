@@ -46,7 +46,7 @@ part_graph part_graph_of(basic_dense<Index> const& s, partition const& p) {
   for (std::size_t n = 0; n < s.nodes(); ++n) {
     if (p.of[n] == no_part) continue;
     auto const to = index(p.of[n]);
-    parts.first_node[to] = std::min(parts.first_node[to], n);
+    parts.first_node[to] = (std::min)(parts.first_node[to], n);
     if (is_replicable(s, n)) continue;
     each_needed_node(s, p, n, [&](std::size_t m) {
       auto const from = index(p.of[m]);

@@ -112,7 +112,7 @@ class stage_repartitioner {
       for (Index const n : units_.members[u])
         if (index(p.of[n]) != of[u]) return std::nullopt;
       std::uint32_t least = 0;
-      for (Index const need : units_.needs[u]) least = std::max(least, of[need]);
+      for (Index const need : units_.needs[u]) least = (std::max)(least, of[need]);
       if (of[u] == index(no_part)) of[u] = pin_[u] != no_part ? index(pin_[u]) : least;
       if (of[u] < least || of[u] >= k_ || (pin_[u] != no_part && index(pin_[u]) != of[u]))
         return std::nullopt;
@@ -153,7 +153,7 @@ class stage_repartitioner {
     }
     r.loads = part_loads(
         g_, r, {.cost_per_byte = limits_.cost_per_byte, .speed = limits_.speed, .link = limits_.link});
-    for (double const load : r.loads) r.bottleneck = std::max(r.bottleneck, load);
+    for (double const load : r.loads) r.bottleneck = (std::max)(r.bottleneck, load);
     r.objective = r.bottleneck + o_.cost_per_moved_byte * static_cast<double>(r.moved_bytes);
     return r;
   }

@@ -34,9 +34,9 @@ class node_sinker {
     std::vector<char> moves(s_.nodes());
     for (std::size_t n = 0; n < s_.nodes(); ++n) moves[n] = !fixed_[n] && may_sink(n);
     for (std::size_t n = s_.nodes(); n-- > 0;) {
-      if (moves[n] && is_read(n)) p_.of[n] = std::min(first_reader(n), followed_[n]);
+      if (moves[n] && is_read(n)) p_.of[n] = (std::min)(first_reader(n), followed_[n]);
       for (Index const m : s_.after[n])
-        if (!is_replicable(s_, n)) followed_[m] = std::min(followed_[m], p_.of[n]);
+        if (!is_replicable(s_, n)) followed_[m] = (std::min)(followed_[m], p_.of[n]);
     }
     for (std::size_t n = 0; n < s_.nodes(); ++n)
       if (moves[n] && !is_read(n)) p_.of[n] = last_needed(n);
@@ -52,7 +52,7 @@ class node_sinker {
     part_id first{p_.parts};
     for (Index const v : s_.results[n])
       for (Index const m : s_.users[v])
-        if (!is_replicable(s_, m)) first = std::min(first, p_.of[m]);
+        if (!is_replicable(s_, m)) first = (std::min)(first, p_.of[m]);
     return index(first) < p_.parts ? first : p_.of[n];
   }
 
@@ -61,7 +61,7 @@ class node_sinker {
     part_id last{0};
     bool needs = false;
     auto const need = [&](std::size_t m) {
-      last = std::max(last, p_.of[m]);
+      last = (std::max)(last, p_.of[m]);
       needs = true;
     };
     for (Index const v : s_.operands[n])

@@ -61,12 +61,12 @@ class slice_bands {
     auto const& before = task_.before[task_.speed_of[s]];
     auto const limit = std::ranges::upper_bound(before.begin() + static_cast<std::ptrdiff_t>(i), before.end(),
                                                 before[i] + bound);
-    if (limit != before.end()) next = std::min(next, *limit - before[i]);
+    if (limit != before.end()) next = (std::min)(next, *limit - before[i]);
     auto const by_time = static_cast<Index>(limit - before.begin() - 1);
     if (task_.fitting.empty()) return by_time;
     auto const& fits = task_.fitting[task_.limit_of[s]];
-    return std::min(by_time, static_cast<Index>(std::ranges::upper_bound(fits.begin(), fits.end(), i) -
-                                                fits.begin() - 1));
+    return (std::min)(by_time, static_cast<Index>(std::ranges::upper_bound(fits.begin(), fits.end(), i) -
+                                                  fits.begin() - 1));
   }
 
   /// Where a slice of part `s` that ends at `j` can begin at the earliest; lowers `next` likewise.
@@ -74,8 +74,8 @@ class slice_bands {
     auto const& before = task_.before[task_.speed_of[s]];
     auto const limit = std::ranges::lower_bound(
         before.begin(), before.begin() + static_cast<std::ptrdiff_t>(j), before[j] - bound);
-    if (limit != before.begin()) next = std::min(next, before[j] - *std::prev(limit));
-    return std::max(static_cast<Index>(limit - before.begin()), task_.fits_from(s, j));
+    if (limit != before.begin()) next = (std::min)(next, before[j] - *std::prev(limit));
+    return (std::max)(static_cast<Index>(limit - before.begin()), task_.fits_from(s, j));
   }
 
   /// Where each boundary can be, or nothing if one can be nowhere; lowers `next` to the bound from which that
@@ -84,11 +84,11 @@ class slice_bands {
     auto const parts = task_.parts();
     bands b{task_.low, task_.high};
     for (std::size_t s = 0; s < parts; ++s) {
-      b.high[s + 1] = std::min(b.high[s + 1], furthest(s, b.high[s], bound, next));
+      b.high[s + 1] = (std::min)(b.high[s + 1], furthest(s, b.high[s], bound, next));
       if (b.high[s + 1] < b.low[s + 1]) return std::nullopt;
     }
     for (std::size_t s = parts; s-- > 0;) {
-      b.low[s] = std::max(b.low[s], nearest(s, b.low[s + 1], bound, next));
+      b.low[s] = (std::max)(b.low[s], nearest(s, b.low[s + 1], bound, next));
       if (b.high[s] < b.low[s]) return std::nullopt;
     }
     return b;
@@ -98,7 +98,7 @@ class slice_bands {
   std::int64_t least(std::int64_t low) const {
     std::int64_t unused = 0, high = unreachable_load;
     if (!within(high - 1, unused)) return high;
-    for (high = std::min(high, task_.before[slowest()].back() + 1); low < high;) {
+    for (high = (std::min)(high, task_.before[slowest()].back() + 1); low < high;) {
       auto const middle = low + (high - low) / 2;
       within(middle, unused) ? high = middle : low = middle + 1;
     }
@@ -112,7 +112,7 @@ class slice_bands {
     if (!band) return std::nullopt;
     auto at = band->low;
     for (std::size_t s = task_.parts(); s-- > 1;) {
-      Index const first = std::max(band->low[s], nearest(s, at[s + 1], bound, unused));
+      Index const first = (std::max)(band->low[s], nearest(s, at[s + 1], bound, unused));
       if (first > band->high[s]) return std::nullopt;
       at[s] = static_cast<Index>(first + (band->high[s] - first) / 2);
     }

@@ -65,7 +65,7 @@ class slicer {
     auto const move = [&](std::size_t s) {
       if (s == 0 || s == task_.parts()) return false;
       auto const best = best_between(s, at[s - 1], at[s + 1]);
-      if (best.load >= std::max(load_of[s - 1], load_of[s])) return false;
+      if (best.load >= (std::max)(load_of[s - 1], load_of[s])) return false;
       at[s] = best.at.front();
       load_of[s - 1] = load(s - 1, at[s - 1], at[s]);
       load_of[s] = load(s, at[s], at[s + 1]);
@@ -76,7 +76,7 @@ class slicer {
       bool const moved = move(heaviest);
       if (!move(heaviest + 1) && !moved) break;
     }
-    return {std::move(at), std::ranges::max(load_of)};
+    return {std::move(at), (std::ranges::max)(load_of)};
   }
 
  private:
@@ -91,8 +91,8 @@ class slicer {
     if (task_.may_be_empty)
       for (Index const i : begins)
         if (i >= low && i <= high) ends.push_back(i);
-    high = std::min(high, reach_.furthest(s, last, bound, next));
-    low = std::max(low, static_cast<Index>(first + 1));
+    high = (std::min)(high, reach_.furthest(s, last, bound, next));
+    low = (std::max)(low, static_cast<Index>(first + 1));
     if (low > high) return ends;
 
     least_.reset(begins.size());
@@ -122,12 +122,12 @@ class slicer {
     for (Index j = low;; ++j) {
       for (Index const fits = task_.fits_from(s, j); closed < begins.size() && begins[closed] < fits;
            ++closed) {
-        opened = std::max(opened, closed + 1);
+        opened = (std::max)(opened, closed + 1);
         least_.close(closed);
       }
       for (; opened < begins.size() && begins[opened] < j; ++opened) least_.open(opened);
       auto const load = shared + least_.least();
-      load <= bound ? ends.push_back(j) : void(next = std::min(next, load));
+      load <= bound ? ends.push_back(j) : void(next = (std::min)(next, load));
       if (j == high) break;
       enter(j, sort_in([&](Index place, std::int64_t cost) { least_.add(place, cost); }));
     }
@@ -187,7 +187,7 @@ class slicer {
     for (Index i = to;; --i) {
       sum += right[i - from];
       if (i <= last && task_.fits_from(s - 1, i) <= from)
-        if (auto const load = std::max(left[i - from], sum); load < best.load) best = {{i}, load};
+        if (auto const load = (std::max)(left[i - from], sum); load < best.load) best = {{i}, load};
       if (i == first) break;
     }
     return best;
@@ -212,7 +212,7 @@ std::optional<slices<Index>> best_slices(slicing_task<Index> const& task, std::i
   slicer<Index> s(task);
   slice_bands<Index> const without_transfers(task);
   std::optional<slices<Index>> best;
-  low = std::max(low, without_transfers.least(low));
+  low = (std::max)(low, without_transfers.least(low));
   if (low >= below) return best;
   if (below == unreachable_load)
     if (auto const at = without_transfers.guess(low)) best = s.improved(*at);
@@ -224,7 +224,7 @@ std::optional<slices<Index>> best_slices(slicing_task<Index> const& task, std::i
       best = s.improved(*found.at);
     } else {
       if (!best) return best;
-      low = std::max(bound + 1, found.none_below);
+      low = (std::max)(bound + 1, found.none_below);
     }
   }
   return best;

@@ -218,7 +218,7 @@ pin_reach<Index> reach_of_pins(csr<Index> const& needs, std::span<Index const> o
     earliest[unit] = latest[unit] = index(pinned[unit]);
   }
   for (std::size_t i = order.size(); i-- > 0;)
-    for (Index const need : needs[order[i]]) latest[need] = std::min(latest[need], latest[order[i]]);
+    for (Index const need : needs[order[i]]) latest[need] = (std::min)(latest[need], latest[order[i]]);
   return reach;
 }
 

@@ -95,7 +95,7 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
     if (speed > speeds[c.fastest]) c.fastest = row;
   }
   double slowest = speeds.front();
-  for (double const speed : speeds) slowest = std::min(slowest, speed);
+  for (double const speed : speeds) slowest = (std::min)(slowest, speed);
   for (auto const row : c.speed_of) c.relative_speed += speeds[row] / speeds[c.fastest];
 
   std::vector<double> links;
@@ -119,7 +119,7 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
       demand(total += g.weight[n] / slowest, n, "the weights");
     }
   for (std::size_t v = 0; v < prices.size(); ++v)
-    demand(total += 2 * static_cast<double>(c.touching[v].size()) * prices[v] * std::ranges::max(links),
+    demand(total += 2 * static_cast<double>(c.touching[v].size()) * prices[v] * (std::ranges::max)(links),
            u.members[c.touching[v].front()].front(), "the transfers' costs");
 
   c.scale = fixed_point::for_total(total);
@@ -139,7 +139,7 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
     return row;
   };
   for (std::size_t i = 0; i < links.size() && links.size() > 1; ++i) c.linked.push_back(all_prices(links[i]));
-  c.transfer = all_prices(std::ranges::min(links));
+  c.transfer = all_prices((std::ranges::min)(links));
   int const spare = bits == 0 ? 0 : std::countr_zero(bits);
   c.scale.exponent -= spare;
   for (auto& row : c.weight)

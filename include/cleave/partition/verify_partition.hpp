@@ -101,7 +101,7 @@ struct exact_sum {
   void add(Weight w) {
     if constexpr (std::integral<Weight>) {
       overflow |= static_cast<std::uint64_t>(w) >
-                  static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - value);
+                  static_cast<std::uint64_t>((std::numeric_limits<std::int64_t>::max)() - value);
       if (overflow) return;
     }
     value += static_cast<verified_sum<Weight>>(w);
@@ -134,7 +134,7 @@ partition_verdict<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_par
     total.add(g.weight(i));
     weight[part].add(g.weight(i));
     ++v.part_size[part];
-    v.heaviest_node = std::max(v.heaviest_node, static_cast<verified_sum<NodeWeight>>(g.weight(i)));
+    v.heaviest_node = (std::max)(v.heaviest_node, static_cast<verified_sum<NodeWeight>>(g.weight(i)));
   }
   exact_sum<EdgeWeight> up, down;
   for (std::size_t i = 0, arc = 0; i < n; ++i)
@@ -166,7 +166,7 @@ partition_verdict<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_par
       share = static_cast<double>(whole + (more ? 1 : 0));
     }
     auto const over = share > 0 ? heavy / share - 1 : heavy > 0 ? std::numeric_limits<double>::infinity() : 0;
-    v.imbalance = part == 0 ? over : std::max(v.imbalance, over);
+    v.imbalance = part == 0 ? over : (std::max)(v.imbalance, over);
     if (heavy > share * (1 + demand.imbalance) * (1 + 1e-12))
       find({partition_fault::overweight, 0, part, heavy, share * (1 + demand.imbalance)});
     if (v.part_size[part] == 0) {
@@ -218,7 +218,7 @@ dag_verdict verify_dag_partition(std::span<double const> work, std::span<Arc con
   std::vector<std::uint64_t> pairs;  // of parts, the first needed by the second
   for (std::size_t i = 0; i < work.size(); ++i) v.loads[index(p.of[i])] += work[i];
   for (auto const& a : arcs) {
-    dearest[a.from] = std::max(dearest[a.from], static_cast<double>(a.cost));
+    dearest[a.from] = (std::max)(dearest[a.from], static_cast<double>(a.cost));
     auto const from = index(p.of[a.from]), to = index(p.of[a.to]);
     if (from == to) continue;
     v.cut += a.cost;
@@ -236,7 +236,7 @@ dag_verdict verify_dag_partition(std::span<double const> work, std::span<Arc con
     v.loads[part] += dearest[node];
     v.traffic += dearest[node];
   }
-  for (double const load : v.loads) v.bottleneck = std::max(v.bottleneck, load);
+  for (double const load : v.loads) v.bottleneck = (std::max)(v.bottleneck, load);
 
   // Parts that nothing left over needs are taken away, as long as there are some.
   std::sort(pairs.begin(), pairs.end());

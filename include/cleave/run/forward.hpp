@@ -56,7 +56,7 @@ class function_stages {
 inline std::uint64_t caller_inputs(transport const& t) {
   std::uint64_t n = 0;
   for (auto const& e : t.edges)
-    if (e.from == the_caller) n = std::max(n, std::uint64_t{e.output} + 1);
+    if (e.from == the_caller) n = (std::max)(n, std::uint64_t{e.output} + 1);
   return n;
 }
 

@@ -47,7 +47,7 @@ inline void align_ranks(schedule const& s, schedule_times& t) {
     }
   std::vector<double> later(s.ranks.size());
   auto const follow = [&](pass_span const& made, pass_span const& read) {
-    later[read.rank] = std::max(later[read.rank], later[made.rank] + made.when.end - read.when.begin);
+    later[read.rank] = (std::max)(later[read.rank], later[made.rank] + made.when.end - read.when.begin);
   };
   for (std::size_t round = 0; round < s.ranks.size(); ++round)
     for (auto const& e : s.place.edges)
@@ -64,7 +64,7 @@ inline void align_ranks(schedule const& s, schedule_times& t) {
       if (span.end > span.begin) span.begin += later[r], span.end += later[r];
     t.first[r] += later[r];
     t.last[r] += later[r];
-    t.makespan = std::max(t.makespan, t.last[r]);
+    t.makespan = (std::max)(t.makespan, t.last[r]);
   }
 }
 
@@ -97,11 +97,11 @@ inline schedule_times measured_times(schedule const& s, std::span<measured_rank 
                            static_cast<double>(ranks[r].times[i].end) / unit};
       spans[static_cast<std::size_t>(at - row.begin())] = span;
       if (is_compute(call.of.kind) || call.of.kind == action_kind::recompute) busy += span.end - span.begin;
-      first = std::min(first, span.begin);
-      last = std::max(last, span.end);
+      first = (std::min)(first, span.begin);
+      last = (std::max)(last, span.end);
     }
     made.busy.push_back(busy);
-    made.first.push_back(std::min(first, last));
+    made.first.push_back((std::min)(first, last));
     made.last.push_back(last);
   }
   align_ranks(s, made);

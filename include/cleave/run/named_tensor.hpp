@@ -78,7 +78,7 @@ inline std::optional<std::uint64_t> find_tensor_bytes(element_type type, tensor_
   auto const count = shape.count();
   auto const size = static_cast<std::int64_t>(size_of(type));
   bool const negative = std::ranges::any_of(list, [](auto extent) { return extent < 0; });
-  if (negative || !count || *count > std::numeric_limits<std::int64_t>::max() / size) return std::nullopt;
+  if (negative || !count || *count > (std::numeric_limits<std::int64_t>::max)() / size) return std::nullopt;
   return static_cast<std::uint64_t>(*count * size);
 }
 

@@ -40,7 +40,7 @@ inline std::vector<stage_ports> ports(transport const& t) {
     if (e.from != the_caller) {
       auto& from = all[index(e.from)];
       from.departing.push_back({e.output, i});
-      from.outputs = std::max(from.outputs, e.output + 1);
+      from.outputs = (std::max)(from.outputs, e.output + 1);
     }
   }
   for (auto& p : all) std::ranges::sort(p.departing);

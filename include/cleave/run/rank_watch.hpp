@@ -91,7 +91,7 @@ class rank_watch {
       auto const until = clock::now() + slice;
       auto const deadline = deadline_;
       lock.unlock();
-      bool const over = board_.wait_until(deadline ? std::min(*deadline, until) : until);
+      bool const over = board_.wait_until(deadline ? (std::min)(*deadline, until) : until);
       auto const failed = board_.poll();
       lock.lock();
       if (failed) return watch_end(lock, *failed);

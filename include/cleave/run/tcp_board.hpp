@@ -134,7 +134,7 @@ class tcp_board {
       say_good_bye();
       auto const soon = from_now(
           std::chrono::milliseconds(100));  // enough for an answer, and nobody needs this rank any more
-      news_.wait_until(lock, member_.first() ? soon : std::max(soon, until),
+      news_.wait_until(lock, member_.first() ? soon : (std::max)(soon, until),
                        [&] { return links_.are_closed(); });
       stopped_ = true;
     }
@@ -258,7 +258,7 @@ class tcp_board {
   void wait_for_news(std::unique_lock<std::mutex>& lock) {
     auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     for (auto const& due : {post_.due(), member_.due()})
-      if (due) until = std::min(until, *due);
+      if (due) until = (std::min)(until, *due);
     auto sources = links_.sources();
     lock.unlock();
     links_.wait(std::move(sources), until);

@@ -60,7 +60,7 @@ struct tensor_shape {
   constexpr std::optional<std::int64_t> count() const {
     std::int64_t all = 1;
     for (auto const n : list()) {
-      if (n < 0 || (n > 0 && all > std::numeric_limits<std::int64_t>::max() / n)) return std::nullopt;
+      if (n < 0 || (n > 0 && all > (std::numeric_limits<std::int64_t>::max)() / n)) return std::nullopt;
       all *= n;
     }
     return all;

@@ -11,7 +11,7 @@ namespace cleave {
 /// When what begins now and may take so long has to have ended; no limit: never.
 inline std::chrono::steady_clock::time_point deadline_after(std::optional<std::chrono::milliseconds> limit) {
   using clock = std::chrono::steady_clock;
-  auto const now = clock::now(), never = clock::time_point::max();
+  auto const now = clock::now(), never = (clock::time_point::max)();
   return limit && *limit < std::chrono::duration_cast<std::chrono::milliseconds>(never - now) ? now + *limit
                                                                                               : never;
 }

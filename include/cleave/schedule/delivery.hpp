@@ -29,7 +29,7 @@ enum class message_groups : std::uint8_t {
 };
 
 /// As many messages as there are.
-inline constexpr std::uint32_t any_number = std::numeric_limits<std::uint32_t>::max();
+inline constexpr std::uint32_t any_number = (std::numeric_limits<std::uint32_t>::max)();
 
 /// How messages get from rank to rank, in full. The fewer buffers and queues, the more orders get stuck; what
 /// finishes with `rendezvous` alone finishes in every way, unless a rank waits for a send before it begins

@@ -27,7 +27,7 @@ inline std::string grid_text(std::span<std::vector<action> const> rows, grid_opt
     auto& cells = columns.emplace_back();
     each_cell(std::span(row),
               [&](action const& a, std::span<action const> parts) { cells.push_back(cell_text(a, parts)); });
-    steps = std::max(steps, cells.size());
+    steps = (std::max)(steps, cells.size());
   }
   auto const step_digits = std::to_string(steps == 0 ? 0 : steps - 1).size();
   std::string const margin(step_digits + 6, ' ');  // "Step ", the number, ":"
@@ -37,8 +37,8 @@ inline std::string grid_text(std::span<std::vector<action> const> rows, grid_opt
   for (std::size_t r = 0; r < columns.size(); ++r) {
     auto const rank = r < options.ranks.size() ? index(options.ranks[r]) : r;
     auto const label = "Rank " + std::to_string(rank);
-    auto& width = widths.emplace_back(std::max(step_digits + 5, label.size()));
-    for (auto const& cell : columns[r]) width = std::max(width, cell.size());
+    auto& width = widths.emplace_back((std::max)(step_digits + 5, label.size()));
+    for (auto const& cell : columns[r]) width = (std::max)(width, cell.size());
     text += ' ' + label + std::string(width - label.size(), ' ');
   }
   text += '\n';

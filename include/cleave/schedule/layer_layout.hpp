@@ -113,7 +113,7 @@ class layout_expander {
     auto const star = at_;
     std::size_t count = 0;
     for (; at_ + 1 < text_.size() && text_[at_ + 1] >= '0' && text_[at_ + 1] <= '9'; ++at_)
-      count = std::min(count * 10 + static_cast<std::size_t>(text_[at_ + 1] - '0'), most_layers + 1);
+      count = (std::min)(count * 10 + static_cast<std::size_t>(text_[at_ + 1] - '0'), most_layers + 1);
     auto const times = at_;
     at_ = star;
     if (times == star || last_ == out_.npos) fail(layer_layout_fault::kind::count_missing);

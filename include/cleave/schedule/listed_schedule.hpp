@@ -24,9 +24,9 @@ inline schedule listed_schedule(std::vector<std::vector<action>> rows, row_count
   std::uint32_t stages = counts.stages, microbatches = counts.microbatches;
   for (auto const& row : rows)
     each_action(row, [&](action const& a) {
-      if (counts.stages == 0 && index(a.stage) < actions) stages = std::max(stages, index(a.stage) + 1);
+      if (counts.stages == 0 && index(a.stage) < actions) stages = (std::max)(stages, index(a.stage) + 1);
       if (counts.microbatches == 0 && a.microbatch != no_microbatch)
-        microbatches = std::max(microbatches, index(a.microbatch) + 1);
+        microbatches = (std::max)(microbatches, index(a.microbatch) + 1);
     });
   auto const ranks = counts.ranks != 0 ? counts.ranks : static_cast<std::uint32_t>(rows.size());
   std::vector<rank_id> rank_of(stages);

@@ -22,7 +22,7 @@ namespace cleave {
 /// The schedule with UNSHARD and RESHARD on every rank. \throws window_error
 inline schedule unshard_stages(schedule s, lower_options const& options) {
   auto const count = [](std::int64_t n) {
-    return static_cast<std::uint32_t>(std::min<std::int64_t>(n, std::numeric_limits<std::uint32_t>::max()));
+    return static_cast<std::uint32_t>(std::min<std::int64_t>(n, (std::numeric_limits<std::uint32_t>::max)()));
   };
   for (std::size_t r = 0; r < s.ranks.size(); ++r)
     s.ranks[r] = unshard_stages(s.ranks[r], {.active = count(options.max_active_stages),

@@ -128,7 +128,7 @@ inline std::int64_t lookahead_of(lower_options const& o, std::size_t r) {
     case unshard_ahead::policy::full:
       break;
     case unshard_ahead::policy::automatic:
-      return std::min(static_cast<std::int64_t>(r) + 2, o.max_active_stages);
+      return (std::min)(static_cast<std::int64_t>(r) + 2, o.max_active_stages);
     case unshard_ahead::policy::by_rank:
       return o.lookahead.stages[r];
   }

@@ -133,7 +133,7 @@ class memory_survey {
     each_received(a, [&](std::uint32_t e, edge_flow flow, std::uint32_t maker) {
       auto const event = flow == edge_flow::activations ? needs_.forward_done(maker, a.microbatch)
                                                         : needs_.gradient_done(maker, a.microbatch);
-      if (auto const size = size_of(e, flow); size > 0) add(std::min(results_[event], t.begin), size, 0);
+      if (auto const size = size_of(e, flow); size > 0) add((std::min)(results_[event], t.begin), size, 0);
     });
   }
   void free_received(action const& a, time_span const& t) {
@@ -195,7 +195,7 @@ inline std::vector<std::vector<memory_step>> memory_over_time(schedule const& s,
 inline std::vector<std::uint64_t> peak_bytes(std::vector<std::vector<memory_step>> const& ranks) {
   std::vector<std::uint64_t> peaks;
   for (auto const& steps : ranks)
-    peaks.push_back(steps.empty() ? 0 : std::ranges::max(steps, {}, &memory_step::bytes).bytes);
+    peaks.push_back(steps.empty() ? 0 : (std::ranges::max)(steps, {}, &memory_step::bytes).bytes);
   return peaks;
 }
 

@@ -50,7 +50,7 @@ class promela_writer {
 
   void demand_size() const {
     auto most = lists_.count() + (has_streams() ? channels_.count() : 0);
-    if (has_channels()) most = std::max({most, channels_.count(), capacity()});
+    if (has_channels()) most = (std::max)({most, channels_.count(), capacity()});
     if (most > most_in_spin)
       throw schedule_count_error(
           "promela: " + std::to_string(most) +
@@ -67,11 +67,11 @@ class promela_writer {
   }
 
   void declare() {
-    auto const events = std::to_string(std::max(needs_.events(), 1u));
+    auto const events = std::to_string((std::max)(needs_.events(), 1u));
     text_ += "/* A schedule as a model for spin: it gets stuck where spin finds an invalid end state. */\n";
     for (auto const* what : {"made", "begun", "there", "ended"})
       text_ += std::string("bit ") + what + "[" + events + "];\n";
-    auto const count = std::to_string(std::max(channels_.count(), 1u));
+    auto const count = std::to_string((std::max)(channels_.count(), 1u));
     if (has_channels())
       text_ += "chan to[" + count + "] = [" + std::to_string(capacity()) + "] of { int };\n";
     if (has_limit() && !has_channels()) text_ += "int on_their_way[" + count + "];\n";
@@ -79,7 +79,7 @@ class promela_writer {
   std::uint32_t capacity() const {
     if (rules_.delivery != delivery::buffered) return 0;
     auto const most = schedule_.microbatches * static_cast<std::uint32_t>(schedule_.place.edges.size());
-    return std::min(rules_.buffers, most);
+    return (std::min)(rules_.buffers, most);
   }
 
   void write_list(std::uint32_t l) {

@@ -88,8 +88,8 @@ inline std::optional<schedule_bytes_fault> find_schedule_bytes_fault(schedule_by
   if (b.edges.size() > 1 && b.edges.size() != p.edges.size())
     return schedule_bytes_fault{edge_count, b.edges.size(), p.edges.size()};
   std::uint64_t most = 0;
-  for (auto const& s : b.stages) most = std::max({most, s.stash, s.weight_stash, s.input});
-  for (auto const& e : b.edges) most = std::max({most, e.activation, e.gradient});
+  for (auto const& s : b.stages) most = (std::max)({most, s.stash, s.weight_stash, s.input});
+  for (auto const& e : b.edges) most = (std::max)({most, e.activation, e.gradient});
   std::uint64_t const allowed = (std::uint64_t{1} << 62) / std::max<std::uint64_t>(actions, 1);
   if (most > allowed) return schedule_bytes_fault{too_many, most, allowed};
   return std::nullopt;

@@ -125,7 +125,7 @@ class row_survey {
       if (a.microbatch != no_microbatch) {
         if (counts_.microbatches != 0 && index(a.microbatch) >= counts_.microbatches)
           return report(microbatch_out_of_range, index(a.microbatch), counts_.microbatches);
-        microbatches = std::max(microbatches, index(a.microbatch) + 1);
+        microbatches = (std::max)(microbatches, index(a.microbatch) + 1);
       }
       std::uint32_t const s = index(a.stage);
       if (counts_.stages != 0 && s >= counts_.stages) return report(stage_out_of_range, s, counts_.stages);

@@ -53,7 +53,7 @@ class schedule_needs {
     std::uint64_t actions = 0;
     for (auto const& row : s.ranks) actions += row.size();
     std::uint64_t const kinds = 3 * std::uint64_t{s.place.stages()} + 4 * s.place.edges.size();
-    std::uint64_t const room = std::min(64 * actions + (std::uint64_t{1} << 20), std::uint64_t{none} - 2);
+    std::uint64_t const room = (std::min)(64 * actions + (std::uint64_t{1} << 20), std::uint64_t{none} - 2);
     return s.microbatches == 0 || kinds <= room / s.microbatches;
   }
 

@@ -105,7 +105,7 @@ class simulate_option_error : public witness_error<simulate_option_fault> {
 inline std::optional<simulate_option_fault> find_link_fault(simulate_options const& o) {
   using enum simulate_option_fault::kind;
   std::uint64_t most = 0;
-  for (auto const& e : o.bytes) most = std::max({most, e.activation, e.gradient});
+  for (auto const& e : o.bytes) most = (std::max)({most, e.activation, e.gradient});
   for (std::size_t i = 0; i < o.links.size(); ++i) {
     auto const [late, wide] = o.links[i];
     if (!(late >= 0 && late <= longest_cost)) return simulate_option_fault{latency, i};

@@ -33,7 +33,7 @@ inline schedule spaced_listing(schedule const& s) {
   };
   std::size_t last_begin = 0;
   for (std::size_t r = 0; r < s.ranks.size(); ++r)
-    for (std::size_t i = 0; i < s.ranks[r].size(); ++i) last_begin = std::max(last_begin, begin_of(r, i));
+    for (std::size_t i = 0; i < s.ranks[r].size(); ++i) last_begin = (std::max)(last_begin, begin_of(r, i));
 
   schedule spaced{s.place, s.microbatches, {}};
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {
@@ -47,7 +47,7 @@ inline schedule spaced_listing(schedule const& s) {
       if (begin > now) to.resize(to.size() + (begin - now));
       to.push_back(head);
       to.insert(to.end(), parts.begin(), parts.end());
-      now = std::max(now, end);
+      now = (std::max)(now, end);
     });
     if (now <= last_begin) to.resize(to.size() + (last_begin + 1 - now));
   }

@@ -58,7 +58,7 @@ class stage_neighbours {
     for (std::size_t done = 0; done < ready.size(); ++done) {
       auto const s = ready[done];
       for (auto const next : after(s)) {
-        depth[next] = std::max(depth[next], depth[s] + 1);
+        depth[next] = (std::max)(depth[next], depth[s] + 1);
         if (--missing[next] == 0) ready.push_back(next);
       }
     }

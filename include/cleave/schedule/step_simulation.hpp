@@ -91,7 +91,7 @@ inline schedule_steps simulate_steps(schedule const& s) {
   schedule_steps result{0, walk.take_steps()};
   for (auto const& row : result.step_of)
     for (auto const step : row)
-      if (step != no_step) result.steps = std::max(result.steps, step + 1);
+      if (step != no_step) result.steps = (std::max)(result.steps, step + 1);
   return result;
 }
 

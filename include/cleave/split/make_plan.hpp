@@ -77,7 +77,7 @@ class plan_maker {
         given |= leaves_[v] != 0;
         for (Index const user : s_.users[v]) c.insert(c.end(), homes(user).begin(), homes(user).end());
       }
-      if (part_[n] == no_part && !c.empty()) part_[n] = std::ranges::min(c);
+      if (part_[n] == no_part && !c.empty()) part_[n] = (std::ranges::min)(c);
       if (part_[n] == no_part) part_[n] = part_id{0};
       if (given || c.empty()) c.push_back(part_[n]);
       std::ranges::sort(c);

@@ -28,7 +28,7 @@ struct link_cost {
 
 struct route_options {
   link_cost next = {};                   ///< to the next stage
-  link_cost far = {};                    ///< to any other
+  link_cost beyond = {};                 ///< to any other
   std::uint32_t most_hops = 0xffffffff;  ///< a value is not passed on more often than this
 };
 
@@ -46,8 +46,8 @@ class route_cost_error : public witness_error<double> {
 
 /// The first cost that is not a finite number from 0 on.
 inline std::optional<double> find_route_fault(route_options const& o) {
-  for (double const cost : {o.next.message, o.next.byte, o.far.message, o.far.byte})
-    if (!(cost >= 0) || cost > std::numeric_limits<double>::max()) return cost;
+  for (double const cost : {o.next.message, o.next.byte, o.beyond.message, o.beyond.byte})
+    if (!(cost >= 0) || cost > (std::numeric_limits<double>::max)()) return cost;
   return std::nullopt;
 }
 
@@ -71,7 +71,7 @@ std::vector<route> routes_of(basic_dense<Index> const& s, basic_pipe_plan<Index>
     for (stage_id const to : e.to) {
       if (to == the_caller || e.from == the_caller) continue;
       auto const distance = index(to) - index(e.from);
-      direct += cost(distance == 1 ? options.next : options.far);
+      direct += cost(distance == 1 ? options.next : options.beyond);
       hops = distance;
     }
     bool const relays = hops > 1 && hops <= options.most_hops && rewritten[s.slot[e.value]] == 0 &&

@@ -37,7 +37,7 @@ std::optional<cut_scope> find_cut_scope(basic_dense<Index> const& s, partition c
     auto const& x = scopes.list[i];
     if (scopes.policy(x) != scope_policy::forbid) continue;
     done = std::max<std::size_t>(done, x.first + std::size_t{1});
-    for (; done < std::min(p.of.size(), s.nodes()) && is_under(x, done); ++done)
+    for (; done < (std::min)(p.of.size(), s.nodes()) && is_under(x, done); ++done)
       if (!is_replicable(s, done) && p.of[done] != p.of[x.first]) return cut_scope{i, x.first, done};
   }
   return std::nullopt;

@@ -82,7 +82,7 @@ auto largest_out_edge(BoostGraph const& g, Property property) {
   return [&g, property](bgl_vertex<BoostGraph> const& v) {
     std::size_t most = 0;
     for (auto [e, end] = out_edges(v, g); e != end; ++e)
-      most = std::max(most, static_cast<std::size_t>(bgl_property(g, property, *e)));
+      most = (std::max)(most, static_cast<std::size_t>(bgl_property(g, property, *e)));
     return most;
   };
 }

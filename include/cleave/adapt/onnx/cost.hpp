@@ -28,7 +28,7 @@ struct onnx_rates {
   /// Seconds: the slower of computing and moving (the roofline model, Williams et al., CACM 2009), and the
   /// start.
   double seconds(onnx_work const& w) const {
-    return w.nodes / nodes + std::max(w.flops / flops, w.bytes / bytes);
+    return w.nodes / nodes + (std::max)(w.flops / flops, w.bytes / bytes);
   }
 };
 
@@ -110,7 +110,7 @@ class onnx_cost_walk {
     *m.mutable_opset_import() = f.opset_import();
     *m.mutable_graph() = onnx_function_body(f, call);
     for (auto const* g : onnx_reached_functions(functions_, f.node())) *m.add_functions() = *g;
-    for (int i = 0; i < std::min(f.input_size(), call.input_size()); ++i)
+    for (int i = 0; i < (std::min)(f.input_size(), call.input_size()); ++i)
       if (auto const* type = type_of(call.input(i), in)) {
         auto& v = *m.mutable_graph()->add_input();
         v.set_name(f.input(i));

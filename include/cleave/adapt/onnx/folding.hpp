@@ -116,7 +116,7 @@ class onnx_shape_arithmetic {
     auto const place = [&](std::int64_t i) {
       return std::clamp<std::int64_t>(i < 0 ? i + size : i, 0, size);
     };
-    auto const first = place(*start), last = std::max(first, place(*end));
+    auto const first = place(*start), last = (std::max)(first, place(*end));
     return integers{from.element, {last - first}, {from.data.begin() + first, from.data.begin() + last}};
   }
 

@@ -89,7 +89,7 @@ inline bool onnx_functions_unfold(onnx::ModelProto const& m, double nodes = 1e5,
       extent const inner =
           callee == nullptr ? extent{0, 0} : known[callee];  // of a cycle: depth -1, refused below
       e.nodes += 1 + inner.nodes;
-      if (callee != nullptr) e.depth = inner.depth < 0 ? depth + 1 : std::max(e.depth, inner.depth + 1);
+      if (callee != nullptr) e.depth = inner.depth < 0 ? depth + 1 : (std::max)(e.depth, inner.depth + 1);
     });
     if (e.nodes > nodes || e.depth > depth) return false;
     known[f] = e;

@@ -19,7 +19,7 @@ namespace cleave {
 /// A small tensor of whole numbers or truth values, as shapes are computed with; some elements may not be
 /// known.
 struct onnx_integers {
-  static constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::min();
+  static constexpr std::int64_t unknown = (std::numeric_limits<std::int64_t>::min)();
   static constexpr std::size_t most = 1024;
 
   int element = onnx::TensorProto::INT64;  ///< `onnx::TensorProto::DataType`

@@ -47,7 +47,7 @@ inline onnx::ModelProto parse_onnx(std::string_view bytes, onnx_limits const& li
   if (bytes.size() > limits.max_bytes || bytes.size() > most)
     throw onnx_error({file,
                       "the model has " + std::to_string(bytes.size()) + " bytes, more than the limit of " +
-                          std::to_string(std::min(limits.max_bytes, most)) +
+                          std::to_string((std::min)(limits.max_bytes, most)) +
                           "; keep weights as external data",
                       {}});
   google::protobuf::LogSilencer const quiet;

@@ -38,9 +38,9 @@ constexpr bool stays_in_folder(std::string_view location) {
   if (location.find('\0') != std::string_view::npos) return false;
   if (location.size() > 1 && location[1] == ':') return false;  // a drive
   while (!location.empty()) {
-    auto const end = std::min(location.find_first_of("/\\"), location.size());
+    auto const end = (std::min)(location.find_first_of("/\\"), location.size());
     if (location.substr(0, end) == "..") return false;
-    location.remove_prefix(std::min(end + 1, location.size()));
+    location.remove_prefix((std::min)(end + 1, location.size()));
   }
   return true;
 }

@@ -64,7 +64,7 @@ inline std::size_t protobuf_depth(std::string_view model) {
         break;
       case 2: {
         auto const size = read_protobuf_varint(model, at);
-        if (!size || *size > open.back().end - std::min(at, open.back().end)) return deepest;
+        if (!size || *size > open.back().end - (std::min)(at, open.back().end)) return deepest;
         auto const end = at + static_cast<std::size_t>(*size);
         auto const outer = open.back().what;
         bool followed = false;
@@ -74,7 +74,7 @@ inline std::size_t protobuf_depth(std::string_view model) {
             followed = true;
           }
         if (!followed) at = end;
-        deepest = std::max(deepest, open.size());
+        deepest = (std::max)(deepest, open.size());
         break;
       }
       default:

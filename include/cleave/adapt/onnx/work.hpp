@@ -67,7 +67,7 @@ class onnx_node_work {
       case onnx_rule::result:
         return line.factor * result();
       case onnx_rule::join:
-        return std::max(1, n_.input_size() - 1) * result();
+        return (std::max)(1, n_.input_size() - 1) * result();
       case onnx_rule::operand:
         return line.factor * operand(0);
       default:

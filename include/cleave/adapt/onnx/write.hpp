@@ -25,7 +25,7 @@ inline std::string onnx_stage_name(std::size_t i) { return "stage_" + std::to_st
 inline bool is_onnx_stage_name(std::string_view name) {
   if (!name.starts_with("stage_")) return false;
   name.remove_prefix(6);
-  auto const digits = std::min(name.find_first_not_of("0123456789"), name.size());
+  auto const digits = (std::min)(name.find_first_not_of("0123456789"), name.size());
   auto const rest = name.substr(digits);
   return digits > 0 && (rest == ".onnx" || rest == ".onnx.gz");
 }

@@ -93,7 +93,7 @@ class checkpoint_content {
     for (auto const* t : *part->tensors()) {
       read.tensors.push_back(tensor(*t, text));
       auto const more = find_tensor_bytes(read.tensors.back().type, read.tensors.back().shape);
-      if (!more || *more > std::numeric_limits<std::uint64_t>::max() - bytes)
+      if (!more || *more > (std::numeric_limits<std::uint64_t>::max)() - bytes)
         fail("a tensor has a shape that no tensor has");
       bytes += *more;
     }

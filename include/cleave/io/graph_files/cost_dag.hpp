@@ -123,12 +123,12 @@ inline dag_snapshot snapshot_of_dag(cost_dag const& d) {
   double total = 1;
   for (auto const& a : d.arcs) {
     arcs.emplace_back(s.position[a.from], s.position[a.to]);
-    made[s.position[a.from]] = std::max(made[s.position[a.from]], a.cost);
+    made[s.position[a.from]] = (std::max)(made[s.position[a.from]], a.cost);
     total += a.cost;
   }
   std::sort(arcs.begin(), arcs.end());
   arcs.erase(std::unique(arcs.begin(), arcs.end()), arcs.end());
-  int const exponent = std::min(40, 60 - std::ilogb(total));
+  int const exponent = (std::min)(40, 60 - std::ilogb(total));
   auto& g = s.graph;
   for (index n = 0, i = 0; n < d.nodes(); ++n, g.users.close())
     for (; i < arcs.size() && arcs[i].first == n; ++i) g.users.add(arcs[i].second);
@@ -154,9 +154,9 @@ inline dag_snapshot snapshot_of_dag(cost_dag const& d) {
   o.cost_per_byte = std::ldexp(1.0, -exponent);
   o.rank.assign(order.begin(), order.end());
   auto const most = std::ldexp(1.0, 62);
-  if (d.device_memory > 0) o.memory = static_cast<std::size_t>(std::min(d.device_memory, most));
+  if (d.device_memory > 0) o.memory = static_cast<std::size_t>((std::min)(d.device_memory, most));
   for (auto const n : order) {
-    if (!d.memory.empty()) o.node_memory.push_back(static_cast<std::size_t>(std::min(d.memory[n], most)));
+    if (!d.memory.empty()) o.node_memory.push_back(static_cast<std::size_t>((std::min)(d.memory[n], most)));
     if (!d.backward.empty()) o.backward.push_back(d.backward[n]);
   }
   for (auto const& set : d.together) {

@@ -19,8 +19,8 @@ inline cost_dag read_dag_file(std::string_view text) {
   text_cursor c(text);
   c.skip_to_content("#%");
   auto const* const at = c.here();
-  auto const nodes = c.whole("the number of nodes", 0, std::numeric_limits<std::uint32_t>::max() - 1);
-  auto const arcs = c.whole("the number of arcs", 0, std::numeric_limits<std::uint32_t>::max() - 1);
+  auto const nodes = c.whole("the number of nodes", 0, (std::numeric_limits<std::uint32_t>::max)() - 1);
+  auto const arcs = c.whole("the number of arcs", 0, (std::numeric_limits<std::uint32_t>::max)() - 1);
   c.end_line("the heading n m");
   if (nodes > c.left() / 3 || arcs > c.left() / 5)
     c.fail_at(at, "the heading says " + std::to_string(nodes) + " nodes and " + std::to_string(arcs) +

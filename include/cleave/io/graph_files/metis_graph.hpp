@@ -82,7 +82,7 @@ void check_metis_rows(std::string_view text, adjacency_view<Index, Weight> g) {
   if (!fault) return;
   auto const [what, node, arc] = *fault;
   if (what != broken_adjacency::one_sided_edge)
-    throw graph_file_error(metis_place(text, std::min(node, g.nodes() - 1), 0), describe(*fault, g));
+    throw graph_file_error(metis_place(text, (std::min)(node, g.nodes() - 1), 0), describe(*fault, g));
   auto const other = static_cast<std::size_t>(g.head[arc]);
   auto const row = metis_place(text, other, 0).line;
   auto const weight = g.edge_weight.empty() ? "" : " with weight " + std::to_string(g.edge_weight[arc]);
@@ -99,7 +99,7 @@ void check_metis_rows(std::string_view text, adjacency_view<Index, Weight> g) {
 /// heading says, or an edge lacks its other end; fractional_weight_error
 template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
 adjacency<Index, Weight> read_metis_graph(std::string_view text) {
-  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<Index>::max());
+  constexpr auto most = static_cast<std::uint64_t>((std::numeric_limits<Index>::max)());
   text_cursor c(text);
   auto const h = metis_heading::read(c);
   if (h.nodes >= most || h.edges > most / 2)

@@ -18,7 +18,7 @@ void check_stated_nodes(text_cursor const& c, char const* at, std::uint64_t node
   if (nodes / 16 > bytes + (std::size_t{1} << 16))
     c.fail_at(at, std::to_string(nodes) + " nodes in a file of " + std::to_string(bytes) +
                       " bytes; nodes are numbered without gaps");
-  if (nodes >= static_cast<std::uint64_t>(std::numeric_limits<Index>::max()))
+  if (nodes >= static_cast<std::uint64_t>((std::numeric_limits<Index>::max)()))
     c.fail_at(at, std::to_string(nodes) + " nodes are more than indices of " +
                       std::to_string(8 * sizeof(Index)) + " bits can number; read the file with 64 bits");
 }
@@ -29,7 +29,7 @@ void check_stated_edges(text_cursor const& c, char const* at, std::uint64_t edge
   if (edges > (c.left() + 1) / least)
     c.fail_at(at, std::to_string(edges) + " edges are stated, and there are but " + std::to_string(c.left()) +
                       " bytes below");
-  if (edges > static_cast<std::uint64_t>(std::numeric_limits<Index>::max()) / 2)
+  if (edges > static_cast<std::uint64_t>((std::numeric_limits<Index>::max)()) / 2)
     c.fail_at(at, "the ends of " + std::to_string(edges) + " edges are more than indices of " +
                       std::to_string(8 * sizeof(Index)) + " bits can number; read the file with 64 bits");
 }

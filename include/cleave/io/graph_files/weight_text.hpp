@@ -42,7 +42,7 @@ Weight read_weight(text_cursor& c, char const* what) {
   } else {
     if (!c.at_digits()) demand_no_fraction(c, what);
     return static_cast<Weight>(
-        c.whole(what, 0, static_cast<std::uint64_t>(std::numeric_limits<Weight>::max())));
+        c.whole(what, 0, static_cast<std::uint64_t>((std::numeric_limits<Weight>::max)())));
   }
 }
 

@@ -37,7 +37,7 @@ class acyclic_clustering {
   std::vector<Index> trees() {
     std::vector<std::int64_t> heavy(level_.units());  // of a unit: the dearest value it touches
     for (std::size_t u = 0; u < level_.units(); ++u)
-      for (Index const v : level_.touched[u]) heavy[u] = std::max(heavy[u], level_.price[0][v]);
+      for (Index const v : level_.touched[u]) heavy[u] = (std::max)(heavy[u], level_.price[0][v]);
     for (auto at = order_.size(); at-- > 0;) {
       Index const u = order_[at];
       auto const users = level_.needed_by[u];
@@ -59,7 +59,7 @@ class acyclic_clustering {
     for (Index const u : visit)
       if (mate_[u] == none<Index>) pair_up(u);
     for (std::size_t u = 0; u < of_.size(); ++u)
-      if (mate_[u] != none<Index>) of_[u] = std::min(static_cast<Index>(u), mate_[u]);
+      if (mate_[u] != none<Index>) of_[u] = (std::min)(static_cast<Index>(u), mate_[u]);
     return std::move(of_);
   }
 
@@ -75,7 +75,7 @@ class acyclic_clustering {
     }
     for (std::size_t i = 0; i < order_.size(); ++i)
       for (Index const user : level_.needed_by[order_[i]]) {
-        top_[user] = std::max(top_[user], static_cast<Index>(top_[order_[i]] + 1));
+        top_[user] = (std::max)(top_[user], static_cast<Index>(top_[order_[i]] + 1));
         if (--missing[user] == 0) order_.push_back(user);
       }
   }
@@ -88,7 +88,7 @@ class acyclic_clustering {
 
   bool light_enough(std::int64_t a, std::int64_t b) const {
     return a + b <= rules_.most_weight &&
-           (a + b <= rules_.usual_weight || std::min(a, b) <= rules_.usual_weight / 16);
+           (a + b <= rules_.usual_weight || (std::min)(a, b) <= rules_.usual_weight / 16);
   }
 
   void join(Index u, Index other) {
@@ -101,8 +101,8 @@ class acyclic_clustering {
   std::int64_t dearest_between(Index u, Index user) const {
     std::int64_t most = 0;
     for (Index const v : level_.touched[u])
-      for (Index const other : level_.touching[v].first(std::min(most_pins, level_.touching[v].size())))
-        if (other == user) most = std::max(most, level_.price[0][v]);
+      for (Index const other : level_.touching[v].first((std::min)(most_pins, level_.touching[v].size())))
+        if (other == user) most = (std::max)(most, level_.price[0][v]);
     return most;
   }
 

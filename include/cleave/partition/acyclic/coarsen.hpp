@@ -76,7 +76,7 @@ void contract_memory(unit_memory<Index> const& fine, std::span<Index const> of, 
   std::vector<std::pair<Index, Index>> pairs;
   for (std::size_t u = 0; u < fine.own.size(); ++u)
     for (Index const s : fine.needs[u]) pairs.emplace_back(of[u], s);
-  coarse.needs = rows_of(std::max(clusters, fine.shared.size()), pairs);
+  coarse.needs = rows_of((std::max)(clusters, fine.shared.size()), pairs);
 }
 
 /// The level above: clusters as units. `of` numbers the cluster of each unit, whose graph has no cycle.

@@ -86,7 +86,7 @@ class cut_slicer {
       if (j >= low) {
         while (closed < begins.size() && first + closed < j &&
                !fits(s, static_cast<Index>(first + closed), static_cast<Index>(j))) {
-          opened = std::max(opened, closed + 1);
+          opened = (std::max)(opened, closed + 1);
           tree_.close(closed++);
         }
         for (; opened < begins.size() && (first + opened < j || (task_.may_be_empty && first + opened == j));

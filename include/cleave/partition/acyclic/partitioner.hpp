@@ -47,14 +47,14 @@ class acyclic_partitioner {
 
     acyclic_search<Index> const search(level_, limits_, o_.goal, bound);
     auto best = search.valued(std::move(of));
-    for (auto& start_of : other_starts(search, best.value)) best = std::min(best, search.valued(start_of));
+    for (auto& start_of : other_starts(search, best.value)) best = (std::min)(best, search.valued(start_of));
     if (o_.goal == acyclic_goal::cut && rounds() == 0 && o_.effort > 0)  // slices are far from a good cut
       best = search.cycle(std::move(best), o_.limits.seed);
     std::size_t stale = 0;  // rounds in a row that found nothing better
     for (std::size_t round = 0; round < rounds() && stale < 4 && best.value > bound; ++round, ++stale) {
       auto const seed = o_.limits.seed + 2 * round;
       auto const before = best.value;
-      if (auto other = search.from_above(8, seed)) best = std::min(best, search.cycle(*other, seed));
+      if (auto other = search.from_above(8, seed)) best = (std::min)(best, search.cycle(*other, seed));
       best = search.cycle(std::move(best), seed + 1);
       if (best.value < before) stale = 0;
     }
@@ -176,9 +176,9 @@ class acyclic_partitioner {
     auto most = static_cast<std::int64_t>((1 + o_.epsilon) * share * power_of_two(costs_.scale.exponent));
     std::vector<std::int64_t> time(limits_.parts());
     for (std::size_t u = 0; u < of.size(); ++u) time[of[u]] += costs_.weight[costs_.speed_of[of[u]]][u];
-    auto const least = std::ranges::max(time);
+    auto const least = (std::ranges::max)(time);
     balanced_ = least <= most;
-    limits_.most.assign(limits_.parts(), std::max(most, least));
+    limits_.most.assign(limits_.parts(), (std::max)(most, least));
   }
   double speed_sum() const {
     double sum = 0;
@@ -190,7 +190,7 @@ class acyclic_partitioner {
   /// How often a partition is made anew: as far as that is some million units and touches in all.
   std::size_t rounds() const {
     auto const size = static_cast<double>(units_.size() + level_.touching.item.size());
-    return static_cast<std::size_t>(std::min(32.0, o_.effort * 2e6 / size));
+    return static_cast<std::size_t>((std::min)(32.0, o_.effort * 2e6 / size));
   }
 
   std::vector<std::vector<std::uint32_t>> other_starts(acyclic_search<Index> const& search,
@@ -209,7 +209,7 @@ class acyclic_partitioner {
     r.of = std::move(of);
     r.parts = parts;
     for (auto const p : r.of)
-      if (p != no_part) r.parts = std::max(r.parts, index(p) + 1);
+      if (p != no_part) r.parts = (std::max)(r.parts, index(p) + 1);
     std::vector<double> speed, link;
     auto const& l = o_.limits;
     for (std::uint32_t s = 0; s < r.parts; ++s) {
@@ -221,10 +221,10 @@ class acyclic_partitioner {
     r.times = part_weights(g_, r);
     double sum = 0;
     for (std::size_t s = 0; s < r.times.size(); ++s) sum += r.times[s], r.times[s] /= speed[s];
-    for (double const load : r.loads) r.bottleneck = std::max(r.bottleneck, load);
+    for (double const load : r.loads) r.bottleneck = (std::max)(r.bottleneck, load);
     for (double const time : r.times)
-      if (sum > 0) r.imbalance = std::max(r.imbalance, time * speed_sum() / sum - 1);
-    r.bound = std::min(costs_.scale.value(bound), r.bottleneck);
+      if (sum > 0) r.imbalance = (std::max)(r.imbalance, time * speed_sum() / sum - 1);
+    r.bound = (std::min)(costs_.scale.value(bound), r.bottleneck);
     r.cut = counted_cut(r);
     r.balanced = balanced_;
     return r;

@@ -99,12 +99,12 @@ slicing_task<Index> slicing_task_of(acyclic_level<Index> const& level, acyclic_l
   t.low.back() = n;
   auto const& [earliest, latest] = level.window;
   for (Index i = 0; i < n && !earliest.empty(); ++i) {
-    t.high[earliest[order[i]]] = std::min(t.high[earliest[order[i]]], i);
+    t.high[earliest[order[i]]] = (std::min)(t.high[earliest[order[i]]], i);
     auto& low = t.low[latest[order[i]] + std::size_t{1}];
-    low = std::max(low, static_cast<Index>(i + 1));
+    low = (std::max)(low, static_cast<Index>(i + 1));
   }
-  for (std::uint32_t s = 0; s < parts; ++s) t.low[s + 1] = std::max(t.low[s + 1], t.low[s]);
-  for (std::uint32_t s = parts; s-- > 0;) t.high[s] = std::min(t.high[s], t.high[s + 1]);
+  for (std::uint32_t s = 0; s < parts; ++s) t.low[s + 1] = (std::max)(t.low[s + 1], t.low[s]);
+  for (std::uint32_t s = parts; s-- > 0;) t.high[s] = (std::min)(t.high[s], t.high[s + 1]);
   return t;
 }
 

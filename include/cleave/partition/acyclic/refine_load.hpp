@@ -87,7 +87,7 @@ class load_refiner {
     auto const look = [&](Index u, std::uint32_t to) {
       if (to == state_.of()[u] || !state_.fits(u, to)) return;
       auto const [left, entered] = state_.loads_after(u, to);
-      candidate const c{std::max(left, entered), left + entered, u, to};
+      candidate const c{(std::max)(left, entered), left + entered, u, to};
       if (!best || c < *best) best = c;
     };
     for (Index const u : border_) {

@@ -53,7 +53,7 @@ class acyclic_state {
   std::int64_t cut() const { return cut_; }
   std::int64_t bottleneck() const {
     std::int64_t most = 0;
-    for (std::uint32_t p = 0; p < limits_.parts(); ++p) most = std::max(most, load(p));
+    for (std::uint32_t p = 0; p < limits_.parts(); ++p) most = (std::max)(most, load(p));
     return most;
   }
 
@@ -63,14 +63,14 @@ class acyclic_state {
     std::uint32_t last = level_.window.latest.empty() ? limits_.parts() - 1 : level_.window.latest[u];
     auto const here = of_[u];
     for (Index const need : level_.needs[u]) {
-      first = std::max(first, of_[need]);
+      first = (std::max)(first, of_[need]);
       if (first == here) break;
     }
     for (Index const user : level_.needed_by[u]) {
-      last = std::min(last, of_[user]);
+      last = (std::min)(last, of_[user]);
       if (last == here) break;
     }
-    return {std::min(first, here), std::max(last, here)};
+    return {(std::min)(first, here), (std::max)(last, here)};
   }
   bool may_leave(std::size_t u) const { return limits_.may_be_empty || count_[of_[u]] > 1; }
   /// Whether part `to` has time and memory for `u`. O(what `u` shares).

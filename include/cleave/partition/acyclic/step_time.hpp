@@ -36,7 +36,7 @@ class step_timer {
     partition p{std::vector<part_id>(g_.nodes(), no_part), 0};
     for (std::size_t u = 0; u < of.size(); ++u) {
       for (Index const n : units_.members[u]) p.of[n] = part_id{of[u]};
-      p.parts = std::max(p.parts, of[u] + 1);
+      p.parts = (std::max)(p.parts, of[u] + 1);
     }
     ++asked_;
     left_ -= left_ > 0;

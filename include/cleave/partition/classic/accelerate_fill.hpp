@@ -47,7 +47,7 @@ inline partition accelerate_fill(std::span<std::int64_t const> bytes, std::uint3
     if (!is_size || total > limit)
       throw error("layer #" + std::to_string(i) + " has " + std::to_string(bytes[i]) +
                   " bytes: sizes are not negative and all together below 2^52");
-    largest_from[i] = std::max(largest_from[i + 1], bytes[i]);
+    largest_from[i] = (std::max)(largest_from[i + 1], bytes[i]);
     last_of[i] = i + 1 == bytes.size() || bytes[i] > largest_from[i + 1] ? i : last_of[i + 1];
   }
   partition p{std::vector<part_id>(bytes.size(), k == 1 ? part_id{0} : no_part), k};

@@ -102,11 +102,11 @@ class recursive_bisection {
       auto const own =
           share[0] + share[1] > 0 ? static_cast<double>(total) * (share[s] / (share[0] + share[1])) : 0;
       auto const target = whole_up_to(own, total);
-      auto const slack = whole_up_to(std::max((most[s] - own) / depth, 0.0), total - target);
+      auto const slack = whole_up_to((std::max)((most[s] - own) / depth, 0.0), total - target);
       auto const rounded_up = target + (own > static_cast<double>(target) && target < total ? 1 : 0);
       two.target.push_back(target);
       two.most.push_back(halves[s].parts == 1 ? t_.most[halves[s].first]
-                                              : std::max(target + slack, rounded_up));
+                                              : (std::max)(target + slack, rounded_up));
     }
     return two;
   }

@@ -50,7 +50,7 @@ inline double largest_sum(std::span<double const> weights, chain_bounds const& b
   for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
     double sum = 0;
     for (std::size_t i = bounds[s]; i < bounds[s + 1]; ++i) sum += weights[i];
-    largest = std::max(largest, sum);
+    largest = (std::max)(largest, sum);
   }
   return largest;
 }

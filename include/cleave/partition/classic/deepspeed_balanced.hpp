@@ -18,7 +18,7 @@ inline chain_bounds deepspeed_uniform(std::size_t layers, std::uint32_t k) {
   check_chain({}, k);
   chain_bounds bounds;
   for (std::size_t s = 0; s <= k; ++s)
-    bounds.push_back(layers <= k ? std::min(s, layers) : s * (layers / k) + std::min(s, layers % k));
+    bounds.push_back(layers <= k ? (std::min)(s, layers) : s * (layers / k) + (std::min)(s, layers % k));
   return bounds;
 }
 
@@ -52,7 +52,7 @@ class deepspeed_table {
       auto const last_begin = s == 1 ? std::size_t{1} : end;
       for (std::size_t i = s - std::size_t{1}; i < last_begin; ++i) {
         double const sum = before_[end] - before_[i];
-        double const most = std::max(last_[i].most, sum), least = std::min(last_[i].least, sum);
+        double const most = (std::max)(last_[i].most, sum), least = (std::min)(last_[i].least, sum);
         if (most - least > least_cost) continue;
         least_cost = most - least;
         next[end] = {most, least};

@@ -33,7 +33,7 @@ class fm_walk {
     for (std::uint32_t n = 0; n < g.nodes(); ++n) {
       std::int64_t sum = 0;
       g.each_neighbour(n, [&](std::uint32_t, std::int64_t w) { sum += w; });
-      largest = std::max(largest, sum);
+      largest = (std::max)(largest, sum);
     }
     lists_ = {gain_lists(g.nodes(), largest), gain_lists(g.nodes(), largest)};
   }

@@ -73,7 +73,7 @@ struct fiedler_options {
 class fiedler_search {
  public:
   fiedler_search(integral_graph const& g, fiedler_options const& o)
-      : g_(g), o_(o), n_(g.nodes()), most_(std::min(std::max<std::size_t>(o.basis, 4), n_ - 1)) {
+      : g_(g), o_(o), n_(g.nodes()), most_((std::min)(std::max<std::size_t>(o.basis, 4), n_ - 1)) {
     basis_.reserve(most_ + 1);
     product_.resize(most_ * most_);
   }
@@ -105,20 +105,20 @@ class fiedler_search {
   // it.
   std::vector<double> distances() const {
     splitmix dice(o_.seed);
-    std::vector<double> far;
+    std::vector<double> distance;
     auto from = static_cast<std::uint32_t>(dice.below(n_));
     for (int sweep = 0; sweep < 3; ++sweep) {
       std::vector<std::uint32_t> queue{from};
-      far.assign(n_, -1);
-      far[from] = 0;
+      distance.assign(n_, -1);
+      distance[from] = 0;
       for (std::size_t i = 0; i < queue.size(); ++i)
         g_.each_neighbour(queue[i], [&](std::uint32_t to, std::int64_t) {
-          if (far[to] < 0) far[to] = far[queue[i]] + 1, queue.push_back(to);
+          if (distance[to] < 0) distance[to] = distance[queue[i]] + 1, queue.push_back(to);
         });
       from = queue.back();
     }
-    for (double& x : far) x += static_cast<double>(dice.next() >> 11) * 0x1p-53;
-    return far;
+    for (double& x : distance) x += static_cast<double>(dice.next() >> 11) * 0x1p-53;
+    return distance;
   }
 
   std::vector<double> times_laplacian(std::vector<double> const& x) const {

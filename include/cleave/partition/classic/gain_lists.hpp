@@ -34,7 +34,7 @@ class gain_lists {
     before_[n] = no_node;
     if (next_[n] != no_node) before_[next_[n]] = n;
     first_[list] = n;
-    top_ = std::max(top_, list);
+    top_ = (std::max)(top_, list);
   }
 
   void erase(std::uint32_t n) {

@@ -108,7 +108,7 @@ class part_growing {
       if (part_[n] != no_node) continue;
       std::size_t free = 0;
       g_.each_neighbour(n, [&](std::uint32_t to, std::int64_t) { free += part_[to] == no_node; });
-      best = std::min(best, {free, n});
+      best = (std::min)(best, {free, n});
     }
     if (best.second == no_node)
       best.second = static_cast<std::uint32_t>(std::ranges::find(part_, no_node) - part_.begin());

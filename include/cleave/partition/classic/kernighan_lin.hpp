@@ -36,7 +36,7 @@ class kl_walk {
  private:
   struct pair_of_nodes {
     std::uint32_t a = 0, b = 0;
-    std::int64_t gain = std::numeric_limits<std::int64_t>::min();
+    std::int64_t gain = (std::numeric_limits<std::int64_t>::min)();
   };
 
   bool pass(node_sides& side) {
@@ -53,7 +53,7 @@ class kl_walk {
     std::int64_t now = 0, best = 0;
     while (!open[0].empty() && !open[1].empty()) {
       auto const found = best_pair(open);
-      if (found.gain == std::numeric_limits<std::int64_t>::min()) break;
+      if (found.gain == (std::numeric_limits<std::int64_t>::min)()) break;
       swap(found, side, open);
       swaps.push_back(found);
       now += found.gain;

@@ -142,7 +142,7 @@ measured_partition label_clusters(adjacency_view<Index, NodeWeight, EdgeWeight> 
   std::vector<std::uint32_t> alone(copy.nodes());
   std::iota(alone.begin(), alone.end(), 0u);
   std::vector<std::int64_t> limits(alone.size());
-  for (std::size_t n = 0; n < limits.size(); ++n) limits[n] = std::max(most, copy.node_weight[n]);
+  for (std::size_t n = 0; n < limits.size(); ++n) limits[n] = (std::max)(most, copy.node_weight[n]);
   auto label = label_walk(copy, std::move(alone), std::move(limits), label_tie::any, o.seed).run(o.rounds, 0);
   std::vector<std::uint32_t> number(label.size(), no_node);
   std::uint32_t clusters = 0;

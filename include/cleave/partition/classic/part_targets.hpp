@@ -80,8 +80,8 @@ inline std::vector<std::size_t> bounds_at_shares(std::span<std::uint32_t const> 
   for (double before = 0, wanted = 0; bounds.size() < k;) {
     wanted += shares > 0 ? static_cast<double>(target[bounds.size() - 1]) / shares * total : 0;
     auto const left = k - bounds.size();
-    auto const least = std::min(bounds.back() + 1, row.size());
-    auto const most = std::max(least, row.size() > left ? row.size() - left : std::size_t{0});
+    auto const least = (std::min)(bounds.back() + 1, row.size());
+    auto const most = (std::max)(least, row.size() > left ? row.size() - left : std::size_t{0});
     while (at < most) {
       auto const own = static_cast<double>(node_weight[row[at]]);
       if (at >= least && before + own / 2 > wanted) break;

@@ -115,8 +115,8 @@ class pipedream_table {
     for (std::size_t begin = 1; begin <= last; ++begin)
       for (std::uint32_t own = 1; own <= (straight() ? 1 : m - 1); ++own) {
         if (!fits(begin, last, (machines_ - m + own - 1) / own)) continue;
-        double time = std::max(at(begin - 1, m - own).time, stage_time(begin, last, own));
-        if (o_.compression) time = std::max({time, sending(begin - 1, own), sending(last, own)});
+        double time = (std::max)(at(begin - 1, m - own).time, stage_time(begin, last, own));
+        if (o_.compression) time = (std::max)({time, sending(begin - 1, own), sending(last, own)});
         if (time < best.time) best = {time, begin, own, m - own};
       }
   }

@@ -57,9 +57,9 @@ std::vector<std::uint32_t> curve_order(std::span<point<Dimensions> const> points
   for (std::size_t axis = 0; axis < Dimensions && !points.empty(); ++axis) {
     auto const [low, high] = std::ranges::minmax(points, {}, [&](auto const& p) { return p[axis]; });
     least[axis] = low[axis];
-    length = std::max(length, high[axis] / 2 - low[axis] / 2);
+    length = (std::max)(length, high[axis] / 2 - low[axis] / 2);
   }
-  auto const last_cell = static_cast<double>((std::uint64_t{1} << std::min(bits, 52)) - 1);
+  auto const last_cell = static_cast<double>((std::uint64_t{1} << (std::min)(bits, 52)) - 1);
   std::vector<std::pair<std::uint64_t, std::uint32_t>> keyed;
   for (std::uint32_t n = 0; n < points.size(); ++n) {
     std::array<std::uint64_t, Dimensions> cell{};

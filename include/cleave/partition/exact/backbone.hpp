@@ -38,7 +38,7 @@ backbone backbone_of(unit_edges<Index> const& e, std::vector<std::int64_t> const
   std::vector<std::int64_t> longest(order.size()), before(order.size());
   std::int64_t all = 0;
   for (Index const u : order) {
-    for (Index const need : e.needs[u]) longest[u] = std::max(longest[u], longest[need]);
+    for (Index const need : e.needs[u]) longest[u] = (std::max)(longest[u], longest[need]);
     longest[u] += weight[u] + 1;
     before[u] = all += weight[u];
   }
@@ -60,10 +60,10 @@ backbone backbone_of(unit_edges<Index> const& e, std::vector<std::int64_t> const
   for (std::size_t u = 0; u < order.size(); ++u)
     b.in_from[u] = b.out_below[u] > 0 ? b.out_below[u] : b.size + 1;
   for (Index const u : order)
-    for (Index const need : e.needs[u]) b.out_below[u] = std::max(b.out_below[u], b.out_below[need]);
+    for (Index const need : e.needs[u]) b.out_below[u] = (std::max)(b.out_below[u], b.out_below[need]);
   for (std::size_t i = order.size(); i-- > 0;)
     for (Index const need : e.needs[order[i]])
-      b.in_from[need] = std::min(b.in_from[need], b.in_from[order[i]]);
+      b.in_from[need] = (std::min)(b.in_from[need], b.in_from[order[i]]);
   return b;
 }
 

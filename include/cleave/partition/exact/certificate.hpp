@@ -58,10 +58,10 @@ certificate certify(basic_dense<Index> const& g, std::uint32_t k, balance_option
   auto const t = exact_task_of(g, k, {.balance = options});
   if (t.units.size() == 0) return {};
   double const all = t.costs.scale.value(unreachable_load);
-  auto below = t.costs.scale.of(std::min(reached, all));
+  auto below = t.costs.scale.of((std::min)(reached, all));
   if (below < unreachable_load && t.costs.scale.value(below) < reached) ++below;
   auto const found = quick_bound_of(t, {}, below);
-  return {std::min(reached, t.costs.scale.value(found.bound)), found.by};
+  return {(std::min)(reached, t.costs.scale.value(found.bound)), found.by};
 }
 
 template <weighted_graph Graph>

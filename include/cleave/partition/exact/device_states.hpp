@@ -38,31 +38,32 @@ struct device_states {
 
 /// How many states there would be; `limit` and more are not told apart.
 inline std::size_t count_states(ideal_task const& t, std::size_t limit) {
-  if (!t.class_of_part.empty()) return std::min(limit, t.class_of_part.size() + 1);
+  if (!t.class_of_part.empty()) return (std::min)(limit, t.class_of_part.size() + 1);
   std::size_t states = 1;
   for (auto const& c : t.classes) {
     if (states > limit / (c.count + std::size_t{1})) return limit;
     states *= c.count + std::size_t{1};
   }
-  return std::min(states, limit);
+  return (std::min)(states, limit);
 }
 
 inline device_states states_of(ideal_task const& t) {
   device_states s;
-  s.fastest.assign(t.units(), std::numeric_limits<std::int64_t>::max());
+  s.fastest.assign(t.units(), (std::numeric_limits<std::int64_t>::max)());
   for (auto const& c : t.classes)
-    for (std::size_t u = 0; u < t.units(); ++u) s.fastest[u] = std::min(s.fastest[u], t.weight[c.row][u]);
+    for (std::size_t u = 0; u < t.units(); ++u) s.fastest[u] = (std::min)(s.fastest[u], t.weight[c.row][u]);
   for (auto const& c : t.classes) {
-    double least = std::numeric_limits<double>::max();
+    double least = (std::numeric_limits<double>::max)();
     for (std::size_t u = 0; u < t.units(); ++u)
       if (s.fastest[u] > 0)
-        least = std::min(least, static_cast<double>(t.weight[c.row][u]) / static_cast<double>(s.fastest[u]));
-    s.slowdown.push_back(least == std::numeric_limits<double>::max() ? 1 : least);
+        least =
+            (std::min)(least, static_cast<double>(t.weight[c.row][u]) / static_cast<double>(s.fastest[u]));
+    s.slowdown.push_back(least == (std::numeric_limits<double>::max)() ? 1 : least);
   }
   auto const add = [&](device_states::side& side, std::uint32_t by, std::uint32_t count) {
     side.devices += count / s.slowdown[by];
     if (count > 0)
-      side.transfer_share = std::min(side.transfer_share, t.classes[by].pays ? 1 / s.slowdown[by] : 0);
+      side.transfer_share = (std::min)(side.transfer_share, t.classes[by].pays ? 1 / s.slowdown[by] : 0);
     if (t.classes[by].must_be_used) side.must += count;
   };
   if (!t.class_of_part.empty()) {

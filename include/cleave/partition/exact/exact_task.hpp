@@ -61,7 +61,7 @@ void add_spare_rows(unit_costs<Index>& c, basic_dense<Index> const& g, unit_grap
   if (spare.empty() || u.size() == 0) return;
   std::int64_t most = 1;  // that costs sum up to
   for (auto const& row : c.weight)
-    most = std::max(most, std::accumulate(row.begin(), row.end(), std::int64_t{}));
+    most = (std::max)(most, std::accumulate(row.begin(), row.end(), std::int64_t{}));
   for (std::size_t v = 0; v < c.transfer.size(); ++v)
     most += 2 * static_cast<std::int64_t>(c.touching[v].size()) * c.transfer[v];
   int exponent = c.scale.exponent + std::countl_zero(static_cast<std::uint64_t>(most)) - 4;
@@ -77,7 +77,7 @@ void add_spare_rows(unit_costs<Index>& c, basic_dense<Index> const& g, unit_grap
           throw overflow_error(
               "the weights on a spare device summed up to node " + g.label(n) + " are no finite number", n);
       }
-    exponent = std::min(exponent, fixed_point::for_total(total > 0 ? total : 1).exponent);
+    exponent = (std::min)(exponent, fixed_point::for_total(total > 0 ? total : 1).exponent);
   }
   rescale(c, exponent);
   for (auto const& row : rows) {
@@ -106,13 +106,13 @@ void list_devices(exact_task<Index>& t, exact_balance_options const& o) {
   };
   bool const must = b.empty == empty_parts::forbidden;
   for (std::uint32_t s = 0; s < t.parts; ++s) {
-    auto const memory = b.memory.empty() ? std::numeric_limits<std::size_t>::max() : b.memory[s];
+    auto const memory = b.memory.empty() ? (std::numeric_limits<std::size_t>::max)() : b.memory[s];
     auto const c = add({t.costs.speed_of[s], true, memory, 1, must}, s);
     if (o.devices == device_order::given) t.ideals.class_of_part.push_back(c);
   }
   auto const rows = static_cast<std::uint32_t>(t.costs.weight.size() - o.spare.size());
   for (std::uint32_t i = 0; i < o.spare.size(); ++i)
-    add({rows + i, false, std::numeric_limits<std::size_t>::max(), 1, false}, t.parts + i);
+    add({rows + i, false, (std::numeric_limits<std::size_t>::max)(), 1, false}, t.parts + i);
   t.ideals.may_be_empty = !must;
 }
 
@@ -152,7 +152,7 @@ exact_task<Index> exact_task_of(basic_dense<Index> const& g, std::uint32_t parts
   bool roomy = b.memory.empty();
   if (!roomy) {
     std::size_t least = b.memory[0];
-    for (std::uint32_t s = 0; s < parts; ++s) least = std::min(least, b.memory[s]);
+    for (std::uint32_t s = 0; s < parts; ++s) least = (std::min)(least, b.memory[s]);
     roomy = memory.total() <= least;
   }
   auto const put_in_order = [&] {

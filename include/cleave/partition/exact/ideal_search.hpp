@@ -123,7 +123,7 @@ class ideal_search {
       for (auto r = last; r != first;) {  // the nearest first
         --r;
         if (r->load >= best.load) continue;
-        auto const load = std::max(r->load, load_between(r->ideal, j, by, best.load));
+        auto const load = (std::max)(r->load, load_between(r->ideal, j, by, best.load));
         if (load < best.load) best = {j, step, static_cast<std::uint32_t>(r - before.begin()), load};
       }
       in_time = steps.spend(tried + 1);
@@ -140,7 +140,7 @@ class ideal_search {
     if (i == j) return t_.may_be_empty && !t_.class_of_part.empty() ? 0 : unreachable_load;
     auto load = time_[by][j] - time_[by][i];
     auto const fewer = list_.crossing[i] - list_.crossing[j];
-    if (load + (c.pays ? std::max(fewer, -fewer) : 0) >= below) return unreachable_load;
+    if (load + (c.pays ? (std::max)(fewer, -fewer) : 0) >= below) return unreachable_load;
     auto const low = list_.row(i), high = list_.row(j);
     for (std::size_t w = 0; w < list_.words; ++w)
       if ((low[w] & ~high[w]) != 0) return unreachable_load;

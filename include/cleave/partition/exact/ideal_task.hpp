@@ -18,7 +18,7 @@ namespace cleave {
 struct device_class {
   std::uint32_t row = 0;  ///< of `ideal_task::weight`
   bool pays = true;       ///< for transfers
-  std::size_t memory = std::numeric_limits<std::size_t>::max();
+  std::size_t memory = (std::numeric_limits<std::size_t>::max)();
   std::uint32_t count = 1;
   bool must_be_used = true;  ///< by a unit at least, unless all parts may be empty
 };

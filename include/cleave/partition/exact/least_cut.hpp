@@ -77,9 +77,9 @@ class cut_branching {
         }
       } else if (!(found && at.bound >= best.cut) && at.next < at.parts.size()) {
         if (!steps.spend(1 + g_.neighbours(order_[depth]).size() + (n - depth) * k_)) {
-          best.bound = found ? best.cut : std::numeric_limits<edge_total>::max();
+          best.bound = found ? best.cut : (std::numeric_limits<edge_total>::max)();
           for (std::size_t d = 0; d <= depth; ++d)
-            if (path[d].next < path[d].parts.size()) best.bound = std::min(best.bound, path[d].bound);
+            if (path[d].next < path[d].parts.size()) best.bound = (std::min)(best.bound, path[d].bound);
           best.steps = steps.spent();
           return best;
         }
@@ -157,7 +157,7 @@ class cut_branching {
       edge_total all = 0, most = -1;
       for (std::uint32_t p = 0; p < k_; ++p) {
         all += to[p];
-        if (has_room(order_[i], p)) most = std::max(most, to[p]);
+        if (has_room(order_[i], p)) most = (std::max)(most, to[p]);
       }
       if (most < 0) return made;  // there is no part for it
       made.bound += all - most;
@@ -207,12 +207,12 @@ least_cut_partition<EdgeWeight> least_cut(adjacency_view<Index, NodeWeight, Edge
   total all = 0, heaviest = 0;
   for (std::size_t u = 0; u < g.nodes(); ++u) {
     all += static_cast<total>(g.weight(u));
-    heaviest = std::max(heaviest, static_cast<total>(g.weight(u)));
+    heaviest = (std::max)(heaviest, static_cast<total>(g.weight(u)));
   }
   double share = static_cast<double>(all) / k;
   if constexpr (std::integral<total>) share = static_cast<double>(all / k + (all % k != 0));
-  double const limit = std::min((1 + o.imbalance) * share, 0x1p62);
-  auto const most = std::max(heaviest, static_cast<total>(limit));
+  double const limit = (std::min)((1 + o.imbalance) * share, 0x1p62);
+  auto const most = (std::max)(heaviest, static_cast<total>(limit));
   auto const found = cut_branching<Index, NodeWeight, EdgeWeight>(g, k, most).run({o.most_steps, o.seconds});
   if (found.of.size() < g.nodes())
     throw infeasible_error(

@@ -46,7 +46,7 @@ class part_branching {
     for (std::size_t depth = 0;;) {
       auto& at = path[depth];
       if (depth == t_.units()) {
-        below_ = std::ranges::max(load_);
+        below_ = (std::ranges::max)(load_);
         best = part_chain{part_, class_of_, below_};
       } else if (at.next < at.parts.size()) {
         auto const u = order_[depth];
@@ -141,7 +141,7 @@ class part_branching {
     auto const u = order_[depth];
     std::uint32_t first = t_.earliest.empty() ? 0 : t_.earliest[u];
     auto const last = t_.latest.empty() ? static_cast<std::uint32_t>(parts_) - 1 : t_.latest[u];
-    for (auto const need : t_.needs[u]) first = std::max(first, part_[need]);
+    for (auto const need : t_.needs[u]) first = (std::max)(first, part_[need]);
     bool const must_open = t_.units() - depth <= empty_;  // each unit left is needed by an empty part
     for (auto p = first; p <= last; ++p)
       if (!must_open || count_[p] == 0) made.parts.push_back(p);

@@ -102,7 +102,7 @@ class pushed_flow {
     auto& top = top_[label_[node]];
     below_[node] = top;
     top = node;
-    highest_ = std::max(highest_, label_[node]);
+    highest_ = (std::max)(highest_, label_[node]);
   }
   bool take_highest() {
     for (;; --highest_) {
@@ -122,7 +122,7 @@ class pushed_flow {
         auto const [to, reverse, capacity] = arcs_[a];
         if (capacity == 0 || label_[at_] != label_[to] + 1) continue;
         bool const first = excess_[to] == 0 && to != sink_;
-        auto const amount = std::min(excess_[at_], capacity);
+        auto const amount = (std::min)(excess_[at_], capacity);
         excess_[at_] -= amount;
         push(a, amount);
         if (first) put(to);
@@ -136,7 +136,7 @@ class pushed_flow {
     auto const old = label_[at_];
     auto least = nodes_;
     for (auto a = first_[at_]; a < first_[at_ + 1]; ++a, ++steps_)
-      if (arcs_[a].capacity > 0) least = std::min(least, label_[arcs_[a].to] + 1);
+      if (arcs_[a].capacity > 0) least = (std::min)(least, label_[arcs_[a].to] + 1);
     if (--count_[old] == 0) {  // nobody is between those above and the sink
       steps_ += nodes_;
       for (auto& label : label_)

@@ -36,14 +36,14 @@ class slice_search {
   slice_search(std::span<std::int64_t const> before, std::size_t slices, std::int64_t heaviest)
       : before_(before), n_(before.size() - 1), slices_(slices), at_(slices + 1) {
     auto const total = before.back(), k = static_cast<std::int64_t>(slices);
-    low_ = std::max(heaviest, total / k + (total % k != 0 ? 1 : 0));
+    low_ = (std::max)(heaviest, total / k + (total % k != 0 ? 1 : 0));
     high_ = heaviest < total - total / k ? total / k + heaviest : total;  // a greedy walk never needs more
   }
 
   std::int64_t least() {
     for (std::int64_t step = 0; low_ < high_;) {
       auto const middle = low_ + (high_ - low_) / 2;
-      auto const left = walk(std::min(low_ + step, middle));
+      auto const left = walk((std::min)(low_ + step, middle));
       step =
           left > 0 && left / static_cast<std::int64_t>(slices_) < middle - low_ ? step + left : high_ - low_;
     }
@@ -54,7 +54,8 @@ class slice_search {
   std::vector<std::size_t> slices_within(std::int64_t bound) {
     high_ = low_ = bound;
     walk(bound);
-    for (std::size_t s = 1; s < slices_ && n_ >= slices_; ++s) at_[s] = std::min(at_[s], n_ - (slices_ - s));
+    for (std::size_t s = 1; s < slices_ && n_ >= slices_; ++s)
+      at_[s] = (std::min)(at_[s], n_ - (slices_ - s));
     return at_;
   }
 
@@ -66,27 +67,28 @@ class slice_search {
     for (std::size_t s = 0; s < slices_; ++s) {
       auto const begin = at_[s];
       auto const end = at_[s + 1] =
-          last_within(begin, before_[begin] + std::min(bound, before_.back() - before_[begin]), at_[s + 1]);
-      largest = std::max(largest, before_[end] - before_[begin]);
-      if (end < n_) next = std::min(next, before_[end + 1] - before_[begin]);
+          last_within(begin, before_[begin] + (std::min)(bound, before_.back() - before_[begin]), at_[s + 1]);
+      largest = (std::max)(largest, before_[end] - before_[begin]);
+      if (end < n_) next = (std::min)(next, before_[end + 1] - before_[begin]);
     }
     if (at_.back() == n_)
-      high_ = std::min(high_, largest);
+      high_ = (std::min)(high_, largest);
     else
-      low_ = std::max(low_, next);
+      low_ = (std::max)(low_, next);
     return before_.back() - before_[at_.back()];
   }
 
-  // The last place whose prefix is at most `sum`, looked for around `near`. Precondition: that of `begin` is.
-  std::size_t last_within(std::size_t begin, std::int64_t sum, std::size_t near) const {
-    near = std::clamp(near, begin, n_);
+  // The last place whose prefix is at most `sum`, looked for around `guess`. Precondition: that of `begin`
+  // is.
+  std::size_t last_within(std::size_t begin, std::int64_t sum, std::size_t guess) const {
+    guess = std::clamp(guess, begin, n_);
     std::size_t step = 1, low = begin, high = n_ + 1;
-    if (before_[near] <= sum)
-      for (low = near; low + step <= n_ && before_[low + step] <= sum; step *= 2) low += step;
+    if (before_[guess] <= sum)
+      for (low = guess; low + step <= n_ && before_[low + step] <= sum; step *= 2) low += step;
     else
-      for (high = near; high > begin + step && before_[high - step] > sum; step *= 2) high -= step;
-    if (before_[near] <= sum)
-      high = std::min(low + step, n_ + 1);
+      for (high = guess; high > begin + step && before_[high - step] > sum; step *= 2) high -= step;
+    if (before_[guess] <= sum)
+      high = (std::min)(low + step, n_ + 1);
     else
       low = high > begin + step ? high - step : begin;
     return static_cast<std::size_t>(std::upper_bound(before_.begin() + static_cast<std::ptrdiff_t>(low),
@@ -132,7 +134,7 @@ chain_sums sums_of(std::span<Weight const> weights) {
     bad |= !sum.is_weight(weights[i]) || sum.overflows();
     auto const own = bad ? 0 : static_cast<std::int64_t>(weights[i]);
     c.before[i + 1] = reached += own;
-    c.heaviest = std::max(c.heaviest, own);
+    c.heaviest = (std::max)(c.heaviest, own);
   }
   if (bad) check_weights(weights);
   return c;
@@ -157,8 +159,8 @@ chain_sums sums_of(std::span<Weight const> weights) {
   double const total = sum[0] + sum[1] + (sum[2] + sum[3]);
   if (signs >> 63 != 0 || !is_finite(total)) check_weights(weights);
   // Where only the order of the sum made it infinite, the largest number is near enough.
-  auto const unit = fixed_point::for_total(std::min(total, std::numeric_limits<double>::max()));
-  chain_sums c{unit, std::vector<std::int64_t>(n + 1), unit.of(std::ranges::max(most))};
+  auto const unit = fixed_point::for_total((std::min)(total, (std::numeric_limits<double>::max)()));
+  chain_sums c{unit, std::vector<std::int64_t>(n + 1), unit.of((std::ranges::max)(most))};
   double const halves = power_of_two(unit.exponent + 1);
   std::int64_t reached = 0;
   for (std::size_t j = 0; j < n; ++j) {

@@ -110,11 +110,11 @@ class multilevel_bisection {
           continue;
         }
       }
-      auto const lead = best == free_node ? n : std::min(n, best);
+      auto const lead = best == free_node ? n : (std::min)(n, best);
       leader[n] = lead;
       if (best != free_node) leader[best] = lead;
     }
-    return numbered_clusters(std::move(leader), {g.nodes, std::max(g.nodes, 1u)}, thread_team{});
+    return numbered_clusters(std::move(leader), {g.nodes, (std::max)(g.nodes, 1u)}, thread_team{});
   }
 
   two_sides first_bisection(weighted_view const& g, std::vector<std::uint32_t> const& fixed,

@@ -64,7 +64,7 @@ class border_smoothing {
         return sum_[a] != sum_[b] ? sum_[a] > sum_[b] : a < b;
       };
       auto& h = next_[n];
-      h.count = static_cast<std::uint32_t>(std::min(near_.size(), h.of.size()));
+      h.count = static_cast<std::uint32_t>((std::min)(near_.size(), h.of.size()));
       if (h.count < near_.size()) std::nth_element(near_.begin(), near_.begin() + h.count, near_.end(), most);
       for (std::uint32_t i = 0; i < h.count; ++i)
         h.of[i] = {near_[i], static_cast<std::uint32_t>(sum_[near_[i]] / lazy_walk::one)};
@@ -101,7 +101,7 @@ class border_smoothing {
       heaviest = 0;
       for (std::size_t part = 0; part < price_.size(); ++part) {
         auto const filled = share_[part] > 0 ? static_cast<double>(weight[part]) / share_[part] : 1;
-        heaviest = std::max(heaviest, filled);
+        heaviest = (std::max)(heaviest, filled);
         price_[part] += static_cast<std::int64_t>(0.2 * lazy_walk::one * (std::clamp(filled, 0.5, 1.5) - 1));
       }
       if (heaviest < 1.01) break;

@@ -50,7 +50,8 @@ class centre_growing {
         auto const ends = static_cast<double>(g_.weight(n) + g_.weight(g_.head[arc]));
         auto const weight = static_cast<double>(g_.arc_weight(arc));
         // No more than 2^31, so that no path is longer than 63 bits hold.
-        length_[arc] = weight > 0 ? std::max(1u, root(std::min((ends + 1) / weight, 0x1p30) * 0x1p32)) : 0;
+        length_[arc] =
+            weight > 0 ? (std::max)(1u, root((std::min)((ends + 1) / weight, 0x1p30) * 0x1p32)) : 0;
       }
   }
 
@@ -78,17 +79,17 @@ class centre_growing {
       if (reached_nearly_all()) break;
       if (attempt == 7) return false;
     }
-    std::vector<reached> far;  // distances may have become less since
+    std::vector<reached> furthest;  // distances may have become less since
     for (std::uint32_t n = 0; n < g_.nodes; ++n)
-      if (distance_[n] != unreached) far.push_back({distance_[n], n});
-    std::make_heap(far.begin(), far.end(), nearer);
+      if (distance_[n] != unreached) furthest.push_back({distance_[n], n});
+    std::make_heap(furthest.begin(), furthest.end(), nearer);
     for (std::uint32_t part = 1; part < limit_.size(); ++part) {
-      while (far.front().distance != distance_[far.front().node]) {
-        std::pop_heap(far.begin(), far.end(), nearer);
-        far.back().distance = distance_[far.back().node];
-        std::push_heap(far.begin(), far.end(), nearer);
+      while (furthest.front().distance != distance_[furthest.front().node]) {
+        std::pop_heap(furthest.begin(), furthest.end(), nearer);
+        furthest.back().distance = distance_[furthest.back().node];
+        std::push_heap(furthest.begin(), furthest.end(), nearer);
       }
-      centre_.push_back(far.front().node);
+      centre_.push_back(furthest.front().node);
       start(part, 0);
       reach();
     }
@@ -146,7 +147,7 @@ class centre_growing {
     for (std::uint32_t n = 0; n < g_.nodes; ++n) {
       if (distance_[n] == unreached) continue;
       weight[of_[n]] += g_.weight(n);
-      radius[of_[n]] = std::max(radius[of_[n]], distance_[n]);
+      radius[of_[n]] = (std::max)(radius[of_[n]], distance_[n]);
       total += static_cast<double>(g_.weight(n));
     }
     double mean_radius = 0;

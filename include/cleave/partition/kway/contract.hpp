@@ -44,7 +44,7 @@ class contraction {
   void merge_all(level_graph& coarse, thread_team const& team) const {
     bool const in_one = team.threads() == 1 || c_.clusters < 1u << 14;
     id_ranges const ranges{c_.clusters,
-                           in_one ? std::max(c_.clusters, 1u) : c_.clusters / (4 * team.threads()) + 1};
+                           in_one ? (std::max)(c_.clusters, 1u) : c_.clusters / (4 * team.threads()) + 1};
     std::vector<std::uint32_t> place(ranges.count() + 1, 0), arcs(ranges.count() + 1, 0);
     if (ranges.count() > 1)
       team.share(ranges.count(), [&](std::size_t r) {

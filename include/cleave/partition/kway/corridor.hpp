@@ -86,9 +86,9 @@ class corridor {
   static std::int64_t most(level_parts const& p, std::uint32_t own, std::uint32_t other, double slack) {
     auto const mean = (p.weight[own] + p.weight[other]) / 2;
     auto const above =
-        std::max(slack * static_cast<double>(p.limit[other] - mean), 0.1 * static_cast<double>(mean));
+        (std::max)(slack * static_cast<double>(p.limit[other] - mean), 0.1 * static_cast<double>(mean));
     auto const room = static_cast<double>(mean - p.weight[other]) + above;
-    return room <= 0 ? 0 : static_cast<std::int64_t>(std::min(room, static_cast<double>(p.weight[own])));
+    return room <= 0 ? 0 : static_cast<std::int64_t>((std::min)(room, static_cast<double>(p.weight[own])));
   }
 
   template <class Level>

@@ -60,7 +60,7 @@ void pack_if_over(Level const& g, level_parts& p, std::vector<std::uint32_t> con
   place_left_out(g, packed, fixed, nodes);
   auto const worst = [](level_parts const& parts) {
     std::int64_t over = 0;
-    for (std::uint32_t part = 0; part < parts.parts(); ++part) over = std::max(over, -parts.room(part));
+    for (std::uint32_t part = 0; part < parts.parts(); ++part) over = (std::max)(over, -parts.room(part));
     return over;
   };
   if (worst(packed) < worst(p)) p = std::move(packed);

@@ -160,7 +160,7 @@ class flow_cutter {
     return {end, found.weight, excess_of(own)};
   }
 
-  std::int64_t excess_of(std::int64_t own) const { return std::max(own, total_ - own) - (total_ + 1) / 2; }
+  std::int64_t excess_of(std::int64_t own) const { return (std::max)(own, total_ - own) - (total_ + 1) / 2; }
 
   static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
 

@@ -87,7 +87,7 @@ class flow_refinement {
 
   /// Puts the borders in order: by a in linear time, then those of each part by b and node.
   void sort_borders() {
-    id_ranges const ranges{static_cast<std::uint32_t>(active_.list.size()), std::max(p_.parts(), 1u << 12)};
+    id_ranges const ranges{static_cast<std::uint32_t>(active_.list.size()), (std::max)(p_.parts(), 1u << 12)};
     std::vector<std::vector<border_node>> found(ranges.count());
     team_.share(ranges.count(), [&](std::size_t r) { found[r] = borders(ranges.begin(r), ranges.end(r)); });
     std::vector<std::size_t> begin(p_.parts() + std::size_t{1});
@@ -113,7 +113,7 @@ class flow_refinement {
         auto const other = p_.of[g_.head[a]];
         if (other == own || seen[other] == n || (!changed_[own] && !changed_[other])) continue;
         seen[other] = n;
-        found.push_back({std::min(own, other), std::max(own, other), n});
+        found.push_back({(std::min)(own, other), (std::max)(own, other), n});
       }
     }
     return found;

@@ -67,7 +67,7 @@ class side_growing {
       if (!fixed_.empty() && fixed_[n] != free_node) continue;
       outside_.push_back(n);
     }
-    mean_weight_ = std::max(1.0, static_cast<double>(s.weight[1]) / std::max(1u, g_.nodes));
+    mean_weight_ = (std::max)(1.0, static_cast<double>(s.weight[1]) / (std::max)(1u, g_.nodes));
     if (how_ == growth::anywhere)
       for (auto const n : outside_) border_.put(n, urgency(n));
   }

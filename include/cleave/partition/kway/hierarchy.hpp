@@ -27,7 +27,7 @@ struct level_above {
 class level_hierarchy {
  public:
   level_hierarchy(std::uint32_t parts, level_effort const& effort, thread_team const& team)
-      : target_(std::max(effort.least_nodes, effort.nodes_a_part * parts)), effort_(effort), team_(team) {}
+      : target_((std::max)(effort.least_nodes, effort.nodes_a_part * parts)), effort_(effort), team_(team) {}
 
   template <class Level>
   std::vector<level_above> above(Level const& g, std::vector<std::uint32_t> const& fixed) {
@@ -46,7 +46,7 @@ class level_hierarchy {
   template <class Level>
   bool add(std::vector<level_above>& levels, Level const& g, std::vector<std::uint32_t> const& fixed) {
     auto const level_cap = total_ / std::max<std::int64_t>(1, g.nodes) * std::int64_t{effort_.shrink};
-    cluster_rules rules{.heaviest = std::min(heaviest_, std::max<std::int64_t>(level_cap, 1)),
+    cluster_rules rules{.heaviest = (std::min)(heaviest_, std::max<std::int64_t>(level_cap, 1)),
                         .fixed = &fixed};
     rules.tie = effort_.tie;
     rules.grain = grain_for(g.nodes);
@@ -71,7 +71,7 @@ class level_hierarchy {
     if (g.width() == weight_width::narrow) return weight_width::narrow;
     std::int64_t arcs = 0;
     for (std::uint32_t arc = 0; arc < g.arcs(); ++arc) arcs += g.arc_weight(arc);
-    return std::max(arcs, total_) <= 0xffffffff ? weight_width::narrow : weight_width::wide;
+    return (std::max)(arcs, total_) <= 0xffffffff ? weight_width::narrow : weight_width::wide;
   }
 
   /// Nodes a range: about 2^17, of ranges an even number, so that two threads are done at the same time.

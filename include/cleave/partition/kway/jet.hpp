@@ -126,7 +126,7 @@ class jet_refinement {
       auto const own = p_.of[n];
       links_.count(g_, p_.of, n);
       std::uint32_t to = free_node;
-      for (auto const part : links_.near())
+      for (auto const part : links_.nearby())
         if (part != own && (to == free_node || links_.to(part) > links_.to(to))) to = part;
       if (to == free_node) {
         active.is[n] = 0;

@@ -34,7 +34,7 @@ class label_clustering {
 
  private:
   void propagate(std::uint32_t rounds, std::uint32_t lo, std::uint32_t hi) {
-    near_labels near(lo, hi);
+    near_labels nearby(lo, hi);
     for (auto n = lo; n < hi; ++n) {
       label_[n] = n;
       weight_[n] = static_cast<Sum>(g_.weight(n));
@@ -42,11 +42,11 @@ class label_clustering {
     }
     for (std::uint32_t round = 0; round < rounds; ++round) {
       std::uint32_t moved = 0;
-      for (auto n = lo; n < hi; ++n) moved += move_node(n, near);
+      for (auto n = lo; n < hi; ++n) moved += move_node(n, nearby);
       if (moved <= (hi - lo) / 64) break;
     }
     std::vector<std::uint32_t> waiting(hi - lo, free_node);
-    join_two_hops(near, waiting);
+    join_two_hops(nearby, waiting);
     choose_leaders(lo, hi, waiting);
   }
 
@@ -64,12 +64,12 @@ class label_clustering {
     std::uint32_t count = 0;
   };
 
-  void count_labels(std::uint32_t n, near_labels& near) const {
+  void count_labels(std::uint32_t n, near_labels& nearby) const {
     auto const* const label_of = label_.data();
-    auto* const weight = near.weight.data();
-    auto* const seen = near.seen.data();
+    auto* const weight = nearby.weight.data();
+    auto* const seen = nearby.seen.data();
     auto const arc_weights = g_.arc_weights;
-    auto const lo = near.lo, size = near.hi - near.lo;
+    auto const lo = nearby.lo, size = nearby.hi - nearby.lo;
     std::uint32_t count = 0;
     for (auto arc = g_.first[n], stop = g_.first[n + 1]; arc < stop; ++arc) {
       auto const other = g_.head[arc];
@@ -80,19 +80,19 @@ class label_clustering {
       count += (weight[label - lo] == 0) & (w != 0);
       weight[label - lo] += w;
     }
-    near.count = count;
+    nearby.count = count;
   }
 
-  bool move_node(std::uint32_t n, near_labels& near) {
-    count_labels(n, near);
-    auto const lo = near.lo;
+  bool move_node(std::uint32_t n, near_labels& nearby) {
+    count_labels(n, nearby);
+    auto const lo = nearby.lo;
     auto const own = label_[n];
     auto best = own;
-    Sum most = near.weight[own - lo];
+    Sum most = nearby.weight[own - lo];
     auto const w = static_cast<Sum>(g_.weight(n));
-    for (std::uint32_t i = 0; i < near.count; ++i) {
-      auto const label = near.seen[i];
-      auto const connection = std::exchange(near.weight[label - lo], Sum{0});
+    for (std::uint32_t i = 0; i < nearby.count; ++i) {
+      auto const label = nearby.seen[i];
+      auto const connection = std::exchange(nearby.weight[label - lo], Sum{0});
       if (label == own || connection < most) continue;
       if (connection == most && (best == own || !preferred(label, best))) continue;
       if (weight_[label] + w > heaviest_ || !may_take(label, n)) continue;
@@ -123,16 +123,16 @@ class label_clustering {
   }
 
   /// Nodes that remained alone join others that favour the same cluster, which has no room for them.
-  void join_two_hops(near_labels& near, std::vector<std::uint32_t>& waiting) {
-    auto const lo = near.lo;
-    for (auto n = lo; n < near.hi; ++n) {
+  void join_two_hops(near_labels& nearby, std::vector<std::uint32_t>& waiting) {
+    auto const lo = nearby.lo;
+    for (auto n = lo; n < nearby.hi; ++n) {
       if (label_[n] != n || weight_[n] != static_cast<Sum>(g_.weight(n)) || g_.degree(n) == 0) continue;
-      count_labels(n, near);
+      count_labels(n, nearby);
       auto favourite = free_node;
       Sum most = 0;
-      for (std::uint32_t i = 0; i < near.count; ++i) {
-        auto const label = near.seen[i];
-        auto const connection = std::exchange(near.weight[label - lo], Sum{0});
+      for (std::uint32_t i = 0; i < nearby.count; ++i) {
+        auto const label = nearby.seen[i];
+        auto const connection = std::exchange(nearby.weight[label - lo], Sum{0});
         if (connection > most) most = connection, favourite = label;
       }
       if (favourite == free_node) continue;

@@ -46,17 +46,17 @@ inline std::vector<std::int64_t> weight_limits(flat_graph const& g, std::vector<
     if (!o.fixed.empty() && o.fixed[n] != no_part)
       bound[index(o.fixed[n])] += w;
     else
-      heaviest = std::max(heaviest, w);
+      heaviest = (std::max)(heaviest, w);
   }
   for (std::size_t part = 0; part < parts; ++part) {
     auto const slack = o.imbalance[part] * static_cast<double>(fair[part]);
-    auto const room = std::numeric_limits<std::int64_t>::max() / 2 - fair[part];
+    auto const room = (std::numeric_limits<std::int64_t>::max)() / 2 - fair[part];
     limit[part] = fair[part] + (slack < static_cast<double>(room) ? static_cast<std::int64_t>(slack) : room);
-    limit[part] = std::min(std::max(limit[part], bound[part]), g.node_total);
+    limit[part] = (std::min)((std::max)(limit[part], bound[part]), g.node_total);
   }
   if (std::none_of(limit.begin(), limit.end(), [&](std::int64_t l) { return l >= heaviest; }))
     for (std::size_t part = 0; part < parts; ++part)
-      if (fair[part] > 0 || heaviest == 0) limit[part] = std::max(limit[part], heaviest);
+      if (fair[part] > 0 || heaviest == 0) limit[part] = (std::max)(limit[part], heaviest);
   return limit;
 }
 

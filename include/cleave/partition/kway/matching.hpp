@@ -89,9 +89,9 @@ class heavy_edge_matching {
     auto const weight = weights(c);
     id_ranges const ranges{c.clusters, rules_.grain / 2};
     team.share(ranges.count(), [&](std::size_t r) {
-      std::vector<std::pair<std::uint32_t, std::int64_t>> near;
+      std::vector<std::pair<std::uint32_t, std::int64_t>> around;
       for (auto i = ranges.begin(r); i < ranges.end(r); ++i)
-        if (mate[i] == free_node) take_cluster(c, i, ranges.begin(r), ranges.end(r), mate, weight, near);
+        if (mate[i] == free_node) take_cluster(c, i, ranges.begin(r), ranges.end(r), mate, weight, around);
     });
     renumber(c, mate);
   }
@@ -105,25 +105,25 @@ class heavy_edge_matching {
 
   void take_cluster(clustering const& c, std::uint32_t i, std::uint32_t lo, std::uint32_t hi,
                     raw_array<std::uint32_t>& mate, std::vector<std::int64_t> const& weight,
-                    std::vector<std::pair<std::uint32_t, std::int64_t>>& near) const {
-    near.clear();
+                    std::vector<std::pair<std::uint32_t, std::int64_t>>& around) const {
+    around.clear();
     for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at) {
       auto const n = c.member[at];
       for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
         auto const other = c.of[g_.head[arc]];
         if (other == i || other - lo >= hi - lo || mate[other] != free_node) continue;
         std::size_t seen = 0;
-        while (seen < near.size() && near[seen].first != other) ++seen;
-        if (seen == near.size()) {
+        while (seen < around.size() && around[seen].first != other) ++seen;
+        if (seen == around.size()) {
           if (seen == 32) continue;  // beyond, the search would cost more than the best choice is worth
-          near.emplace_back(other, 0);
+          around.emplace_back(other, 0);
         }
-        near[seen].second += g_.arc_weight(arc);
+        around[seen].second += g_.arc_weight(arc);
       }
     }
     auto best = free_node;
     std::int64_t heaviest = 0;
-    for (auto const& [other, w] : near) {
+    for (auto const& [other, w] : around) {
       if (best != free_node && (w < heaviest || (w == heaviest && weight[other] >= weight[best]))) continue;
       if (weight[i] + weight[other] > rules_.heaviest) continue;
       if (!rules_.may_join(bound_member(c, i), bound_member(c, other))) continue;

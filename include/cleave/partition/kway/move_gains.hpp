@@ -27,13 +27,13 @@ class move_gains {
       : g_(g), p_(p), fixed_(fixed), team_(team) {}
 
   /// Of nodes that are fixed or have no neighbour in another part.
-  static constexpr std::int64_t nowhere = std::numeric_limits<std::int64_t>::min() / 2;
+  static constexpr std::int64_t nowhere = (std::numeric_limits<std::int64_t>::min)() / 2;
 
   /// Counts what is not known. O(arcs of the nodes that moves have touched).
   void count(active_nodes& active) {
     auto const known = gain_.size();
     gain_.resize(active.list.size());
-    id_ranges const ranges{static_cast<std::uint32_t>(gain_.size()), std::max(p_.parts(), 1u << 11)};
+    id_ranges const ranges{static_cast<std::uint32_t>(gain_.size()), (std::max)(p_.parts(), 1u << 11)};
     team_.share(ranges.count(), [&](std::size_t r) {
       part_links links(p_.parts());
       for (auto at = ranges.begin(r); at < ranges.end(r); ++at) {
@@ -77,7 +77,7 @@ class move_gains {
   /// The gain in the part beside `own` that a node is tied to most.
   static std::int64_t best(part_links const& links, std::uint32_t own) {
     std::int64_t most = -1;
-    for (auto const part : links.near())
+    for (auto const part : links.nearby())
       if (part != own && links.to(part) > most) most = links.to(part);
     return most < 0 ? nowhere : most - links.to(own);
   }

@@ -27,7 +27,7 @@ class part_links {
 
   std::int64_t to(std::uint32_t part) const { return weight_[part]; }
   /// Parts that have neighbours of the node.
-  std::vector<std::uint32_t> const& near() const { return near_; }
+  std::vector<std::uint32_t> const& nearby() const { return near_; }
 
   /// The part beside `own` with room for `w` that the node is tied to most, of those the one with most room;
   /// `free_node` if there is none.

@@ -56,19 +56,19 @@ template <class Level>
 double closed_wedges(Level const& g) {
   constexpr std::uint32_t most_arcs = 64;  // of nodes that are looked at
   std::uint64_t wedges = 0, closed = 0;
-  std::vector<std::uint32_t> near;
-  auto const step = std::max(1u, g.nodes / 256);
+  std::vector<std::uint32_t> neighbours;
+  auto const step = (std::max)(1u, g.nodes / 256);
   for (std::uint64_t n = step / 2; n < g.nodes; n += step) {
     auto const node = static_cast<std::uint32_t>(n);
     auto const degree = std::uint64_t{g.degree(node)};
     if (degree < 2 || degree > most_arcs) continue;
-    near.assign(g.head + g.first[node], g.head + g.first[node + 1]);
-    std::sort(near.begin(), near.end());
+    neighbours.assign(g.head + g.first[node], g.head + g.first[node + 1]);
+    std::sort(neighbours.begin(), neighbours.end());
     wedges += degree * (degree - 1);
-    for (auto const other : near) {
+    for (auto const other : neighbours) {
       if (g.degree(other) > most_arcs) continue;
       for (auto arc = g.first[other]; arc < g.first[other + 1]; ++arc)
-        closed += std::binary_search(near.begin(), near.end(), g.head[arc]);
+        closed += std::binary_search(neighbours.begin(), neighbours.end(), g.head[arc]);
     }
   }
   return wedges == 0 ? 0 : static_cast<double>(closed) / static_cast<double>(wedges);
@@ -88,7 +88,7 @@ std::vector<std::int64_t> steps_to_neighbours(Level const& g, std::uint32_t n) {
 template <class Level>
 bool is_numbered_in_rows(Level const& g) {
   std::uint32_t alike = 0, seen = 0;
-  auto const step = std::max(1u, g.nodes / 256);
+  auto const step = (std::max)(1u, g.nodes / 256);
   for (std::uint64_t at = step / 2; at + 2 < g.nodes; at += step) {
     auto const n = static_cast<std::uint32_t>(at);
     if (g.degree(n) == 0 || g.degree(n) > 64) continue;
@@ -199,7 +199,7 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
   }
   if ((skewed || !fast) && lacks_locality(g, probe)) {
     e.least_nodes = g.nodes;
-    if (fast) e.bisection.arcs = 2 * std::min(g.arcs(), e.bisection.arcs / 2);  // two restarts
+    if (fast) e.bisection.arcs = 2 * (std::min)(g.arcs(), e.bisection.arcs / 2);  // two restarts
     if (has_sparse_periphery(g, probe)) {
       e.bisection.smallest = g.nodes;  // contraction would hide the core
       e.bisection.restarts = e.bisection.least_restarts = e.bisection.growths = 1;

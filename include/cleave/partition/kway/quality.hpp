@@ -80,7 +80,7 @@ class quality_kway {
     splitmix random(seed_);
     while (seeds.size() < count) seeds.push_back(random.next());
     std::vector<level_parts> made(count);
-    thread_team const each(std::max(1u, team_.threads() / static_cast<std::uint32_t>(count)));
+    thread_team const each((std::max)(1u, team_.threads() / static_cast<std::uint32_t>(count)));
     team_.share(count, [&](std::size_t i) {
       auto const& effort = i == 0 ? effort_.standard : effort_.trials[i - 1];
       made[i] = multilevel_kway(limit_, effort, seeds[i], each, i == 0 ? observer_ : nullptr).parts(g, fixed);

@@ -31,7 +31,7 @@ class repeated_bisection {
     whole.node.resize(g.nodes);
     for (std::uint32_t n = 0; n < g.nodes; ++n) whole.node[n] = n;
     whole.view = g;
-    if (g.nodes > 0) most_restarts_ = std::max(1u, effort.arcs / std::max(1u, g.arcs()));
+    if (g.nodes > 0) most_restarts_ = (std::max)(1u, effort.arcs / (std::max)(1u, g.arcs()));
     pieces_.push_back(std::move(whole));
   }
 
@@ -59,8 +59,8 @@ class repeated_bisection {
   }
 
   std::uint32_t restarts(std::uint32_t depth) const {
-    auto const wanted = std::max(effort_.least_restarts, effort_.restarts >> std::min(depth, 31u));
-    return std::min(wanted, most_restarts_);
+    auto const wanted = (std::max)(effort_.least_restarts, effort_.restarts >> (std::min)(depth, 31u));
+    return (std::min)(wanted, most_restarts_);
   }
 
   /// Goes past the random numbers for a piece of so many parts and all that comes of it.
@@ -122,8 +122,8 @@ class repeated_bisection {
 
   /// No more than half of what fits: limits may be as large as the total.
   static std::int64_t added(std::int64_t a, std::int64_t b) {
-    constexpr auto most = std::numeric_limits<std::int64_t>::max() / 2;
-    return a > most - std::min(b, most) ? most : a + b;
+    constexpr auto most = (std::numeric_limits<std::int64_t>::max)() / 2;
+    return a > most - (std::min)(b, most) ? most : a + b;
   }
 
   static std::int64_t scaled(std::int64_t total, std::int64_t part, std::int64_t whole) {
@@ -136,7 +136,7 @@ class repeated_bisection {
   static std::int64_t side_limit(std::int64_t total, std::int64_t side, std::int64_t room, int depth) {
     if (depth <= 1 || room <= total || room - total > total / 8) return side;
     auto const share = scaled(total, side, room) + 1;
-    return std::min(side, share + (side - share) / depth);
+    return (std::min)(side, share + (side - share) / depth);
   }
 
   std::vector<std::uint32_t> sides_of(piece const& p) const {

@@ -49,7 +49,7 @@ class swap_refinement {
       links_.count(g_, p_.of, n);
       auto const own = p_.of[n];
       auto const weight = static_cast<std::int64_t>(g_.weight(n));
-      for (auto const part : links_.near())
+      for (auto const part : links_.nearby())
         if (part != own && p_.room(part) < weight && links_.to(part) > links_.to(own))
           in_[part].push_back({links_.to(own) - links_.to(part), n});
       if (auto const to = links_.best_target(p_, own, weight); to != free_node)

@@ -25,7 +25,7 @@ struct two_sides {
   bool better_than(two_sides const& other) const {
     if (excess() != other.excess()) return excess() < other.excess();
     if (cut != other.cut) return cut < other.cut;
-    return std::max(weight[0], weight[1]) < std::max(other.weight[0], other.weight[1]);
+    return (std::max)(weight[0], weight[1]) < (std::max)(other.weight[0], other.weight[1]);
   }
 };
 
@@ -47,7 +47,7 @@ class two_way_fm {
  public:
   two_way_fm(weighted_view const& g, std::vector<std::uint32_t> const& fixed)
       : g_(g), fixed_(fixed), leaving_{move_buckets(g.nodes), move_buckets(g.nodes)}, gain_(g.nodes) {
-    for (std::uint32_t n = 0; n < g.nodes; ++n) heaviest_ = std::max(heaviest_, g.weight(n));
+    for (std::uint32_t n = 0; n < g.nodes; ++n) heaviest_ = (std::max)(heaviest_, g.weight(n));
   }
 
   void refine(two_sides& s, std::uint32_t passes, std::uint32_t patience) {
@@ -87,7 +87,7 @@ class two_way_fm {
   }
 
   static std::int64_t spread(two_sides const& s) {
-    return std::max(s.weight[0] - s.limit[0], s.weight[1] - s.limit[1]);
+    return (std::max)(s.weight[0] - s.limit[0], s.weight[1] - s.limit[1]);
   }
 
   void start(two_sides const& s) {

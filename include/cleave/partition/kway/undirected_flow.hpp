@@ -30,7 +30,7 @@ class undirected_flow {
     edges_.clear();
     first_.assign(nodes + 1, 0);
     end_of_.assign(nodes, none);
-    for (auto& of : level_) of.assign(nodes, far);
+    for (auto& of : level_) of.assign(nodes, unreached);
     next_.resize(nodes);
     for (auto& list : reached_) list.clear();
     for (auto& list : fresh_) list.clear();
@@ -84,7 +84,7 @@ class undirected_flow {
 
   /// Whether more flow could reach `n` from the set of `end`, after `advance`.
   bool reaches(flow_end end, node n) const {
-    return belongs(end, n) || (free(n) && level_[index(end)][n] != far);
+    return belongs(end, n) || (free(n) && level_[index(end)][n] != unreached);
   }
 
   /// The free nodes that more flow could reach from `end`, in order of their distance, and what was added to
@@ -116,7 +116,7 @@ class undirected_flow {
   };
 
   static constexpr std::uint8_t none = 2;
-  static constexpr std::uint32_t far = static_cast<std::uint32_t>(-1);
+  static constexpr std::uint32_t unreached = static_cast<std::uint32_t>(-1);
   static constexpr std::size_t index(flow_end end) { return static_cast<std::size_t>(end); }
 
   std::span<arc const> arcs_of(node n) const { return {arcs_.data() + first_[n], first_[n + 1] - first_[n]}; }
@@ -130,7 +130,7 @@ class undirected_flow {
 
   void clear_search(flow_end end) {
     auto& level = level_[index(end)];
-    for (auto const n : reached_[index(end)]) level[n] = far;
+    for (auto const n : reached_[index(end)]) level[n] = unreached;
     reached_[index(end)].clear();
   }
 
@@ -143,7 +143,7 @@ class undirected_flow {
     auto const other = static_cast<std::uint8_t>(opposite(end));
     last_.clear();
     for (auto const n : fresh_[index(end)]) level[n] = 0, queue.push_back(n);
-    auto deepest = far;
+    auto deepest = unreached;
     for (std::size_t i = 0; i < queue.size(); ++i) {
       auto const u = queue[i];
       if (level[u] > deepest) break;
@@ -152,7 +152,8 @@ class undirected_flow {
       for (auto const& a : arcs_of(u)) {
         if (away(end, a) <= 0) continue;
         if (end_of_[a.head] == none) {
-          if (level[a.head] == far && deepest == far) level[a.head] = level[u] + 1, queue.push_back(a.head);
+          if (level[a.head] == unreached && deepest == unreached)
+            level[a.head] = level[u] + 1, queue.push_back(a.head);
         } else if (end_of_[a.head] == other) {
           touches = true;
         }
@@ -191,7 +192,7 @@ class undirected_flow {
     for (auto at = u; drawn < wanted;) {
       if (level[at] == 0) {
         auto least = wanted - drawn;
-        for (auto const a : path_) least = std::min(least, towards(end, arcs_[a]));
+        for (auto const a : path_) least = (std::min)(least, towards(end, arcs_[a]));
         drawn += least;
         auto keep = path_.size();
         for (auto i = path_.size(); i-- > 0;) {
@@ -200,7 +201,7 @@ class undirected_flow {
         }
         path_.resize(keep);
         at = path_.empty() ? u : arcs_[path_.back()].head;
-      } else if (auto const a = step_back(end, at); a != far) {
+      } else if (auto const a = step_back(end, at); a != unreached) {
         path_.push_back(a);
         at = arcs_[a].head;
       } else {
@@ -218,10 +219,10 @@ class undirected_flow {
     auto const& level = level_[index(end)];
     for (auto& a = next_[at]; a < first_[at + 1]; ++a)
       if (level[arcs_[a].head] == level[at] - 1 && towards(end, arcs_[a]) > 0) return a;
-    return far;
+    return unreached;
   }
 
-  static constexpr std::uint32_t dead = far - 1;
+  static constexpr std::uint32_t dead = unreached - 1;
 
   std::vector<plain_edge> edges_;
   std::vector<std::uint32_t> first_;

@@ -19,10 +19,10 @@ inline std::vector<std::uint32_t> heaviest_assignment(std::span<std::int64_t con
   auto const nobody = n;  // the column from which each path starts
   std::vector<std::uint32_t> row_of(n + std::size_t{1}, nobody);
   std::vector<std::int64_t> row_price(n, 0), column_price(n + std::size_t{1}, 0);
-  auto const far = std::numeric_limits<std::int64_t>::max();
+  auto const unreachable = (std::numeric_limits<std::int64_t>::max)();
   for (std::uint32_t row = 0; row < n; ++row) {
     row_of[nobody] = row;
-    std::vector<std::int64_t> distance(n, far);
+    std::vector<std::int64_t> distance(n, unreachable);
     std::vector<std::uint32_t> before(n, nobody);
     std::vector<char> done(n + std::size_t{1}, 0);
     auto at = nobody;
@@ -30,7 +30,7 @@ inline std::vector<std::uint32_t> heaviest_assignment(std::span<std::int64_t con
       done[at] = 1;
       auto const from = row_of[at];
       auto nearest = nobody;
-      std::int64_t step = far;
+      std::int64_t step = unreachable;
       for (std::uint32_t column = 0; column < n; ++column) {
         if (done[column]) continue;
         auto const reduced = -profit[from * std::size_t{n} + column] - row_price[from] - column_price[column];

@@ -43,7 +43,7 @@ double integer_scale(adjacency_view<Index, NodeWeight, EdgeWeight> g, home_table
     double total = 0;
     for (std::size_t arc = 0; arc < g.arcs(); ++arc) total += static_cast<double>(g.weight_of_arc(arc));
     for (std::size_t n = 0; n < g.nodes(); ++n) total += home.cost(n);
-    return total > 0 ? power_of_two(std::min(39 - binary_exponent(total), 1022)) : 1;
+    return total > 0 ? power_of_two((std::min)(39 - binary_exponent(total), 1022)) : 1;
   } else {
     auto const whole = [](double cost) {
       return cost < 0x1p53 && cost == static_cast<double>(static_cast<std::int64_t>(cost));
@@ -60,7 +60,7 @@ graph_with_homes<NodeWeight> add_homes(adjacency_view<Index, NodeWeight, EdgeWei
                                        home_table const& home, std::span<part_id const> fixed) {
   graph_with_homes<NodeWeight> made;
   auto const scale = integer_scale(g, home);
-  auto const scaled = [&](double cost) { return rounded(std::min(cost * scale, 0x1p61)); };
+  auto const scaled = [&](double cost) { return rounded((std::min)(cost * scale, 0x1p61)); };
   auto const n = g.nodes();
   auto const anchor = [&](part_id part) { return static_cast<std::uint32_t>(n + index(part)); };
   std::vector<std::uint32_t> residents(k, 0);

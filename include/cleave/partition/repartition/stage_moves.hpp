@@ -93,7 +93,7 @@ class stage_moves {
   }
   std::size_t excess(std::uint32_t part) const {
     if (p_.limits.memory.empty()) return 0;
-    return state_.memory(part) - std::min(state_.memory(part), p_.limits.memory[part]);
+    return state_.memory(part) - (std::min)(state_.memory(part), p_.limits.memory[part]);
   }
   stage_score score() const {
     stage_score s{.moved_bytes = moved_bytes_};

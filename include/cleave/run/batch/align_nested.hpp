@@ -155,7 +155,8 @@ class nested_aligner {
     auto const lacking = [](elements const& list, auto key, elements const& other, auto other_key) {
       std::optional<std::size_t> first;
       for (std::size_t const e : list)
-        if (!std::ranges::binary_search(other, key(e), {}, other_key)) first = std::min(e, first.value_or(e));
+        if (!std::ranges::binary_search(other, key(e), {}, other_key))
+          first = (std::min)(e, first.value_or(e));
       return first;
     };
     auto const keys = [](elements const& list, auto key) {

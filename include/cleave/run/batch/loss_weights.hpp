@@ -91,7 +91,7 @@ inline std::optional<loss_weight_fault> find_loss_policy_fault(loss_policy const
   if (rows.empty()) return loss_weight_fault{no_rows_known};
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i] < 0 || rows[i] > std::numeric_limits<std::int64_t>::max() - sum)
+    if (rows[i] < 0 || rows[i] > (std::numeric_limits<std::int64_t>::max)() - sum)
       return loss_weight_fault{bad_rows, i, rows[i]};
     if (rows[i] == 0 && policy.microbatch == loss_reduction::mean)
       return loss_weight_fault{mean_of_no_rows, i};

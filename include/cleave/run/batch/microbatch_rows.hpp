@@ -20,7 +20,7 @@ struct row_range {
 /// microbatches have one more than the others. Precondition: 0 <= i < k, 0 <= rows.
 constexpr row_range microbatch_rows(std::int64_t rows, std::int64_t k, std::int64_t i) {
   auto const begin = [each = rows / k, longer = rows % k](std::int64_t j) {
-    return j * each + std::min(j, longer);
+    return j * each + (std::min)(j, longer);
   };
   return {begin(i), begin(i + 1)};
 }
@@ -37,7 +37,7 @@ inline std::vector<std::int64_t> microbatch_sizes(std::int64_t rows, std::int64_
   if (rows < 0)
     throw error("microbatch_sizes: " + std::to_string(rows) + " rows; there cannot be fewer than 0");
   std::vector<std::int64_t> sizes;
-  std::int64_t const k = std::min(asked, rows);
+  std::int64_t const k = (std::min)(asked, rows);
   for (std::int64_t i = 0; i < k; ++i) {
     auto const [first, last] = microbatch_rows(rows, k, i);
     sizes.push_back(last - first);

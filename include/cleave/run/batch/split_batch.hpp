@@ -124,7 +124,7 @@ class batch_divider {
   microbatch_list<Leaf> divide(std::int64_t asked, Cut cut) const {
     microbatch_list<Leaf> made;
     auto const least = shortest();
-    std::int64_t const k = least ? std::min(asked, least->second.rows) : asked;
+    std::int64_t const k = least ? (std::min)(asked, least->second.rows) : asked;
     if (k < asked) made.limit = microbatch_limit{least->first, least->second.rows};
     if (auto const rows = common_rows()) made.rows = microbatch_sizes(*rows, k);
     made.rules = rules();

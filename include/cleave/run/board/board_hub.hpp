@@ -71,10 +71,10 @@ class board_hub {
   /// When `pass` is due, if at all.
   std::optional<time_point> due() const {
     if (decided_) return std::nullopt;
-    auto next = time_point::max();
-    if (arrivals_ > 0) next = std::min(next, patience_until_);
-    if (asker_) next = std::min(next, answers_until_);
-    return next == time_point::max() ? std::nullopt : std::optional(next);
+    auto next = (time_point::max)();
+    if (arrivals_ > 0) next = (std::min)(next, patience_until_);
+    if (asker_) next = (std::min)(next, answers_until_);
+    return next == (time_point::max)() ? std::nullopt : std::optional(next);
   }
 
   std::vector<letter> take_letters() { return std::exchange(letters_, {}); }
@@ -123,7 +123,7 @@ class board_hub {
     if (a.bytes.size() != (a.root == from ? a.size : 0))
       throw board_message_error("an arrival with other bytes than it says");
     auto const until = now + a.patience;
-    patience_until_ = arrivals_ == 0 ? until : std::min(patience_until_, until);
+    patience_until_ = arrivals_ == 0 ? until : (std::min)(patience_until_, until);
     for (std::uint32_t r = 0; r < ranks(); ++r) {
       if (arrived_[r] && (arrived_[r]->root != a.root || arrived_[r]->size != a.size))
         return disagree(rank_id{r}, from, a);

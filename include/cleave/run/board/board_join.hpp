@@ -84,7 +84,7 @@ class board_reception {
     auto until = terms_->join_until;
     for (auto const& n : newcomers_) {
       sources.push_back({n.socket.descriptor(), POLLIN, 0});
-      until = std::min(until, n.until);
+      until = (std::min)(until, n.until);
     }
     for (auto const& c : joined_)
       if (c && c->is_open()) sources.push_back({c->socket().descriptor(), POLLIN, 0});
@@ -193,12 +193,12 @@ class board_joiner {
     for (;;) {
       auto const now = std::chrono::steady_clock::now();
       // A machine that does not answer is tried again, for it may be starting.
-      if (auto s = try_connect(where, std::min(now + std::chrono::seconds(2), terms_->join_until)))
+      if (auto s = try_connect(where, (std::min)(now + std::chrono::seconds(2), terms_->join_until)))
         if (auto c = shake_hands(std::move(*s))) return wait_for_start(std::move(*c));
       if (std::chrono::steady_clock::now() >= terms_->join_until)
         fail(failure_code::timeout,
              name_of(rank_id{0}, at_) + " was not reached before the deadline: " + last_);
-      std::this_thread::sleep_until(std::min(now + std::chrono::milliseconds(10), terms_->join_until));
+      std::this_thread::sleep_until((std::min)(now + std::chrono::milliseconds(10), terms_->join_until));
     }
   }
 

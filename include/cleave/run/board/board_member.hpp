@@ -119,7 +119,7 @@ class board_member {
 
  private:
   void wait_for_decision(time_point until) {
-    decided_until_ = std::min(until, decided_until_.value_or(until));
+    decided_until_ = (std::min)(until, decided_until_.value_or(until));
   }
 
   /// What was thrown here stays with the failure that it is.

@@ -135,7 +135,7 @@ inline failure portable(failure f) {
 inline std::string are_missing(std::span<rank_id const> ranks) {
   constexpr std::size_t most = 8;
   std::string text;
-  for (std::size_t i = 0; i < std::min(ranks.size(), most); ++i) {
+  for (std::size_t i = 0; i < (std::min)(ranks.size(), most); ++i) {
     if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
     text += "rank " + std::to_string(index(ranks[i]));
   }

@@ -21,7 +21,7 @@ class sha256 {
  public:
   sha256& add(std::string_view bytes) {
     for (total_ += bytes.size(); !bytes.empty();) {
-      auto const n = std::min(bytes.size(), block_.size() - held_);
+      auto const n = (std::min)(bytes.size(), block_.size() - held_);
       std::memcpy(block_.data() + held_, bytes.data(), n);
       bytes.remove_prefix(n);
       held_ += n;

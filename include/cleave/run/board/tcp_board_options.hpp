@@ -26,7 +26,7 @@ struct tcp_board_options {
 /// What ranks that begin to join now agree upon.
 inline board_terms terms_of(tcp_board_options const& o, std::uint32_t ranks) {
   std::size_t const least = 2 * longest_detail + 4 * std::size_t{ranks};  // a failure, an activity
-  return {ranks, o.key, std::max(o.largest_broadcast, least) + 64,
+  return {ranks, o.key, (std::max)(o.largest_broadcast, least) + 64,
           std::chrono::steady_clock::now() + o.join_within};
 }
 

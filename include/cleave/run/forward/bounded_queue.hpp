@@ -28,7 +28,7 @@ class bounded_queue {
       changed_.wait(lock, [&] { return closed_ || size_ < slots_.size(); });
       if (closed_) return false;
       slots_[(first_ + size_) % slots_.size()] = std::move(value);
-      most_ = std::max(most_, ++size_);
+      most_ = (std::max)(most_, ++size_);
     }
     changed_.notify_one();
     return true;

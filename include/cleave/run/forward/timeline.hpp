@@ -51,7 +51,7 @@ inline std::vector<stage_time> stage_times(std::span<interval const> timeline, s
 /// The last moment of a timeline, in nanoseconds since the run began.
 inline std::int64_t timeline_end(std::span<interval const> timeline) {
   std::int64_t end = 0;
-  for (auto const& bar : timeline) end = std::max(end, bar.end);
+  for (auto const& bar : timeline) end = (std::max)(end, bar.end);
   return end;
 }
 

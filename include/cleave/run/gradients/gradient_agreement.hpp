@@ -106,7 +106,7 @@ void agree_on_gradients(B& board, std::vector<gradient_claim> own, rank_id here,
     board.broadcast(std::as_writable_bytes(std::span(&count, 1)), rank_id{r}, until);
     all[r].resize(static_cast<std::size_t>(count));
     for (std::size_t first = 0; first < all[r].size(); first += at_once) {
-      auto const some = std::span(all[r]).subspan(first, std::min(at_once, all[r].size() - first));
+      auto const some = std::span(all[r]).subspan(first, (std::min)(at_once, all[r].size() - first));
       board.broadcast(std::as_writable_bytes(some), rank_id{r}, until);
     }
   }

@@ -91,7 +91,7 @@ class parameter_updater {
     if (own.empty()) return;
     region const bits{own.front().data, own.front().bytes(), element_type::u8};
     if (!first_is_here) {
-      zeros_.resize(std::max(zeros_.size(), bits.bytes()));
+      zeros_.resize((std::max)(zeros_.size(), bits.bytes()));
       device_.copy(stream_, bits.data, zeros_.data(), bits.bytes());
     }
     if (others) reduce(*others, bits, number);

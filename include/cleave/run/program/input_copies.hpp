@@ -23,7 +23,7 @@ class input_copies {
     for (auto const& pass : p.passes)
       for (auto const& v : pass.in)
         if (v.place.where == place_kind::input)
-          of_each_ = std::max(of_each_, static_cast<std::size_t>(v.place.at) + 1);
+          of_each_ = (std::max)(of_each_, static_cast<std::size_t>(v.place.at) + 1);
     views_.resize(of_each_ * p.microbatches);
     std::vector<bool> seen(views_.size());  // several stages may read the same
     for (auto const& i : p.instructions) {

@@ -52,7 +52,7 @@ struct element_reduction {
       return a + b;
     }
   }
-  static constexpr wide max(wide a, wide b) {
+  static constexpr wide larger(wide a, wide b) {
     if constexpr (std::is_integral_v<T>)
       return a < b ? b : a;
     else
@@ -78,7 +78,7 @@ inline void sum_in_order(std::span<region const> regions, reduce_op op) {
     std::array<typename reduction::wide, block> made;
     std::array<element, block> one;
     for (std::size_t first = 0; first < regions[0].count; first += block) {
-      std::size_t const n = std::min(block, regions[0].count - first), bytes = n * sizeof(element);
+      std::size_t const n = (std::min)(block, regions[0].count - first), bytes = n * sizeof(element);
       auto const at = [first](region const& r) {
         return static_cast<std::byte*>(r.data) + first * sizeof(element);
       };
@@ -89,7 +89,7 @@ inline void sum_in_order(std::span<region const> regions, reduce_op op) {
         else if (op == reduce_op::sum)
           for (std::size_t k = 0; k < n; ++k) made[k] = reduction::sum(made[k], reduction::widen(one[k]));
         else
-          for (std::size_t k = 0; k < n; ++k) made[k] = reduction::max(made[k], reduction::widen(one[k]));
+          for (std::size_t k = 0; k < n; ++k) made[k] = reduction::larger(made[k], reduction::widen(one[k]));
       }
       for (std::size_t k = 0; k < n; ++k) one[k] = reduction::narrow(made[k]);
       for (auto const& r : regions) std::memcpy(at(r), one.data(), bytes);

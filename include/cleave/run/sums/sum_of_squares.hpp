@@ -33,10 +33,10 @@ constexpr double sum_of_neighbours(std::array<double, sums_by_turns>& sums, std:
 template <class T>
 constexpr double squares_of_tile(T const* elements, std::size_t count) {
   std::array<double, sums_by_turns> sums;
-  std::size_t const used = std::min(count, sums_by_turns);
+  std::size_t const used = (std::min)(count, sums_by_turns);
   std::fill_n(sums.begin(), std::bit_ceil(used), 0.0);
   for (std::size_t first = 0; first < count; first += sums_by_turns) {
-    std::size_t const n = std::min(count - first, sums_by_turns);
+    std::size_t const n = (std::min)(count - first, sums_by_turns);
     for (std::size_t k = 0; k < n; ++k) {
       auto const x = static_cast<double>(widened(elements[first + k]));
       sums[k] += x * x;
@@ -55,7 +55,7 @@ inline double sum_of_squares(std::span<region const> regions) {
       auto const* const elements = static_cast<decltype(zero) const*>(r.data);
       for (std::size_t first = 0; first < r.count; first += tile_elements)
         sums[tiles++ % sums_by_turns] +=
-            squares_of_tile(elements + first, std::min(r.count - first, tile_elements));
+            squares_of_tile(elements + first, (std::min)(r.count - first, tile_elements));
     });
   return sum_of_neighbours(sums, std::min<std::uint64_t>(tiles, sums_by_turns));
 }

@@ -104,8 +104,8 @@ inline std::vector<bool> find_dependent_pairs(std::span<region_pair const> pairs
     std::size_t end = first, least = all[first].pair;
     bool written = false;
     for (auto reach = all[first].end; end < all.size() && all[end].begin < reach; ++end) {
-      reach = std::max(reach, all[end].end);
-      least = std::min(least, all[end].pair);
+      reach = (std::max)(reach, all[end].end);
+      least = (std::min)(least, all[end].pair);
       written = written || all[end].written;
     }
     for (; first < end; ++first)
@@ -121,7 +121,7 @@ inline void add_segment(sum_table& table, region_pair const& pair, bool comes_af
   auto const tiles = tiles_of(from.count);
   auto const needs_new_run = [&](sum_run const& r) {
     return comes_after || r.from != from.type || r.to != to.type ||
-           r.tiles + tiles > std::numeric_limits<std::uint32_t>::max();
+           r.tiles + tiles > (std::numeric_limits<std::uint32_t>::max)();
   };
   if (table.runs.empty() || needs_new_run(table.runs.back()))
     table.runs.push_back({from.type, to.type, table.segments.size()});

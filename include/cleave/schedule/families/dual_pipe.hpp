@@ -30,7 +30,7 @@ constexpr schedule dual_pipe(std::uint32_t ranks, std::uint32_t microbatches) {
   schedule s{bidirectional_placement(ranks), microbatches / 2, {}};
   for (std::uint32_t r = 0; r < ranks; ++r) {
     bool const first_half = r < ranks / 2;
-    auto const one = r, other = 2 * ranks - 1 - r, outward = std::min(r, ranks - 1 - r) + 1;
+    auto const one = r, other = 2 * ranks - 1 - r, outward = (std::min)(r, ranks - 1 - r) + 1;
     s.ranks.push_back(dual_pipe_order({.near_stage = first_half ? one : other,
                                        .far_stage = first_half ? other : one,
                                        .inward = ranks / 2 - outward,

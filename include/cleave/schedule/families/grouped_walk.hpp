@@ -17,7 +17,7 @@ struct chunk_step {
 class grouped_walk {
  public:
   constexpr grouped_walk(std::uint32_t chunks, std::uint32_t microbatches, std::uint32_t group)
-      : chunks_(chunks), microbatches_(microbatches), group_(group), end_(std::min(group, microbatches)) {}
+      : chunks_(chunks), microbatches_(microbatches), group_(group), end_((std::min)(group, microbatches)) {}
 
   constexpr chunk_step next() {
     chunk_step const step{chunk_, microbatch_};
@@ -25,7 +25,7 @@ class grouped_walk {
       if (++chunk_ == chunks_) {
         chunk_ = 0;
         first_ = end_;
-        end_ += std::min(group_, microbatches_ - end_);
+        end_ += (std::min)(group_, microbatches_ - end_);
       }
       microbatch_ = first_;
     }

@@ -16,12 +16,12 @@ namespace cleave {
 /// As many microbatches as go through a stage before the rank turns to its next one: as few as one each rank,
 /// all of equal size.
 constexpr std::uint32_t round_size(std::uint32_t ranks, std::uint32_t microbatches) {
-  return microbatches / std::max(1u, microbatches / ranks);
+  return microbatches / (std::max)(1u, microbatches / ranks);
 }
 
 /// Microbatches that do not make rounds of equal size, or nothing.
 constexpr std::optional<shape_fault> find_uneven_rounds(std::uint32_t ranks, std::uint32_t microbatches) {
-  auto const rounds = std::max(1u, microbatches / ranks);
+  auto const rounds = (std::max)(1u, microbatches / ranks);
   if (microbatches % rounds == 0) return std::nullopt;
   return shape_fault{shape_fault::kind::uneven_rounds, microbatches, rounds};
 }
@@ -40,7 +40,7 @@ constexpr schedule interleaved_1f1b(std::uint32_t ranks, std::uint32_t stages_pe
   auto const group = round_size(ranks, microbatches);
   for (std::uint32_t r = 0; r < ranks; ++r) {
     std::size_t const later = ranks - 1 - r;
-    auto const warm_up = std::min((stages_per_rank - std::size_t{1}) * group + 2 * later, all);
+    auto const warm_up = (std::min)((stages_per_rank - std::size_t{1}) * group + 2 * later, all);
     auto const first_gradient = std::size_t{stages_per_rank} * ranks + 2 * later;
     grouped_walk forwards(stages_per_rank, microbatches, group), backwards = forwards;
     rank_order order(2 * all + first_gradient + warm_up);

@@ -22,7 +22,7 @@ constexpr std::vector<action> zero_bubble_order(schedule_shape const& n, std::ui
                                                 std::uint32_t r) {
   auto const all = std::size_t{n.stages_per_rank} * n.microbatches;
   std::size_t const later = n.ranks - 1 - r;
-  auto const warm_up = std::min((n.stages_per_rank - std::size_t{1}) * group + later, all);
+  auto const warm_up = (std::min)((n.stages_per_rank - std::size_t{1}) * group + later, all);
   grouped_walk forwards(n.stages_per_rank, n.microbatches, group), inputs = forwards, weights = forwards;
   rank_order order(3 * all + n.ranks);
   auto const forward = [&] {

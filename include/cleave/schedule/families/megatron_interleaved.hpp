@@ -43,7 +43,7 @@ constexpr schedule megatron_interleaved(std::uint32_t ranks, std::uint32_t stage
   auto const all = std::size_t{stages_per_rank} * microbatches;
   for (std::uint32_t r = 0; r < ranks; ++r) {
     auto const ahead = 2 * std::size_t{ranks - 1 - r} + options.extra_warm_up;
-    auto const warm_up = std::min((stages_per_rank - std::size_t{1}) * group + ahead, all);
+    auto const warm_up = (std::min)((stages_per_rank - std::size_t{1}) * group + ahead, all);
     grouped_walk forwards(stages_per_rank, microbatches, group), backwards = forwards;
     rank_order order(2 * all);
     for (std::size_t i = 0; i < warm_up + all; ++i) {

@@ -19,7 +19,7 @@ constexpr std::vector<action> one_f_one_b_order(std::uint32_t stage, std::uint32
                                                 std::uint32_t warm_up) {
   rank_order order(2 * std::size_t{microbatches});
   std::uint32_t forward = 0;
-  while (forward < std::min(warm_up, microbatches)) order.forward(stage, forward++);
+  while (forward < (std::min)(warm_up, microbatches)) order.forward(stage, forward++);
   for (std::uint32_t backward = 0; backward < microbatches; ++backward) {
     order.backward(stage, backward);
     if (forward < microbatches) order.forward(stage, forward++);

@@ -74,7 +74,7 @@ constexpr std::optional<std::uint32_t> kept_by(v_block_rule const& rule, std::ui
       auto const step = end_down + end_up + i;
       auto const begun = (step - b.forward_down) / 6 + (step - b.forward_up) / 6;
       auto const ended = (step - end_down) / 6 + (step - end_up) / 6;
-      kept = std::max(kept, begun - ended);
+      kept = (std::max)(kept, begun - ended);
     }
   }
   return kept;

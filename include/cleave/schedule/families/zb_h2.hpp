@@ -15,7 +15,7 @@ namespace cleave {
 /// The list of rank `r`. It is made for 2 ranks - 1 microbatches at least; those that there are not are left
 /// out.
 constexpr std::vector<action> zb_h2_order(std::uint32_t r, std::uint32_t ranks, std::uint32_t microbatches) {
-  auto const all = std::max(2 * ranks - 1, microbatches);
+  auto const all = (std::max)(2 * ranks - 1, microbatches);
   rank_order order(3 * std::size_t{microbatches});
   std::uint32_t f = 0, i = 0, w = 0;
   auto const add = [&](action_kind kind, std::uint32_t& next) {

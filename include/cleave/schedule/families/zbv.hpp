@@ -19,7 +19,7 @@ class zbv_order {
       : rank_(rank),
         ranks_(ranks),
         real_(microbatches),
-        all_(std::max(2 * ranks - 1, microbatches)),
+        all_((std::max)(2 * ranks - 1, microbatches)),
         down_{rank},
         up_{2 * ranks - 1 - rank},
         order_(6 * std::size_t{all_} + rank) {}

@@ -46,7 +46,7 @@ inline std::vector<stage_message> stage_messages(transport const& t) {
     auto& [_, values, bytes] = messages.back();
     if (!values.empty() && t.edges[values.back()].output == e.output) continue;
     values.push_back(i);
-    bytes += std::min(e.bytes, std::numeric_limits<std::uint64_t>::max() - bytes);
+    bytes += (std::min)(e.bytes, (std::numeric_limits<std::uint64_t>::max)() - bytes);
   }
   return messages;
 }

@@ -19,7 +19,7 @@ class earliest_rank {
 
   /// All ranks never. O(ranks).
   explicit earliest_rank(std::uint32_t ranks)
-      : leaves_(std::bit_ceil(std::max(ranks, 1u))), players_(std::size_t{2} * leaves_) {
+      : leaves_(std::bit_ceil((std::max)(ranks, 1u))), players_(std::size_t{2} * leaves_) {
     for (std::uint32_t r = 0; r < leaves_; ++r) players_[leaves_ + r].rank = r;
     for (auto n = leaves_ - 1; n > 0; --n) players_[n] = players_[std::size_t{2} * n];
   }

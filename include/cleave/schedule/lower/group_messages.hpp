@@ -23,7 +23,7 @@ class message_grouper {
     while (at < row_.size()) {
       auto const end = end_of_run(at);
       if (end == at) {
-        auto const cell = row_.subspan(at, std::min(row_.size() - at, std::size_t{1} + row_[at].parts));
+        auto const cell = row_.subspan(at, (std::min)(row_.size() - at, std::size_t{1} + row_[at].parts));
         grouped_.insert(grouped_.end(), cell.begin(), cell.end());
         at += cell.size();
       } else {
@@ -55,7 +55,7 @@ class message_grouper {
 
   /// The next pass from `at` on, or the parts of its compound. Asked for ever later places.
   std::span<action const> next_passes(std::size_t at) {
-    pass_ = std::max(pass_, at);
+    pass_ = (std::max)(pass_, at);
     while (pass_ < row_.size() && !is_pass(row_[pass_])) pass_ += std::size_t{1} + row_[pass_].parts;
     if (pass_ >= row_.size()) return {};
     if (row_[pass_].parts == 0) return row_.subspan(pass_, 1);

@@ -75,8 +75,8 @@ class message_graph {
   }
 
  private:
-  static constexpr node none = std::numeric_limits<node>::max();
-  static constexpr std::uint32_t no_rank = std::numeric_limits<std::uint32_t>::max();
+  static constexpr node none = (std::numeric_limits<node>::max)();
+  static constexpr std::uint32_t no_rank = (std::numeric_limits<std::uint32_t>::max)();
 
   void number_cells() {
     std::size_t actions = 0;

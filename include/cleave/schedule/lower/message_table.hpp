@@ -54,7 +54,7 @@ class message_table {
   std::span<entry> entries() { return entries_; }
 
  private:
-  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint32_t none = (std::numeric_limits<std::uint32_t>::max)();
 
   /// The slot of the first of them, or an empty one.
   std::size_t slot_of(stage_id s, microbatch_id i, bool activations) const {

@@ -36,7 +36,7 @@ class next_uses {
   /// The next `count` different stages or fewer, by their numbers, the soonest first; those of one compound
   /// all or none. O(their number).
   std::span<std::uint32_t const> next(std::size_t count) const {
-    auto n = std::min(count, queue_.size());
+    auto n = (std::min)(count, queue_.size());
     while (n > 0 && n < queue_.size() && use_[queue_[n]] == use_[queue_[n - 1]]) ++n;
     return std::span(queue_).first(n);
   }
@@ -60,7 +60,7 @@ class next_uses {
   }
 
  private:
-  static constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
+  static constexpr std::size_t never = (std::numeric_limits<std::size_t>::max)();
   struct move {
     std::size_t cell;
     std::size_t from;  ///< where in the queue the stage stood

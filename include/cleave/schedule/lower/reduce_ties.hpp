@@ -58,7 +58,7 @@ class busy_ranks {
     auto& spans = spans_[rank];
     if (when.begin >= when.end) return;
     if (!spans.empty() && when.begin <= spans.back().end)
-      spans.back().end = std::max(spans.back().end, when.end);
+      spans.back().end = (std::max)(spans.back().end, when.end);
     else
       spans.push_back(when);
   }
@@ -100,7 +100,7 @@ class tie_placer {
     for (std::size_t t = 0; t < ties_.size(); ++t) {
       double ready = 0;
       for (auto const s : ties_[t].stages)
-        ready = std::max(ready, times_.spans[rank_of(s)][last_gradient_[index(s)]].end);
+        ready = (std::max)(ready, times_.spans[rank_of(s)][last_gradient_[index(s)]].end);
       reductions_.push_back({t, ready});
     }
     std::ranges::sort(reductions_, {}, [](auto const& r) { return std::pair(r.ready, r.tie); });

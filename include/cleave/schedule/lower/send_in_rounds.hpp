@@ -75,7 +75,7 @@ class round_sender {
 /// \throws stray_action_error, stuck_error
 inline schedule send_in_rounds(schedule const& s) {
   demand_no_stray_action(s);
-  demand_counts(1, std::max(s.place.stages(), 1u), std::max(s.microbatches, 1u));
+  demand_counts(1, (std::max)(s.place.stages(), 1u), (std::max)(s.microbatches, 1u));
   return round_sender(s).take();
 }
 

@@ -110,12 +110,12 @@ class timed_sender {
   progress go_through(std::uint32_t r, std::span<action const> parts) {
     auto end = ranks_[r].free;
     if (parts.size() == 1) {
-      auto const begin = std::max(end, ready(parts[0]));
+      auto const begin = (std::max)(end, ready(parts[0]));
       return begin == never ? progress{0, end} : progress{1, begin + cost_of(parts[0])};
     }
     before_.clear();
     for (action const& a : parts) {
-      auto const begin = std::max(end, ready(a));
+      auto const begin = (std::max)(end, ready(a));
       if (begin == never) break;
       end = begin + cost_of(a);
       before_.push_back(is_compute(a.kind) ? ends_of(a) : pass_ends{});
@@ -136,12 +136,12 @@ class timed_sender {
     double at = 0;
     if (a.kind == forward) {
       for (auto const feeder : neighbours.before(s))
-        at = std::max(at, ends_[number(feeder, a.microbatch)].forward + hop(feeder, s));
+        at = (std::max)(at, ends_[number(feeder, a.microbatch)].forward + hop(feeder, s));
       return at;
     }
     at = ends_[number(s, a.microbatch)].forward;
     for (auto const reader : neighbours.after(s))
-      at = std::max(at, ends_[number(reader, a.microbatch)].gradient + hop(reader, s));
+      at = (std::max)(at, ends_[number(reader, a.microbatch)].gradient + hop(reader, s));
     return at;
   }
 
@@ -192,7 +192,7 @@ class timed_sender {
 inline schedule send_in_time(schedule const& s, nominal_times const& times = {}) {
   demand_no_stray_action(s);
   demand_nominal_times(times, s.place.stages());
-  demand_counts(1, std::max(s.place.stages(), 1u), std::max(s.microbatches, 1u));
+  demand_counts(1, (std::max)(s.place.stages(), 1u), (std::max)(s.microbatches, 1u));
   return timed_sender(s, times).take();
 }
 

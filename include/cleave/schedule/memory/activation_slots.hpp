@@ -46,8 +46,8 @@ inline activation_slots slots_of_activations(schedule const& s, rank_id rank,
   for (std::size_t p = 0; p < passes.size(); ++p) {
     auto& all = alive[number(p)];
     bool const is_first = p < alive.size();
-    all.first = is_first ? passes[p].alive.first : std::min(all.first, passes[p].alive.first);
-    all.last = is_first ? passes[p].alive.last : std::max(all.last, passes[p].alive.last);
+    all.first = is_first ? passes[p].alive.first : (std::min)(all.first, passes[p].alive.first);
+    all.last = is_first ? passes[p].alive.last : (std::max)(all.last, passes[p].alive.last);
   }
   auto const slots = share_slots(alive);
   activation_slots found{count_slots(slots), {}};

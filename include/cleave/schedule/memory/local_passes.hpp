@@ -71,7 +71,7 @@ class local_passes {
     uses_.each_received(a, [&](std::uint32_t edge, edge_flow flow) {
       auto const at = arrival(uses_.message(edge, flow, a.microbatch));
       ready = ready && at >= 0;
-      begin = std::max(begin, at);
+      begin = (std::max)(begin, at);
     });
     if (a.kind == forward)
       for (auto const e : edges_.to(s))

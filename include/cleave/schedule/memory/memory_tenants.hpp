@@ -101,7 +101,7 @@ inline std::optional<memory_overlap> find_memory_overlap(std::span<memory_need c
   for (auto const i : order_of(alive)) {
     auto const other = tenants.of(i);
     if (other != last_tenant_tree::none && alive[other].last >= alive[i].first)
-      return memory_overlap{std::min(i, other), std::max(i, other), alive[i].first};
+      return memory_overlap{(std::min)(i, other), (std::max)(i, other), alive[i].first};
     tenants.add(i);
   }
   return std::nullopt;

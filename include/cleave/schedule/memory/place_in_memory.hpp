@@ -44,7 +44,7 @@ inline memory_layout good_fits(std::span<memory_need const> needs) {
 
 /// The same from the end to the beginning. O(needs log needs).
 inline memory_layout good_fits_backward(std::span<memory_need const> needs) {
-  constexpr auto end = std::numeric_limits<std::uint32_t>::max();
+  constexpr auto end = (std::numeric_limits<std::uint32_t>::max)();
   std::vector<memory_need> turned;
   for (auto const& [alive, bytes] : needs) turned.push_back({{end - alive.last, end - alive.first}, bytes});
   return good_fits(turned);
@@ -78,7 +78,7 @@ inline std::uint64_t most_alive_bytes(std::span<memory_need const> needs) {
   std::size_t ended = 0;
   for (auto const i : order_of(alive)) {
     for (; alive[ends[ended]].last < alive[i].first; ++ended) now -= needs[ends[ended]].bytes;
-    most = std::max(most, now += needs[i].bytes);
+    most = (std::max)(most, now += needs[i].bytes);
   }
   return most;
 }

@@ -102,7 +102,7 @@ class slot_survey {
     auto const end = needs_.message_end(a);
     if (end == schedule_needs::none) return;
     if (!is_wait_send(a.kind)) cells_[end] = cell;
-    if (!is_receive(a.kind)) left_[end] = std::max(left_[end] == nowhere ? 0 : left_[end], cell);
+    if (!is_receive(a.kind)) left_[end] = (std::max)(left_[end] == nowhere ? 0 : left_[end], cell);
   }
 
   /// What moves along an edge for a microbatch, at both of its ends.

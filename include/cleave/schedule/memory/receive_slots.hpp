@@ -151,7 +151,7 @@ inline receive_slots fewest_receive_slots(schedule const& s, input_use inputs = 
       each_action(all, [&](action const& a) {
         uses.each_received(a, [&](std::uint32_t, edge_flow flow) {
           auto const f = static_cast<std::size_t>(flow);
-          most[f] = std::max(most[f], ++taken[f]);
+          most[f] = (std::max)(most[f], ++taken[f]);
         });
       });
       each_action(all, [&](action const& a) {

@@ -172,7 +172,7 @@ class slot_sender {
   void send_once_possible(std::uint32_t number) {
     auto const& m = messages_[number];
     if (m.ready != unknown && m.allowed != unknown)
-      add_event({std::max(m.ready, m.allowed), false,
+      add_event({(std::max)(m.ready, m.allowed), false,
                  index(schedule_.place.rank_of[index(ends_of(number).from)]), number});
   }
 

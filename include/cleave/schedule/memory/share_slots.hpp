@@ -70,7 +70,7 @@ inline std::vector<std::uint32_t> share_slots(std::span<lifetime const> all) {
 /// How many slots `share_slots` has used. O(slots).
 inline std::uint32_t count_slots(std::span<std::uint32_t const> slots) {
   std::uint32_t count = 0;
-  for (auto const slot : slots) count = std::max(count, slot + 1);
+  for (auto const slot : slots) count = (std::max)(count, slot + 1);
   return count;
 }
 
@@ -84,7 +84,7 @@ inline std::uint32_t most_alive(std::span<lifetime const> all) {
   std::size_t most = 0;
   for (std::size_t begun = 0, ended = 0; begun < begins.size(); ++begun) {
     while (ends[ended] < begins[begun]) ++ended;
-    most = std::max(most, begun + 1 - ended);
+    most = (std::max)(most, begun + 1 - ended);
   }
   return static_cast<std::uint32_t>(most);
 }

@@ -71,7 +71,7 @@ class stash_walk {
     } else if (a.kind == offload) {
       stays_[pair.stash].alive.last = cell;
     } else if (a.kind == recompute) {
-      auto const input = std::min(size.input, size.stash);
+      auto const input = (std::min)(size.input, size.stash);
       auto const made = stays_[pair.stash].alive.first;
       stays_[pair.stash].bytes = size.stash - input;
       stays_[pair.stash].alive.last = made;
@@ -133,7 +133,7 @@ inline std::vector<std::uint64_t> most_stashed_bytes(schedule const& s, schedule
   std::vector<std::uint64_t> most;
   for (std::uint32_t r = 0; r < s.ranks.size(); ++r) {
     auto const by_cell = stashed_bytes(stash_stays(s, r, bytes), count_cells(s.ranks[r]));
-    most.push_back(by_cell.empty() ? 0 : std::ranges::max(by_cell));
+    most.push_back(by_cell.empty() ? 0 : (std::ranges::max)(by_cell));
   }
   return most;
 }

@@ -23,8 +23,8 @@ constexpr least_backward least_backward_of(stage_cost const& c, backward_choice 
   if (form == backward_choice::whole) return {c.backward, 0};
   auto const halves = c.input_gradient + c.weight_gradient;
   if (form == backward_choice::split) return {c.input_gradient, c.weight_gradient};
-  auto const first = std::min(c.backward, c.input_gradient);
-  return {first, std::min(c.backward, halves) - first};
+  auto const first = (std::min)(c.backward, c.input_gradient);
+  return {first, (std::min)(c.backward, halves) - first};
 }
 
 }  // namespace cleave

@@ -39,7 +39,7 @@ inline row_cut bottleneck_cut(unit_row const& row, std::uint32_t stages) {
         before[middle] >= pass_time_between(row, middle, end) ? high = middle : low = middle + 1;
       }
       for (auto const b : {low, std::max<std::size_t>(low, s) - 1}) {
-        auto const time = std::max(before[b], pass_time_between(row, b, end));
+        auto const time = (std::max)(before[b], pass_time_between(row, b, end));
         if (time < slowest[end]) {
           slowest[end] = time;
           begin[s][end] = static_cast<std::uint32_t>(b);

@@ -39,10 +39,10 @@ inline cut_value value_of(search_problem const& problem, backward_choice form, d
     passes += step.most_passes();
     if (auto const lacks = find_byte_shortage(step, form)) {
       auto const by = lacks->needed - lacks->cap;
-      lacking = lacking == 0 ? by : std::min(lacking, by);
+      lacking = lacking == 0 ? by : (std::min)(lacking, by);
       continue;
     }
-    bound = std::min(bound, bounds_of(step, form).best());
+    bound = (std::min)(bound, bounds_of(step, form).best());
     runnable.push_back(std::move(step));
   }
   if (runnable.empty()) return {lacking, no_end};

@@ -21,14 +21,14 @@ class exact_bound {
       up_[s] = back_[s].rest;
       for (auto const e : step.stages[s].before) {
         auto const to = step.feeding(e);
-        up_[s] = std::max(up_[s], step.backward[e].delay + back_[to].first + up_[to]);
+        up_[s] = (std::max)(up_[s], step.backward[e].delay + back_[to].first + up_[to]);
       }
     }
     for (auto it = step.order.rbegin(); it != step.order.rend(); ++it) {
       down_[*it] = back_[*it].first + up_[*it];
       for (auto const e : step.stages[*it].after) {
         auto const to = step.fed(e);
-        down_[*it] = std::max(down_[*it], step.forward[e].delay + step.stages[to].cost.forward + down_[to]);
+        down_[*it] = (std::max)(down_[*it], step.forward[e].delay + step.stages[to].cost.forward + down_[to]);
       }
     }
   }
@@ -43,14 +43,14 @@ class exact_bound {
         auto const forward = m - state.forward(s), gradient = m - state.gradient(s);
         gradients += forward * cost.forward + gradient * back_[s].first;
         rest += gradient * back_[s].rest + state.put_off(s) * cost.weight_gradient;
-        if (gradient > 0) up = std::min(up, up_[s]);
+        if (gradient > 0) up = (std::min)(up, up_[s]);
         if (auto const t = state.forward_ready(step_, s); t < no_end)
-          most = std::max(most, t + forward * cost.forward + down_[s]);
+          most = (std::max)(most, t + forward * cost.forward + down_[s]);
         if (auto const t = state.gradient_ready(step_, s); t < no_end)
-          most = std::max(most, t + gradient * back_[s].first + up_[s]);
+          most = (std::max)(most, t + gradient * back_[s].first + up_[s]);
       }
-      most = std::max(most, state.times[r] + gradients + rest);
-      if (up < no_end) most = std::max(most, state.times[r] + gradients + up);
+      most = (std::max)(most, state.times[r] + gradients + rest);
+      if (up < no_end) most = (std::max)(most, state.times[r] + gradients + up);
     }
     return most;
   }

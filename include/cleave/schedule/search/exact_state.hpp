@@ -57,7 +57,7 @@ struct exact_state {
     double begin = times[step.stages[s].rank];
     for (auto const e : step.stages[s].before) {
       if (forward(step.feeding(e)) <= forward(s)) return no_end;
-      begin = std::max(begin, times[activation(step, e, forward(s))]);
+      begin = (std::max)(begin, times[activation(step, e, forward(s))]);
     }
     return begin;
   }
@@ -66,7 +66,7 @@ struct exact_state {
     double begin = times[step.stages[s].rank];
     for (auto const e : step.stages[s].after) {
       if (gradient(step.fed(e)) <= gradient(s)) return no_end;
-      begin = std::max(begin, times[activation(step, e, gradient(s)) + gradients(step)]);
+      begin = (std::max)(begin, times[activation(step, e, gradient(s)) + gradients(step)]);
     }
     return begin;
   }
@@ -106,7 +106,7 @@ struct exact_state {
 
   double send(placed_step const& step, placed_message const& m, double now) {
     auto& pair = times[step.locals.size() + m.pair];
-    auto const leaves = std::max(pair, now);
+    auto const leaves = (std::max)(pair, now);
     if (m.leaving > 0) pair = leaves + m.leaving;
     return leaves + m.delay;
   }
@@ -116,7 +116,7 @@ struct exact_state {
   void forget_past(placed_step const& step, std::uint32_t rank) {
     auto const now = times[rank];
     auto const settle = [now](double& t) {
-      if (t > 0) t = std::max(t, now);
+      if (t > 0) t = (std::max)(t, now);
     };
     for (auto const s : step.locals[rank]) {
       for (auto const e : step.stages[s].after) settle(times[step.locals.size() + step.forward[e].pair]);

@@ -74,8 +74,9 @@ class pass_improver {
     if (options_.form == backward_choice::either && list[at.position].kind == action_kind::backward &&
         random_.below(2) == 0)
       return try_halves(at, most);
-    auto const far = static_cast<std::ptrdiff_t>(random_.below(2) == 0 ? 1 : 1 + random_.below(8));
-    auto const to = std::clamp<std::ptrdiff_t>(random_.below(3) == 0 ? from + far : from - far, 0, last);
+    auto const distance = static_cast<std::ptrdiff_t>(random_.below(2) == 0 ? 1 : 1 + random_.below(8));
+    auto const to =
+        std::clamp<std::ptrdiff_t>(random_.below(3) == 0 ? from + distance : from - distance, 0, last);
     spent_ += 1;
     if (to == from || list[static_cast<std::size_t>(to)] == list[at.position]) return;
     move(list, from, to);

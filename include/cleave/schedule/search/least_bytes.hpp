@@ -31,8 +31,8 @@ inline std::vector<std::uint64_t> least_bytes(placed_step const& step, backward_
       if (*it != s && step.stages[*it].rank == rank) kept += step.stages[*it].bytes.stash;
     }
     auto const& own = step.stages[s].bytes;
-    kept += form == backward_choice::split ? std::max(own.stash, own.weight_stash) : own.stash;
-    least[rank] = std::max(least[rank], kept);
+    kept += form == backward_choice::split ? (std::max)(own.stash, own.weight_stash) : own.stash;
+    least[rank] = (std::max)(least[rank], kept);
   }
   return least;
 }

@@ -58,7 +58,7 @@ class pass_lister {
         stages_[*it].kept = more;
         stages_[*it].needs = deeper += more;
       }
-      ranks_[r].room = rule.room.empty() ? step.room(r) : std::min(rule.room[r], step.room(r));
+      ranks_[r].room = rule.room.empty() ? step.room(r) : (std::min)(rule.room[r], step.room(r));
       ranks_[r].can_run = deeper <= ranks_[r].room && step.resident[r] <= step.cap[r];
     }
   }
@@ -116,7 +116,7 @@ class pass_lister {
     double ready = 0;
     for (auto const e : step_.stages[s].before) {
       if (stages_[step_.feeding(e)].forward <= state.forward) return no_start;
-      ready = std::max(ready, activation_[cell(e, state.forward)]);
+      ready = (std::max)(ready, activation_[cell(e, state.forward)]);
     }
     return ready;
   }
@@ -126,7 +126,7 @@ class pass_lister {
     double ready = 0;
     for (auto const e : step_.stages[s].after) {
       if (stages_[step_.fed(e)].gradient <= state.gradient) return no_start;
-      ready = std::max(ready, gradient_[cell(e, state.gradient)]);
+      ready = (std::max)(ready, gradient_[cell(e, state.gradient)]);
     }
     return ready;
   }
@@ -135,7 +135,7 @@ class pass_lister {
   candidate find_next(std::uint32_t r) const {
     candidate best;
     auto const offer = [&](double ready, std::uint32_t s, action_kind kind) {
-      auto const start = std::max(ready, ranks_[r].free);
+      auto const start = (std::max)(ready, ranks_[r].free);
       if (start < best.start) best = {start, {s, kind}};
     };
     auto const offer_weights = [&] {
@@ -204,7 +204,7 @@ class pass_lister {
 
   void send(std::uint32_t r, placed_message const& m, double& to) {
     auto& pair = pairs_[m.pair];
-    auto const leaves = std::max(ranks_[r].free, pair);
+    auto const leaves = (std::max)(ranks_[r].free, pair);
     pair = leaves + m.leaving;
     to = leaves + m.delay;
   }

@@ -29,7 +29,7 @@ struct list_options {
   double hop = 0;                      ///< how long a message between two ranks is on its way
   backward_form backward = backward_form::whole;
   std::vector<std::uint64_t> kept = {};  ///< by each stage for a microbatch until its last gradient; else 1
-  std::uint64_t most_kept = std::numeric_limits<std::uint64_t>::max();  ///< by each rank at any time
+  std::uint64_t most_kept = (std::numeric_limits<std::uint64_t>::max)();  ///< by each rank at any time
 };
 
 /// Memory below which a placement cannot run: a rank and what its stages keep for one microbatch each.
@@ -70,7 +70,7 @@ inline placed_step listed_step(placement const& place, std::uint32_t microbatche
 /// for each other
 inline schedule list_schedule(placement const& place, std::uint32_t microbatches,
                               list_options const& options = {}) {
-  demand_counts(place.ranks, std::max(1u, place.stages() / std::max(1u, place.ranks)), microbatches);
+  demand_counts(place.ranks, (std::max)(1u, place.stages() / (std::max)(1u, place.ranks)), microbatches);
   expects(options.costs.size() <= 1 || options.costs.size() == place.stages(), "costs for each stage");
   expects(options.kept.empty() || options.kept.size() == place.stages(), "what each stage keeps");
   if (auto const fault = find_stage_cost_fault(options.costs)) throw stage_cost_error(*fault);

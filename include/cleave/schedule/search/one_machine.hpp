@@ -23,7 +23,7 @@ inline double one_machine_bound(std::vector<one_machine_job> jobs) {
   std::vector<one_machine_job> ready;
   double now = 0, over = 0;
   for (std::size_t next = 0; next < jobs.size() || !ready.empty();) {
-    if (ready.empty()) now = std::max(now, jobs[next].head);
+    if (ready.empty()) now = (std::max)(now, jobs[next].head);
     for (; next < jobs.size() && jobs[next].head <= now; ++next) {
       ready.push_back(jobs[next]);
       std::ranges::push_heap(ready, by_tail);
@@ -36,7 +36,7 @@ inline double one_machine_bound(std::vector<one_machine_job> jobs) {
       continue;
     }
     now = until;
-    over = std::max(over, now + job.tail);
+    over = (std::max)(over, now + job.tail);
     std::ranges::pop_heap(ready, by_tail);
     ready.pop_back();
   }

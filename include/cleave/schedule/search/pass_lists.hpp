@@ -73,7 +73,7 @@ inline std::uint64_t most_kept(placed_step const& step, std::vector<listed_pass>
            : p.kind == action_kind::backward       ? -stash
            : p.kind == action_kind::input_gradient ? weight_stash - stash
                                                    : -weight_stash;
-    most = std::max(most, now);
+    most = (std::max)(most, now);
   }
   return static_cast<std::uint64_t>(most);
 }

@@ -44,7 +44,7 @@ class pass_timer {
     double last = 0;
     for (std::size_t r = 0; r < lists.size(); ++r) {
       if (ranks_[r].position < lists[r].size()) return no_end;
-      last = std::max(last, ranks_[r].free);
+      last = (std::max)(last, ranks_[r].free);
     }
     return last;
   }
@@ -168,7 +168,7 @@ class pass_timer {
 
   void send(std::uint32_t r, placed_message const& m, arrival& to) {
     auto& pair = pairs_[m.pair];
-    auto const leaves = std::max(ranks_[r].free, pair);
+    auto const leaves = (std::max)(ranks_[r].free, pair);
     pair = leaves + m.leaving;
     to = {leaves + m.delay, {r, ranks_[r].position}};
   }

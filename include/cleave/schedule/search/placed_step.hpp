@@ -43,7 +43,7 @@ struct placed_step {
   std::vector<std::uint64_t> resident, cap;        ///< of each rank
 
   /// What a rank may keep for microbatches.
-  std::uint64_t room(std::size_t rank) const { return cap[rank] - std::min(cap[rank], resident[rank]); }
+  std::uint64_t room(std::size_t rank) const { return cap[rank] - (std::min)(cap[rank], resident[rank]); }
   std::uint32_t feeding(std::uint32_t edge) const { return backward[edge].reader; }
   std::uint32_t fed(std::uint32_t edge) const { return forward[edge].reader; }
   /// How many passes there are when each backward pass is cut in two.
@@ -99,7 +99,7 @@ inline void number_pairs(placed_step& step) {
 /// the step, and each chain has `microbatches`. O(stages + edges log edges).
 /// Precondition: nothing is wrong with either. \throws infeasible_error where stages wait for each other
 inline placed_step place_step(search_problem const& p, placement place, std::uint32_t microbatches) {
-  constexpr auto no_cap = std::numeric_limits<std::uint64_t>::max();
+  constexpr auto no_cap = (std::numeric_limits<std::uint64_t>::max)();
   auto const count = static_cast<std::uint32_t>(p.costs.size());
   placed_step step;
   step.place = std::move(place);

@@ -51,8 +51,8 @@ class relaxed_step {
     for (std::uint32_t s = 0; s < step_.stages.size(); ++s)
       for (std::uint32_t k = 0; k < step_.microbatches; ++k) {
         auto const& p = at(s, k);
-        most = std::max({most, p.forward.head + step_.stages[s].cost.forward + p.forward.tail,
-                         p.rest.head + back_[s].rest + p.rest.tail});
+        most = (std::max)({most, p.forward.head + step_.stages[s].cost.forward + p.forward.tail,
+                           p.rest.head + back_[s].rest + p.rest.tail});
       }
     return most;
   }
@@ -67,10 +67,10 @@ class relaxed_step {
       double kept = 0, head = at(locals[0], 0).forward.head, tail = at(locals[0], 0).gradient.tail;
       for (auto const s : locals) {
         kept += static_cast<double>(step_.stages[s].bytes.stash) * step_.microbatches * trip_[s];
-        head = std::min(head, at(s, 0).forward.head);
-        tail = std::min(tail, at(s, step_.microbatches - 1).gradient.tail);
+        head = (std::min)(head, at(s, 0).forward.head);
+        tail = (std::min)(tail, at(s, step_.microbatches - 1).gradient.tail);
       }
-      most = std::max(most, head + kept / static_cast<double>(step_.room(r)) + tail);
+      most = (std::max)(most, head + kept / static_cast<double>(step_.room(r)) + tail);
     }
     return most;
   }
@@ -90,8 +90,9 @@ class relaxed_step {
     for (auto const s : step_.order) kept[s] = kept_before(s) + step_.stages[s].bytes.stash;
     for (std::uint32_t s = 0; s < kept.size(); ++s) {
       auto const& stage = step_.stages[s];
-      auto const own = form == backward_choice::whole ? stage.bytes.stash
-                                                      : std::min(stage.bytes.stash, stage.bytes.weight_stash);
+      auto const own = form == backward_choice::whole
+                           ? stage.bytes.stash
+                           : (std::min)(stage.bytes.stash, stage.bytes.weight_stash);
       room_.push_back({count(step_.room(stage.rank), kept[s]), count(step_.room(stage.rank), own)});
     }
   }
@@ -118,27 +119,27 @@ class relaxed_step {
       auto& head = pair(s, k).forward.head;
       if (k > 0) head = at(s, k - 1).forward.head + step_.stages[s].cost.forward;
       if (auto const n = room_[s].to_gradient; k >= n)
-        head = std::max(head, at(s, k - n).gradient.head + back_[s].first);
+        head = (std::max)(head, at(s, k - n).gradient.head + back_[s].first);
       if (auto const n = room_[s].to_rest; k >= n)
-        head = std::max(head, at(s, k - n).rest.head + back_[s].rest);
+        head = (std::max)(head, at(s, k - n).rest.head + back_[s].rest);
       for (auto const e : step_.stages[s].before) {
         auto const from = step_.feeding(e);
-        head = std::max(head,
-                        at(from, k).forward.head + step_.stages[from].cost.forward + step_.forward[e].delay);
+        head = (std::max)(
+            head, at(from, k).forward.head + step_.stages[from].cost.forward + step_.forward[e].delay);
       }
     }
     for (auto it = step_.order.rbegin(); it != step_.order.rend(); ++it) {
       auto const s = *it;
       auto& [forward, gradient, rest] = pair(s, k);
       gradient.head = forward.head + step_.stages[s].cost.forward;
-      if (k > 0) gradient.head = std::max(gradient.head, at(s, k - 1).gradient.head + back_[s].first);
+      if (k > 0) gradient.head = (std::max)(gradient.head, at(s, k - 1).gradient.head + back_[s].first);
       for (auto const e : step_.stages[s].after) {
         auto const from = step_.fed(e);
-        gradient.head =
-            std::max(gradient.head, at(from, k).gradient.head + back_[from].first + step_.backward[e].delay);
+        gradient.head = (std::max)(gradient.head,
+                                   at(from, k).gradient.head + back_[from].first + step_.backward[e].delay);
       }
       rest.head = gradient.head + back_[s].first;
-      if (k > 0) rest.head = std::max(rest.head, at(s, k - 1).rest.head + back_[s].rest);
+      if (k > 0) rest.head = (std::max)(rest.head, at(s, k - 1).rest.head + back_[s].rest);
     }
   }
 
@@ -150,13 +151,13 @@ class relaxed_step {
     for (auto const s : step_.order) {
       auto& [forward, gradient, rest] = pair(s, k);
       rest.tail = let_in(s, room_[s].to_rest);
-      if (k + 1 < m) rest.tail = std::max(rest.tail, back_[s].rest + at(s, k + 1).rest.tail);
-      gradient.tail = std::max(back_[s].rest + rest.tail, let_in(s, room_[s].to_gradient));
-      if (k + 1 < m) gradient.tail = std::max(gradient.tail, back_[s].first + at(s, k + 1).gradient.tail);
+      if (k + 1 < m) rest.tail = (std::max)(rest.tail, back_[s].rest + at(s, k + 1).rest.tail);
+      gradient.tail = (std::max)(back_[s].rest + rest.tail, let_in(s, room_[s].to_gradient));
+      if (k + 1 < m) gradient.tail = (std::max)(gradient.tail, back_[s].first + at(s, k + 1).gradient.tail);
       for (auto const e : step_.stages[s].before) {
         auto const to = step_.feeding(e);
         gradient.tail =
-            std::max(gradient.tail, step_.backward[e].delay + back_[to].first + at(to, k).gradient.tail);
+            (std::max)(gradient.tail, step_.backward[e].delay + back_[to].first + at(to, k).gradient.tail);
       }
     }
     for (auto it = step_.order.rbegin(); it != step_.order.rend(); ++it) {
@@ -164,10 +165,10 @@ class relaxed_step {
       auto& [forward, gradient, rest] = pair(s, k);
       forward.tail = back_[s].first + gradient.tail;
       if (k + 1 < m)
-        forward.tail = std::max(forward.tail, step_.stages[s].cost.forward + at(s, k + 1).forward.tail);
+        forward.tail = (std::max)(forward.tail, step_.stages[s].cost.forward + at(s, k + 1).forward.tail);
       for (auto const e : step_.stages[s].after) {
         auto const to = step_.fed(e);
-        forward.tail = std::max(
+        forward.tail = (std::max)(
             forward.tail, step_.forward[e].delay + step_.stages[to].cost.forward + at(to, k).forward.tail);
       }
     }
@@ -180,9 +181,9 @@ class relaxed_step {
       auto const s = *it;
       double beyond = 0;
       for (auto const e : step_.stages[s].after)
-        beyond = std::max(beyond, step_.forward[e].delay + trip_[step_.fed(e)] + step_.backward[e].delay);
+        beyond = (std::max)(beyond, step_.forward[e].delay + trip_[step_.fed(e)] + step_.backward[e].delay);
       trip_[s] = step_.stages[s].cost.forward + beyond + back_[s].first;
-      path_ = std::max(path_, trip_[s] + back_[s].rest);
+      path_ = (std::max)(path_, trip_[s] + back_[s].rest);
     }
   }
 

@@ -78,7 +78,7 @@ class candidate_list {
     auto const at = std::ranges::find(steps_, wave, &placed_step::place);
     if (at == steps_.end() || form_ == backward_choice::whole) return;
     auto few = *at;
-    few.microbatches = std::min(few.microbatches, 2 * few.place.ranks);
+    few.microbatches = (std::min)(few.microbatches, 2 * few.place.ranks);
     pass_timer timer(few);
     auto const family = v_block_family(few.place.ranks);
     std::vector<std::pair<double, std::size_t>> timed;  // which rule
@@ -88,7 +88,7 @@ class candidate_list {
       if (fits(few, lists)) timed.emplace_back(timer.makespan(lists), i);
     }
     std::ranges::sort(timed);
-    for (std::size_t i = 0; i < std::min(timed.size(), most_blocks); ++i) {
+    for (std::size_t i = 0; i < (std::min)(timed.size(), most_blocks); ++i) {
       auto const& rule = family[timed[i].second];
       add({name_of(rule), std::nullopt, static_cast<std::size_t>(at - steps_.begin()),
            pass_lists_of(schedule_by(rule, *at))});
@@ -158,7 +158,7 @@ class candidate_list {
 
   /// In groups of how many microbatches, beside one a rank: all where there are few, else some.
   static std::vector<std::uint32_t> groups_of(placed_step const& step) {
-    auto const p = step.place.ranks, most = std::min(step.microbatches, 3 * p);
+    auto const p = step.place.ranks, most = (std::min)(step.microbatches, 3 * p);
     std::vector<std::uint32_t> groups;
     for (auto group = p + 1; group <= most; group += (p + 7) / 8) groups.push_back(group);
     return groups;
@@ -168,7 +168,7 @@ class candidate_list {
   static std::vector<std::uint32_t> depths_of(placed_step const& step) {
     auto const p = step.place.ranks, m = step.microbatches;
     std::vector<std::uint32_t> depths{1, (p + 1) / 2, p, p + (p + 1) / 2, 2 * p - 1, 2 * p, 3 * p, m};
-    for (auto& d : depths) d = std::min(d, m);
+    for (auto& d : depths) d = (std::min)(d, m);
     std::ranges::sort(depths);
     depths.erase(std::unique(depths.begin(), depths.end()), depths.end());
     return depths;
@@ -177,7 +177,7 @@ class candidate_list {
   /// What `depth` microbatches in each stage take, and one in the deepest of its stages at least.
   static std::vector<std::uint64_t> room_for(placed_step const& step, std::uint32_t depth) {
     std::vector<std::uint64_t> room(step.locals.size());
-    for (auto const& s : step.stages) room[s.rank] += depth * std::max(s.bytes.stash, s.bytes.weight_stash);
+    for (auto const& s : step.stages) room[s.rank] += depth * (std::max)(s.bytes.stash, s.bytes.weight_stash);
     return room;
   }
 

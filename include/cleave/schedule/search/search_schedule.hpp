@@ -64,7 +64,7 @@ inline found_schedule certified(search_problem const& problem, std::vector<place
     told.bound = bounds.best();
     told.reason = bounds.reason();
   }
-  if (told.bound <= told.makespan * (1 + 1e-9)) told.bound = std::min(told.bound, told.makespan);
+  if (told.bound <= told.makespan * (1 + 1e-9)) told.bound = (std::min)(told.bound, told.makespan);
   return found;
 }
 
@@ -72,7 +72,7 @@ inline found_schedule certified(search_problem const& problem, std::vector<place
 inline schedule_candidate improve_candidates(std::vector<placed_step> const& steps,
                                              std::vector<schedule_candidate> candidates,
                                              search_options const& options, std::uint64_t& spent) {
-  auto const count = std::min<std::size_t>(candidates.size(), std::max(options.begin_with, 1u));
+  auto const count = std::min<std::size_t>(candidates.size(), (std::max)(options.begin_with, 1u));
   schedule_candidate best = candidates.front();
   for (std::size_t i = 0; i < count; ++i) {
     auto& c = candidates[i];

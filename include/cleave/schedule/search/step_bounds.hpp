@@ -20,7 +20,7 @@ struct step_bounds {
   double rank = 0;    ///< until some rank can begin, its work, and what must come after
   double memory = 0;  ///< as `rank`, and a microbatch begins only when there is room for it
 
-  double best() const { return std::max({work, path, rank, memory}); }
+  double best() const { return (std::max)({work, path, rank, memory}); }
   std::string_view reason() const {
     auto const b = best();
     return b == work ? "work" : b == path ? "path" : b == rank ? "rank" : "memory";
@@ -62,11 +62,11 @@ inline step_bounds bounds_of(placed_step const& step, backward_choice form = bac
   relaxed_step const free(step, form, relaxed_memory::unlimited), tight(step, form, relaxed_memory::capped);
   b.path = free.path();
   b.rank = free.longest();
-  b.memory = std::max(tight.longest(), tight.room_bound());
+  b.memory = (std::max)(tight.longest(), tight.room_bound());
   for (std::size_t r = 0; r < step.locals.size(); ++r) {
-    b.work = std::max(b.work, work_of(step, r, form));
-    b.rank = std::max(b.rank, busy_bound(step, r, form, free));
-    b.memory = std::max(b.memory, busy_bound(step, r, form, tight));
+    b.work = (std::max)(b.work, work_of(step, r, form));
+    b.rank = (std::max)(b.rank, busy_bound(step, r, form, free));
+    b.memory = (std::max)(b.memory, busy_bound(step, r, form, tight));
   }
   return b;
 }

@@ -69,9 +69,9 @@ class unit_row_error : public witness_error<unit_row_fault> {
 
 /// The passes of `to` beyond those of `from`.
 constexpr stage_cost cost_between(stage_cost const& from, stage_cost const& to) {
-  return {std::max(0.0, to.forward - from.forward), std::max(0.0, to.backward - from.backward),
-          std::max(0.0, to.input_gradient - from.input_gradient),
-          std::max(0.0, to.weight_gradient - from.weight_gradient)};
+  return {(std::max)(0.0, to.forward - from.forward), (std::max)(0.0, to.backward - from.backward),
+          (std::max)(0.0, to.input_gradient - from.input_gradient),
+          (std::max)(0.0, to.weight_gradient - from.weight_gradient)};
 }
 
 /// The first thing that is wrong with a row for so many stages, or nothing. O(units).

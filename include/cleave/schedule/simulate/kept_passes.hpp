@@ -37,8 +37,8 @@ inline std::vector<kept_passes> most_kept_passes(schedule const& s) {
         --now.passes;
         if (--kept == 0) --now.microbatches;
       }
-      most[r].passes = std::max(most[r].passes, now.passes);
-      most[r].microbatches = std::max(most[r].microbatches, now.microbatches);
+      most[r].passes = (std::max)(most[r].passes, now.passes);
+      most[r].microbatches = (std::max)(most[r].microbatches, now.microbatches);
     });
   }
   return most;

@@ -79,7 +79,7 @@ class message_times {
     double left = ready.time;
     if (way.transfer > 0) {
       auto& free = channel_free_[way.channel];
-      left = free = std::max(left, free) + way.transfer * share;
+      left = free = (std::max)(left, free) + way.transfer * share;
     }
     auto& message = at(m);
     message.since = {left + way.latency * share, ready.by};

@@ -80,8 +80,8 @@ class rank_clock {
   void tell(schedule_times& to) {
     to.busy.push_back(busy_);
     to.first.push_back(first_);
-    to.last.push_back(std::max({free_.time, engines_[0].time, engines_[1].time}));
-    to.makespan = std::max(to.makespan, to.last.back());
+    to.last.push_back((std::max)({free_.time, engines_[0].time, engines_[1].time}));
+    to.makespan = (std::max)(to.makespan, to.last.back());
     to.spans.push_back(std::move(spans_));
     to.causes.push_back(std::move(causes_));
   }

@@ -125,7 +125,7 @@ class step_walk {
     each_need(a, [&](std::uint32_t number) {
       auto const& e = events_[number];
       if (e.happened)
-        turn = std::max(turn, e.by <= r ? e.turn : e.turn + 1);
+        turn = (std::max)(turn, e.by <= r ? e.turn : e.turn + 1);
       else
         unmet = number;
       return e.happened;

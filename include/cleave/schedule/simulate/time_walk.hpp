@@ -157,7 +157,7 @@ class time_walk {
     for (action const& a : parts) {
       double const time = time_of(a), from = begin.time + (in_turn ? whole : 0);
       clocks_[r].note(++rank.position, {from, begin.by}, from + time);
-      whole = in_turn ? whole + time : std::max(whole, time);
+      whole = in_turn ? whole + time : (std::max)(whole, time);
       marks_.set_done(a);
     }
     clocks_[r].compute(head, begin, whole);

@@ -40,7 +40,7 @@ class channel_survey {
 
   std::optional<channel_mismatch> find() const {
     for (std::uint32_t c = 0; c < channels_.count(); ++c)
-      for (std::size_t i = 0; i < std::min(sent_[c].size(), received_[c].size()); ++i)
+      for (std::size_t i = 0; i < (std::min)(sent_[c].size(), received_[c].size()); ++i)
         if (sent_[c][i] != schedule_needs::other_end(received_[c][i]))
           return channel_mismatch{channels_[c].first, channels_[c].second, i, needs_.action_of(sent_[c][i]),
                                   needs_.action_of(received_[c][i])};

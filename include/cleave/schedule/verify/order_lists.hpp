@@ -20,10 +20,10 @@ inline std::size_t group_end(std::span<action const> list, std::size_t i, messag
   auto const end_from = [&](std::size_t at) {  // 0 where no message begins
     if (at == list.size()) return std::size_t{0};
     if (list[at].parts > 0 && at + 1 < list.size() && is_end(at + 1))
-      return std::min(list.size(), at + 1 + list[at].parts);
+      return (std::min)(list.size(), at + 1 + list[at].parts);
     return is_end(at) ? at + 1 : 0;
   };
-  auto end = std::max(i + 1, end_from(i));
+  auto end = (std::max)(i + 1, end_from(i));
   if (groups == message_groups::adjacent && end_from(i) > 0)
     for (auto next = end_from(end); next > 0; next = end_from(end)) end = next;
   return end;
