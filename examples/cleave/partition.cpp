@@ -31,7 +31,7 @@ int cut_graph(partition_task const& task) {
   auto const g = cleave::read_graph_file<std::uint32_t, Weight>(task.file, task.reading);
   auto const view = g.view();
   clock.has_read();
-  demand_parts(task, view.nodes());
+  demand_parts(task, task.parts, view.nodes());
   auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(view.nodes(), "node") + ", " +
               plural(view.arcs() / 2, "edge") + "\n";
   cleave::partition p;
@@ -51,10 +51,13 @@ int cut_graph(partition_task const& task) {
   }
   doing.clear();
   auto const v = cleave::verify_partition(view, p, {.imbalance = task.options.imbalance[0]});
-  text += facts_of(v, task) + took;
+  text += facts_of(v, task);
+  auto const empty = view.nodes() < p.parts ? empty_parts_of(task, p, false) : empty_parts_fact{};
+  if (empty.wrong) text += empty.text;  // where there are enough nodes for all, the verdict names them
+  text += took;
   if (!task.out.empty() && task.out != "-") text += fact("written", shown(task.out));
   say(task, text);
-  return v.sound() ? 0 : 1;
+  return v.sound() && !empty.wrong ? 0 : 1;
 }
 
 /// Whether edges of the file have directions, and these count.

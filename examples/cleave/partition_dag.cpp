@@ -69,7 +69,7 @@ int cut_operations(partition_task const& task) {
   partition_clock clock;
   auto const d = cleave::read_cost_dag(task.file);
   clock.has_read();
-  demand_parts(task, d.nodes());
+  demand_parts(task, task.parts, d.nodes());
   auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(d.nodes(), "node") + ", " +
               plural(d.arcs.size(), "arc") + "\n";
   cleave::partition p;
@@ -93,11 +93,12 @@ int cut_operations(partition_task const& task) {
   }
   doing.clear();
   auto const v = cleave::verify_dag_partition<cleave::cost_dag::arc>(d.work, d.arcs, p, d.backward);
-  text += facts_of(d, p, v, bound) + took;
+  auto const empty = empty_parts_of(task, p, p.parts <= d.nodes() && d.together.empty());
+  text += facts_of(d, p, v, bound) + empty.text + took;
   if (!balanced) text += fact("wrong", "parts as even as was asked for were not found");
   if (!task.out.empty() && task.out != "-") text += fact("written", shown(task.out));
   say(task, text);
-  return v.sound() && balanced ? 0 : 1;
+  return v.sound() && !empty.wrong && balanced ? 0 : 1;
 }
 
 }  // namespace tool

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "files.hpp"
 #include "terminal.hpp"
@@ -69,14 +71,47 @@ inline std::string fact(std::string const& name, std::string const& value) {
 inline std::string number_text(std::int64_t x) { return cleave::count_text(static_cast<std::uint64_t>(x)); }
 inline std::string number_text(double x) { return cleave::short_text(x); }
 
-/// \throws cleave::error with the file's name
+/// \throws cleave::infeasible_error where nearly all parts would be empty
+inline void demand_parts(partition_task const& task, std::uint32_t parts, std::size_t nodes) {
+  if (parts > nodes + 65'536)  // tables of that size would be made for nothing
+    throw cleave::infeasible_error(cleave::count_text(parts) + " parts are more than the " +
+                                   plural(nodes, "node") + " of " + cleave::printable(task.file, 200) +
+                                   " can fill");
+}
+
+/// \throws cleave::error with the file's name; cleave::infeasible_error as above
 inline cleave::partition read_parts(partition_task const& task, std::size_t nodes) {
   auto const text = read_text(task.verify);
   try {
-    return cleave::read_part_file(text, nodes, task.parts);
+    auto p = cleave::read_part_file(text, nodes, task.parts);
+    demand_parts(task, p.parts, nodes);
+    return p;
   } catch (cleave::graph_file_error const& e) {
     throw cleave::graph_file_error(task.verify, e);
   }
+}
+
+/// The parts that no node is in, as a line, if any.
+struct empty_parts_fact {
+  std::string text{};
+  bool wrong = false;  ///< nobody asked for so many, or there are enough nodes for all
+};
+
+inline empty_parts_fact empty_parts_of(partition_task const& task, cleave::partition const& p, bool enough) {
+  std::vector<char> has_nodes(p.parts);
+  for (auto const part : p.of) has_nodes[index(part)] = 1;
+  auto const empty = std::ranges::count(has_nodes, 0);
+  if (empty == 0) return {};
+  std::string text = "no node is in part ";
+  for (std::uint32_t part = 0, told = 0; part < p.parts && told < 8; ++part)
+    if (has_nodes[part] == 0) text += (told++ > 0 ? ", " : "") + std::to_string(part);
+  if (empty > 8) text += " and " + std::to_string(empty - 8) + " more";
+  if (task.parts == 0)
+    text += "; the largest number makes " + plural(p.parts, "part") + ", and -k says that there are so many";
+  else if (enough)
+    text += ", and there are enough for all";
+  bool const wrong = task.parts == 0 || enough;
+  return {fact(wrong ? "wrong" : "empty", text), wrong};
 }
 
 /// What a partition is, counted from the graph and the parts alone.
@@ -99,14 +134,6 @@ inline void say(partition_task const& task, std::string const& text) {
     std::fputs(text.c_str(), stderr);
   else
     print(text);
-}
-
-/// \throws cleave::infeasible_error where nearly all parts would be empty
-inline void demand_parts(partition_task const& task, std::size_t nodes) {
-  if (task.parts > nodes + 65'536)  // tables of that size would be made for nothing
-    throw cleave::infeasible_error(cleave::count_text(task.parts) + " parts are more than the " +
-                                   plural(nodes, "node") + " of " + cleave::printable(task.file, 200) +
-                                   " can fill");
 }
 
 /// When a cut began, and what it took.

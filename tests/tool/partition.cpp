@@ -91,6 +91,30 @@ TEST_CASE("tool: partition cuts operations into parts that can run one after the
              "others have --goal edges");
 }
 
+TEST_CASE("tool: partition names parts that no node is in, and without -k they are wrong") {
+  scratch_folder const at;
+  std::ofstream(at / "path.edges") << "0 1\n1 2\n";
+  std::ofstream(at / "path.dag") << "3 2\n1 0\n1 0\n1 0\n0 1 1\n1 2 1\n";
+  std::ofstream(at / "gaps") << "0\n1\n7\n";
+  std::ofstream(at / "one") << "0\n2\n2\n";
+  std::ofstream(at / "far") << "0\n1\n4000000000\n";
+  for (std::string const graph : {"path.edges", "path.dag"}) {
+    CAPTURE(graph);
+    auto const judged = [&](std::string const& parts, std::vector<std::string> const& more = {}) {
+      std::vector<std::string> words = {"partition", at / graph, "--verify", at / parts, "--eps", "9"};
+      words.insert(words.end(), more.begin(), more.end());
+      return run_tool(words);
+    };
+    check_said(judged("gaps"), 1,
+               "no node is in part 2, 3, 4, 5, 6; the largest number makes 8 parts, and -k says that there "
+               "are so many");
+    check_said(judged("gaps", {"-k", "8"}), 0, "parts      8");
+    check_said(judged("one"), 1, graph == "path.dag" ? "no node is in part 1" : "part 1 has no nodes");
+    check_said(judged("one", {"-k", "3"}), 1, "there are enough for all");
+    check_said(judged("far"), 1, "001 parts are more than the 3 nodes of ");
+  }
+}
+
 TEST_CASE("tool: what partition cannot do it says, with what would help") {
   scratch_folder const at;
   put_grid(at / "grid.edges", 3);
