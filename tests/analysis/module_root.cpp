@@ -51,4 +51,31 @@ TEST_CASE("stage_root_of: state has no gradient, and nested and keyword argument
   CHECK(std::ranges::equal(root.reads[2], std::vector<std::uint32_t>{w, x, x}));
 }
 
+TEST_CASE("stage_root_of: elements without a number come behind those with one, each key once") {
+  module_graph g;
+  auto const add = [&](node_kind kind, std::string const& target, std::vector<module_argument> args) {
+    module_node n;
+    n.kind = kind;
+    n.target = target;
+    n.args = std::move(args);
+    return g.add(std::move(n));
+  };
+  auto const item = [&](std::uint32_t of, token const& key) {
+    return add(node_kind::call_function, "getitem", {node_argument(of), {key}});
+  };
+  auto const s = add(node_kind::call_module, "s", {});
+  auto const last = item(s, std::int64_t{-1}), text = item(s, "1"), again = item(s, std::int64_t{-1});
+  auto const third = item(s, std::int64_t{2}), first = item(s, std::int64_t{0});
+  auto const inner = item(last, "a"), same = item(again, "a"), other = item(again, "b");
+  auto const root = stage_root_of(g);
+  CHECK(root.element[third] == 2);
+  CHECK(root.element[first] == 0);
+  CHECK(root.element[last] == 3);
+  CHECK(root.element[text] == 4);
+  CHECK(root.element[again] == 3);
+  CHECK(root.element[inner] == 0);
+  CHECK(root.element[same] == 0);
+  CHECK(root.element[other] == 1);
+}
+
 }  // namespace

@@ -177,4 +177,30 @@ TEST_CASE("null_coalesce_accumulate: what is of different form is refused where 
   refused(dict({"a"}, {number(1)}), dict({"a", "b"}, {number(1), {}}), {different_count, ""});
 }
 
+TEST_CASE("element_gradient: one element has the gradient, the others null, in the form of the value") {
+  slopes a;
+  value const three = row({number(1), number(2), number(3)});
+  CHECK(element_gradient(a, three, 1, number(9)) == row({{}, number(9), {}}));
+  CHECK(element_gradient(a, three, -1, number(9)) == row({{}, {}, number(9)}));
+  CHECK(element_gradient(a, dict({"a", "0"}, {number(1), number(2)}), "a", row({})) ==
+        dict({"a", "0"}, {row({}), {}}));
+  CHECK(element_gradient(a, dict({"a", "0"}, {number(1), number(2)}), 0, number(9)) ==
+        dict({"a", "0"}, {{}, number(9)}));
+
+  using enum gradient_fault::kind;
+  auto const refused = [&](value const& of, element_key const& key, gradient_fault const& fault) {
+    try {
+      element_gradient(a, of, key, number(1));
+      FAIL("accepted");
+    } catch (gradient_error const& e) {
+      CHECK(e.witness == fault);
+    }
+  };
+  refused(three, 3, {unknown_output, "[3]"});
+  refused(three, -4, {unknown_output, "[-4]"});
+  refused(three, "a", {unknown_output, "['a']"});
+  refused(dict({"a"}, {number(1)}), "b", {unknown_output, "['b']"});
+  refused(number(1), 0, {different_form, "[0]"});
+}
+
 }  // namespace

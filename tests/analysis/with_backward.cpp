@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,10 @@ constexpr backward_options return_gradients{.inputs = input_gradients::returned}
 /// The gradients of stages and of inputs that a root with a backward pass gives. Whoever drops a node gets
 /// nothing where the node has nothing to lose.
 std::optional<all_gradients> run(linear_stages const& stages, std::uint32_t loss, module_graph const& g,
-                                 module_graph::position dropped = none<module_graph::position>) {
+                                 module_graph::position dropped = none<module_graph::position>,
+                                 std::set<testing::value_shape const*> const& dicts = {}) {
   linear_gradients meaning(stages, loss);
+  meaning.dicts = dicts;
   meaning.dropped = dropped;
   std::vector<linear_value> inputs;
   std::vector<std::uint32_t> numbers;
@@ -77,6 +80,47 @@ TEST_CASE("with_backward: with any one gradient gone the result is another") {
     }
   }
   CHECK(dropped > 200);
+}
+
+/// `g`, the graph of `stages`, with elements read as a program may read them: of a dict by text, of a tuple
+/// from either end. Lists the dicts.
+module_graph with_keys(testing::rng& random, linear_stages const& stages, module_graph const& g,
+                       std::set<testing::value_shape const*>& dicts) {
+  std::set<testing::value_shape const*> met;
+  module_graph made;
+  for (module_graph::position n = 0; n < g.list().size(); ++n) {
+    auto node = g[n];
+    if (node.target == "getitem") {
+      auto const& whole = stages.shape(stages.root().reads[n].front());
+      auto const i = stages.root().element[n];
+      if (met.insert(&whole).second && random.one_in(2)) dicts.insert(&whole);
+      auto const size = static_cast<std::int64_t>(whole.elements.size());
+      if (dicts.contains(&whole))
+        node.args[1] = {"k" + std::to_string(i)};
+      else if (random.one_in(2))
+        node.args[1] = {std::int64_t{i} - size};
+    }
+    made.add(std::move(node));
+  }
+  return made;
+}
+
+TEST_CASE("with_backward: elements that are read by text or from the end have their own gradients") {
+  testing::rng random(17);
+  std::size_t parts = 0, reads = 0;
+  for (int i = 0; i < 400; ++i) {
+    auto const [root, loss] = testing::random_root(random, 1 + random.below(10));
+    linear_stages const stages(root);
+    std::set<testing::value_shape const*> dicts;
+    auto const keyed = with_keys(random, stages, testing::root_graph(root, loss), dicts);
+    auto const g = with_backward(keyed, loss, return_gradients);
+    for (auto const& n : g.list()) parts += n.target == "element_gradient";
+    for (auto const& n : keyed.list()) reads += n.target == "getitem";
+    CHECK(reached(*run(stages, loss, g, none<module_graph::position>, dicts)) ==
+          reached(stages.whole_gradients(loss)));
+  }
+  CHECK(parts > 50);
+  CHECK(reads > 1000);
 }
 
 module_node node(node_kind kind, std::string const& target, std::vector<module_argument> args) {
@@ -140,6 +184,50 @@ TEST_CASE("with_backward: a tuple input that is taken apart and used whole has o
   CHECK(made[*made.output()].args.front().back() == token(node_ref{*made.output() - 1}));
 }
 
+/// x → s0; three elements of it → s1, which is returned.
+module_graph root_of_keys(std::vector<token> const& keys, module_graph::position of) {
+  using enum node_kind;
+  module_graph g;
+  auto const x = g.add(node(placeholder, "x", {}));
+  g.add(node(call_module, "s0", {node_argument(x)}));
+  std::vector<module_argument> read;
+  for (auto const& key : keys) {
+    read.push_back(node_argument(g.add(node(call_function, "getitem", {node_argument(of), {key}}))));
+  }
+  auto const s1 = g.add(node(call_module, "s1", read));
+  g.add(node(output, "output", {node_argument(s1)}));
+  return g;
+}
+
+TEST_CASE("with_backward: what is read of a stage by text or from the end comes behind what has a number") {
+  auto const g = with_backward(root_of_keys({token("loss"), token(std::int64_t{1}), token("loss")}, 1), 5);
+  auto const tuple = [](std::uint32_t width) { return token(container{container::kind::tuple, width}); };
+  // stage_backward of s1 is node 6; its inputs' gradients are 7, 8, 9, and 10 is the sum of 7 and 9.
+  CHECK(g[10].target == "null_coalesce_accumulate");
+  CHECK(g[11].kwargs[0].value == module_argument{tuple(3), token(), node_ref{3}, node_ref{2}});
+  CHECK(g[11].kwargs[1].value == module_argument{tuple(3), token(), node_ref{8}, node_ref{10}});
+
+  auto const h = with_backward(root_of_keys({token(std::int64_t{-1}), token(std::int64_t{0})}, 1), 4);
+  CHECK(h[8].kwargs[0].value == module_argument{tuple(2), node_ref{3}, node_ref{2}});
+  CHECK(h[8].kwargs[1].value == module_argument{tuple(2), node_ref{7}, node_ref{6}});
+}
+
+TEST_CASE("with_backward: the gradient of an input that is read by text or from the end has its form") {
+  auto const g = with_backward(root_of_keys({token("a"), token("b")}, 0), 4, return_gradients);
+  auto const end = *g.output();
+  CHECK(g[end - 3].target == "element_gradient");
+  CHECK(g[end - 3].args == std::vector<module_argument>{node_argument(0), {"a"}, node_argument(6)});
+  CHECK(g[end - 2].args == std::vector<module_argument>{node_argument(0), {"b"}, node_argument(7)});
+  CHECK(g[end - 1].args == std::vector<module_argument>{node_argument(end - 3), node_argument(end - 2)});
+  CHECK(g[end].args.front().back() == token(node_ref{end - 1}));
+
+  auto const mixed = root_of_keys({token(std::int64_t{-1}), token(std::int64_t{1})}, 0);
+  auto const h = with_backward(mixed, 4, return_gradients);
+  auto const& sum = h[*h.output() - 1];
+  CHECK(sum.args[0] == module_argument{container{container::kind::tuple, 2}, token(), node_ref{7}});
+  CHECK(sum.args[1] == node_argument(*h.output() - 2));
+}
+
 TEST_CASE("with_backward: what is no root is refused by the name of the node") {
   using enum root_fault::kind;
   auto const refused = [](module_graph const& g, root_fault const& fault, std::string const& name) {
@@ -151,7 +239,6 @@ TEST_CASE("with_backward: what is no root is refused by the name of the node") {
       CHECK(std::string(e.what()).find("'" + name + "'") != std::string::npos);
     }
   };
-  refused(small_root(-1), {malformed_element, 2}, "getitem");
   refused(small_root(1 << 20), {wide_element, 2, 1 << 20}, "getitem");
 
   auto function = small_root(0);
@@ -160,6 +247,9 @@ TEST_CASE("with_backward: what is no root is refused by the name of the node") {
   auto method = small_root(0);
   method.add(node(node_kind::call_method, "view", {node_argument(3)}));
   refused(method, {work_between_stages, 5}, "view");
+  auto none_read = small_root(0);
+  none_read.add(node(node_kind::call_function, "getitem", {node_argument(3), {token()}}));
+  refused(none_read, {malformed_element, 5}, "getitem");
   auto three = small_root(0);
   three.add(node(node_kind::call_function, "getitem", {node_argument(3), {std::int64_t{0}}, {token()}}));
   refused(three, {malformed_element, 5}, "getitem");

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -20,15 +21,16 @@
 namespace cleave::testing {
 
 /// A value of a root with its backward pass: null, a place in what a stage gives or the caller passes, the
-/// gradient of a number, or a tuple.
+/// gradient of a number, a tuple or dict, or a key.
 struct linear_value {
-  enum class kind : std::uint8_t { null, place, number, tuple };
+  enum class kind : std::uint8_t { null, place, number, tuple, key };
 
   kind what = kind::null;
   whole_number bits = 0;
   std::uint32_t base = 0;
-  value_shape const* shape = nullptr;
+  value_shape const* shape = nullptr;  ///< of a tuple: if it is a gradient, of what
   std::vector<linear_value> items{};
+  std::string text{};
 };
 
 /// What a root with its backward pass means where stages are linear: an interpretation, and the autograd that
@@ -42,6 +44,8 @@ class linear_gradients {
   /// A node of the root that gets lost, and whether it had anything.
   module_graph::position dropped = none<module_graph::position>;
   bool dropped_any = false;
+  /// What is a dict: its elements have the keys k0, k1, …
+  std::set<value_shape const*> dicts;
 
   linear_value null() const { return {}; }
   bool is_null(linear_value const& v) const { return v.what == linear_value::kind::null; }
@@ -52,9 +56,14 @@ class linear_gradients {
     for (auto const& e : v.shape->elements) places.push_back(place(v.base, e));
     return places;
   }
-  std::vector<std::string> keys(linear_value const&) const { return {}; }
-  linear_value rebuild(linear_value const&, std::vector<linear_value> items) const {
-    return {linear_value::kind::tuple, 0, 0, nullptr, std::move(items)};
+  std::vector<std::string> keys(linear_value const& v) const {
+    std::vector<std::string> list;
+    for (std::size_t i = 0; dicts.contains(v.shape) && i < v.shape->elements.size(); ++i)
+      list.push_back("k" + std::to_string(i));
+    return list;
+  }
+  linear_value rebuild(linear_value const& like, std::vector<linear_value> items) const {
+    return {linear_value::kind::tuple, 0, 0, like.shape, std::move(items)};
   }
   bool needs_gradient(linear_value const& v) const { return v.what == linear_value::kind::place; }
   bool is_scalar(linear_value const& v) const {
@@ -86,6 +95,8 @@ class linear_gradients {
 
   linear_value constant(token const& t) const {
     auto const* i = std::get_if<std::int64_t>(&t);
+    if (auto const* key = std::get_if<std::string>(&t))
+      return {linear_value::kind::key, 0, 0, nullptr, {}, *key};
     return i ? number(static_cast<whole_number>(*i)) : linear_value{};
   }
   linear_value collect(container const&, std::span<linear_value const> items) const {
@@ -117,7 +128,15 @@ class linear_gradients {
                         std::span<linear_value const> kwargs) {
     auto const& node = g[n];
     if (node.kind == node_kind::call_module) return place(n, stages_.shape(n));
-    if (node.target == "getitem") return elements(args[0]).value().at(args[1].bits);
+    if (node.target == "getitem") {  // of a place: which element the root says
+      bool const of_place = args[0].what == linear_value::kind::place;
+      return elements(args[0]).value().at(of_place ? stages_.root().element[n] : args[1].bits);
+    }
+    if (node.target == "element_gradient") {
+      element_key key = static_cast<std::int64_t>(args[1].bits);
+      if (args[1].what == linear_value::kind::key) key = args[1].text;
+      return element_gradient(*this, args[0], key, args[2]);
+    }
     if (node.target == "null_coalesce_accumulate") return null_coalesce_accumulate(*this, args[0], args[1]);
     if (node.target != "stage_backward") throw std::logic_error("a call of " + node.target);
     std::vector<std::size_t> selected;

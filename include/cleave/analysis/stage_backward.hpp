@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "cleave/analysis/autograd.hpp"
@@ -192,6 +194,30 @@ class gradient_adder {
 template <class Value, autograd<Value> A>
 Value null_coalesce_accumulate(A& a, Value const& old, Value const& added) {
   return gradient_adder<Value, A>(a).add(old, added);
+}
+
+/// What an element is read under: its place, which counts from the end where it is negative, or a text.
+using element_key = std::variant<std::int64_t, std::string>;
+
+/// A gradient of the form of `of`, a container: `gradient` is that of its element under `key`, all others are
+/// null. O(number of elements).
+/// \throws gradient_error
+template <class Value, autograd<Value> A>
+Value element_gradient(A& a, Value const& of, element_key const& key, Value const& gradient) {
+  opened_value<Value> const whole(a, of);
+  auto const* place = std::get_if<std::int64_t>(&key);
+  auto const text = place ? std::to_string(*place) : std::get<std::string>(key);
+  auto const refuse = [&](gradient_fault::kind what) {
+    throw gradient_error("element_gradient", {what, place ? "[" + text + "]" : "['" + text + "']"});
+  };
+  if (!whole.elements) refuse(gradient_fault::kind::different_form);
+  auto const size = static_cast<std::int64_t>(whole.elements->size());
+  std::int64_t at = place ? *place + (*place < 0 ? size : 0) : size;
+  if (!whole.keys.empty()) at = std::ranges::find(whole.keys, text) - whole.keys.begin();
+  if (at < 0 || at >= size) refuse(gradient_fault::kind::unknown_output);
+  std::vector<Value> elements(whole.elements->size(), a.null());
+  elements[static_cast<std::size_t>(at)] = gradient;
+  return a.rebuild(of, std::move(elements));
 }
 
 }  // namespace cleave

@@ -40,8 +40,8 @@ inline constexpr std::uint32_t widest_tuple = 1 << 16;
 struct root_fault {
   enum class kind : std::uint8_t {
     work_between_stages,  ///< `value` is neither a stage nor the reading of an element
-    malformed_element,    ///< `value` is an element under a key that is no number from 0 on, or of not one
-                          ///< value
+    malformed_element,    ///< `value` is an element under a key that is neither a number nor a text, or of
+                          ///< not one value
     wide_element,         ///< `value` is the `other`-th element: beyond the widest tuple
     unordered,            ///< `value` reads `other`, which does not come before it
     unknown_loss,         ///< there is no value `value`
@@ -61,7 +61,7 @@ std::string root_fault_text(root_fault const& f, Name name) {
       return "backward: " + name(f.value) +
              " is neither the call of a stage nor the reading of an element; move it into a stage";
     case root_fault::kind::malformed_element:
-      return "backward: " + name(f.value) + " must read one value, at a constant number from 0 on";
+      return "backward: " + name(f.value) + " must read one value, under a constant number or text";
     case root_fault::kind::wide_element:
       return "backward: " + name(f.value) + " reads element " + std::to_string(f.other) +
              "; a stage gives at most " + std::to_string(widest_tuple);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +23,9 @@
 ///     stage_backward(stage_output=(…), output_grads=(…), input_values=[…], outputs_with_grads_idxs=[…])
 ///         differentiates a stage: gives the gradient of each input value;
 ///     getitem(that, i)                     takes one;
-///     null_coalesce_accumulate(old, new)   adds two, either of which may be null; tuples element by element.
+///     null_coalesce_accumulate(old, new)   adds two, either of which may be null; tuples element by element;
+///     element_gradient(of, key, gradient)  of an input that is read by a text or from the end: a gradient of
+///                                          the form of `of`, null but for what it has under `key`.
 ///
 /// `stage_output` and `output_grads` have the same form; null stands for what nobody asks for and for a
 /// gradient that does not arrive; at the loss, where no gradient is written at all, it means one.
@@ -105,25 +109,62 @@ class backward_writer {
     return add(std::move(n));
   }
 
+  /// A place of a tree that is written.
+  struct written_place {
+    std::uint32_t value;
+    module_argument gradient;
+  };
+
   /// From the last place to the first, so that the elements of a tuple are there when it is met.
   module_argument write(gradient_tree const& tree) {
-    std::vector<module_argument> done;
+    std::vector<written_place> done;
     for (auto place = tree.rbegin(); place != tree.rend(); ++place) {
       module_argument a;
       if (place->elements == 0) {
         append(a, gradients_, place->gradient);
       } else {
-        a.emplace_back(tuple(place->elements));
+        std::vector<written_place> elements;
         for (auto i = place->elements; i > 0; --i) {
-          a.insert(a.end(), done.back().begin(), done.back().end());
+          elements.push_back(std::move(done.back()));
           done.pop_back();
         }
-        if (place->gradient != none<std::uint32_t>)
-          a = node_argument(accumulate(node_argument(gradients_[place->gradient]), std::move(a)));
+        a = write(*place, elements);
       }
-      done.push_back(std::move(a));
+      done.push_back({place->value, std::move(a)});
     }
-    return std::move(done.back());
+    return std::move(done.back().gradient);
+  }
+
+  /// The gradient of a value of which elements are read: those from the start as a tuple, to which the others
+  /// are added.
+  module_argument write(gradient_place const& whole, std::vector<written_place> const& elements) {
+    auto const reading = [&](written_place const& e) -> module_node const& { return to_[at_[e.value]]; };
+    auto const other = [&](written_place const& e) {
+      return e.value != none<std::uint32_t> && reading(e).target == "getitem" &&
+             !is_place_from_the_start(reading(e).args[1].front());
+    };
+    auto const first_other = std::ranges::find_if(elements, other);
+    auto end = first_other;
+    while (end != elements.begin() && std::prev(end)->value == none<std::uint32_t>) --end;
+    module_argument sum;
+    auto const add_part = [&](module_argument part) {
+      sum = sum.empty() ? std::move(part) : node_argument(accumulate(std::move(sum), std::move(part)));
+    };
+    if (whole.gradient != none<std::uint32_t>) add_part(node_argument(gradients_[whole.gradient]));
+    if (end != elements.begin()) {
+      module_argument row{tuple(static_cast<std::size_t>(end - elements.begin()))};
+      for (auto e = elements.begin(); e != end; ++e)
+        row.insert(row.end(), e->gradient.begin(), e->gradient.end());
+      add_part(std::move(row));
+    }
+    for (auto e = first_other; e != elements.end(); ++e) {
+      if (e->value == none<std::uint32_t>) continue;
+      module_node n;
+      n.target = "element_gradient";
+      n.args = {node_argument(at_[whole.value]), reading(*e).args[1], e->gradient};
+      add_part(node_argument(add(std::move(n))));
+    }
+    return sum;
   }
 
   position add(module_node n) {
