@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cleave/partition/balance.hpp"
@@ -56,6 +57,12 @@ toy::program random_operators(testing::rng& random, std::size_t ops) {
     p.outputs.push_back(values[random.below(4 + random.below(values.size() - 3))]);
   return p;
 }
+
+// What refers to a graph is not made of one that is gone when it is asked.
+template <class Graph>
+concept split_by_anybody = requires(Graph g) { split(std::forward<Graph>(g), partition{}); };
+static_assert(split_by_anybody<toy::graph const&> && split_by_anybody<toy::graph&>);
+static_assert(!split_by_anybody<toy::graph> && !split_by_anybody<toy::graph const>);
 
 }  // namespace
 

@@ -242,5 +242,9 @@ staged_graph<Graph> split_with_boundary(Graph const& g, partition const& p, Cros
   auto cut = make_plan(settled.s, settled.parts, options);
   return {g, std::move(settled.s), std::move(cut)};
 }
+template <dataflow_graph Graph, class Crossing, class Projects, class Holding>
+staged_graph<Graph> split_with_boundary(Graph const&& /* is gone when emit asks it: give it a name first */,
+                                        partition const&, Crossing, Projects, Holding,
+                                        plan_options const& = {}) = delete;
 
 }  // namespace cleave

@@ -64,6 +64,9 @@ staged_graph<Graph, Index> split(Graph const& g, partition const& p, plan_option
   auto cut = make_plan(s, p, options);
   return {g, std::move(s), std::move(cut)};
 }
+template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph>
+staged_graph<Graph, Index> split(Graph const&& /* is gone when emit asks it: give it a name first */,
+                                 partition const&, plan_options const& = {}) = delete;
 
 /// Writes stage i of `stages` into `b`. Expected O(size of the stage).
 template <class Graph, std::unsigned_integral Index, stage_builder<Graph> Builder>

@@ -58,5 +58,10 @@ staged_graph<Graph, Index> split_with_scopes(Graph const& g, partition const& p,
   auto cut = make_plan(s, p, scopes, options);
   return {g, std::move(s), std::move(cut)};
 }
+template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph, class F>
+  requires std::invocable<F&, node_t<Graph>>
+staged_graph<Graph, Index> split_with_scopes(
+    Graph const&& /* is gone when emit asks it: give it a name first */, partition const&,
+    std::vector<scope_kind>, F, plan_options const& = {}) = delete;
 
 }  // namespace cleave

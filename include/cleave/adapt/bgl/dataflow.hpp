@@ -64,6 +64,8 @@ class bgl_dataflow {
     });
     order_ = topological_order(*this);
   }
+  explicit bgl_dataflow(BoostGraph const&& /* it is referred to: give it a name first */, Weight = {},
+                        Bytes = {}, Name = {}) = delete;
 
  private:
   BoostGraph const* g_;

@@ -69,6 +69,9 @@ class onnx_graph {
     place_nodes(options.live_only);
   }
 
+  explicit onnx_graph(onnx::ModelProto const&& /* it is referred to: give it a name first */,
+                      onnx_options const& = {}) = delete;
+
   std::span<node const> nodes() const { return nodes_; }
   std::span<value const> operands(node n) const { return scopes_.operands[n]; }
   std::span<value const> results(node n) const { return scopes_.results[n]; }
