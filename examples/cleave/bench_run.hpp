@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cleave/adapt/onnx/own_process.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
 #include <cstddef>
@@ -154,9 +155,11 @@ inline run_outcome run_apart(bench_algorithm const& algorithm, bench_task const&
   shared_answer shared(task.nodes());
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw cleave::error("there is no pipe for a run");
-  pid_t const child = fork();
+  pid_t const parent = getpid(), child = fork();
   if (child < 0) throw cleave::error("there is no process for a run");
   if (child == 0) {
+    cleave::end_with(parent);
+    close(ends[0]);
     int const nowhere = open("/dev/null", O_WRONLY);
     dup2(nowhere, STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);

@@ -2,6 +2,9 @@
 #include "cleave/adapt/onnx/own_process.hpp"
 
 #include <doctest/doctest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <stdexcept>
 #include <string>
@@ -36,6 +39,27 @@ onnx::ModelProto one_node(std::string const& op) {
   return m;
 }
 
+/// Whether nothing is left of the copy in which `f` runs, soon after the process that asked for it is killed.
+template <class F>
+bool ends_with_its_parent(F f) {
+  int held[2];  // by the copy, until it ends
+  REQUIRE(pipe(held) == 0);
+  pid_t const parent = fork();
+  if (parent == 0) {
+    in_own_process([&] { return write(held[1], "x", 1) == 1 ? f() : ""; }, 100s);
+    _exit(0);
+  }
+  close(held[1]);
+  char begun = 0;
+  CHECK(read(held[0], &begun, 1) == 1);
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
+  pollfd closed{held[0], POLLIN, 0};
+  bool const ended = poll(&closed, 1, 5000) == 1;
+  close(held[0]);
+  return ended;
+}
+
 }  // namespace
 
 TEST_CASE("in_own_process: what it returns comes back whole, of any length and with any bytes") {
@@ -56,6 +80,11 @@ TEST_CASE("in_own_process: a crash, an exception, an early end and a hang are no
   auto const before = std::chrono::steady_clock::now();
   CHECK(!in_own_process([&] { return std::this_thread::sleep_for(100s), text(); }, 50ms));
   CHECK(std::chrono::steady_clock::now() - before < 10s);
+}
+
+TEST_CASE("in_own_process: the copy ends with the process, whether it computes or has much to say") {
+  CHECK(ends_with_its_parent([] { return std::this_thread::sleep_for(100s), std::string(); }));
+  CHECK(ends_with_its_parent([] { return std::this_thread::sleep_for(300ms), std::string(1 << 20, 'x'); }));
 }
 
 TEST_CASE("in_own_process: memory stays as it was") {

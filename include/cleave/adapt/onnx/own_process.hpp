@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,23 +19,31 @@
 
 namespace cleave {
 
+/// In a new child of `parent`: ends with it, also where it is killed.
+inline void end_with(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it was gone before
+}
+
 /// What `f` returns (a string), run on a copy of this process, so that code that crashes or hangs on bad data
-/// takes nothing down with it. Nothing where `f` throws, is killed by a signal or is not done within `limit`,
-/// or where the system has no process to give. What `f` writes to stderr is lost; changes it makes to memory
-/// stay in the copy.
+/// takes nothing down with it; the copy ends with this process. Nothing where `f` throws, is killed by a
+/// signal or is not done within `limit`, or where the system has no process to give. What `f` writes to
+/// stderr is lost; changes it makes to memory stay in the copy.
 template <class F>
 std::optional<std::string> in_own_process(F f, std::chrono::milliseconds limit) {
   using clock = std::chrono::steady_clock;
   auto const until = clock::now() + limit;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
-  pid_t const child = fork();
+  pid_t const parent = getpid(), child = fork();
   if (child < 0) {
     close(ends[0]);
     close(ends[1]);
     return std::nullopt;
   }
   if (child == 0) {
+    end_with(parent);
+    close(ends[0]);  // else what is written waits for ever where nobody reads it
     for (int const s : {SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL}) signal(s, SIG_DFL);
     rlimit const no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
