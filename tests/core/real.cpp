@@ -56,3 +56,12 @@ TEST_CASE("real: a square root is that of the mathematical library, to a unit in
   CHECK(square_root(0x1p-1030) == 0);
   static_assert(square_root(9) == 3);
 }
+
+TEST_CASE("real: a rounded product is the product, and no number where that is none") {
+  static_assert(rounded_product(1.5, 3.0) == 4.5);
+  static_assert(rounded_product(0x1.000002p0f, 0x1.000002p0f) - 0x1.000004p0f == 0);
+  auto const infinity = std::numeric_limits<float>::infinity();
+  CHECK(rounded_product(-2.f, infinity) == -infinity);
+  CHECK(std::isnan(rounded_product(0.f, infinity)));
+  CHECK(std::isnan(rounded_product(1.f, std::numeric_limits<float>::quiet_NaN())));
+}

@@ -2,6 +2,7 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 #include "cleave/core/language.hpp"
 
@@ -12,6 +13,23 @@ namespace cleave {
 constexpr bool is_finite(double x) { return x - x == 0; }
 
 constexpr double magnitude(double x) { return x < 0 ? -x : x; }
+
+/// `a * b`, rounded before anything is added to it, so that sums of products have the same bits on every
+/// machine: where a processor has one instruction for `a * b + c`, which rounds once, compilers take it
+/// unless they are told not to. g++ hears of that by a flag alone, but adds nothing to a product that it
+/// compares first. Which NaN comes out is nobody's promise.
+template <class T>
+constexpr T rounded_product(T a, T b) {
+#ifdef __clang__
+#pragma clang fp contract(off)
+#endif
+#if defined(__clang__) || (defined(__x86_64__) && !defined(__FMA__) && !defined(__FMA4__))
+  return a * b;
+#else
+  T const product = a * b;
+  return product == product ? product : std::numeric_limits<T>::quiet_NaN();
+#endif
+}
 
 /// 2^e, for -1022 <= e <= 1023.
 constexpr double power_of_two(int e) {
@@ -33,7 +51,7 @@ constexpr double square_root(double x) {
   if (e == -1023) return 0;
   int const half = (e - (e & 1)) / 2;
   double const m = x * power_of_two(-half) * power_of_two(-half);
-  double root = 0.59 + 0.42 * m;
+  double root = 0.59 + rounded_product(0.42, m);
   for (int step = 0; step < 5; ++step) root = 0.5 * (root + m / root);
   return root * power_of_two(half);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cleave/core/real.hpp"
 #include "cleave/partition/kway/clusters.hpp"
 #include "cleave/partition/kway/effort.hpp"
 #include "cleave/partition/kway/options.hpp"
@@ -45,7 +46,7 @@ degree_probe probe_degrees(Level const& g, thread_team const& team = thread_team
   if (all.nodes == 0) return probe;
   auto const nodes = static_cast<double>(all.nodes);
   probe.mean = static_cast<double>(all.degrees) / nodes;
-  probe.variance = static_cast<double>(all.squares) / nodes - probe.mean * probe.mean;
+  probe.variance = static_cast<double>(all.squares) / nodes - rounded_product(probe.mean, probe.mean);
   return probe;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/partition/kway/bisection.hpp"
 #include "cleave/partition/kway/effort.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
@@ -54,7 +55,8 @@ class repeated_bisection {
 
   /// Of so many parts, those in the first half.
   std::uint32_t left(std::uint32_t parts) const {
-    auto const rounded = static_cast<std::uint32_t>(2 * effort_.first_share * parts + 1) / 2;
+    auto const twice = rounded_product(2 * effort_.first_share, static_cast<double>(parts));
+    auto const rounded = static_cast<std::uint32_t>(twice + 1) / 2;
     return std::clamp(rounded, 1u, parts - 1);
   }
 

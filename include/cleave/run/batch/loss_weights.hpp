@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/real.hpp"
 
 namespace cleave {
 
@@ -155,7 +156,7 @@ inline double batch_loss(std::span<double const> losses, loss_weights const& wei
                              .rows = static_cast<std::int64_t>(losses.size()),
                              .others = static_cast<std::int64_t>(weights.losses.size())});
   double sum = 0;
-  for (std::size_t i = 0; i < losses.size(); ++i) sum += losses[i] * weights.losses[i];
+  for (std::size_t i = 0; i < losses.size(); ++i) sum += rounded_product(losses[i], weights.losses[i]);
   return sum * weights.gradients;
 }
 

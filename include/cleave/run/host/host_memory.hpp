@@ -66,8 +66,7 @@ class host_memory {
     if (n > 0) std::memcpy(to, from, n);
   }
 
-  /// Pair after pair. Product and sum are rounded, each or, in a build that contracts expressions, at once;
-  /// what goes into 16 bits, once more.
+  /// Pair after pair. Product and sum are rounded, each; what goes into 16 bits, once more.
   static void run_sums(sums const& table, accumulate_options const& o) {
     for (auto const& run : table.runs)
       with_floating(run.from, [&](auto from) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cleave/core/real.hpp"
 #include "cleave/run/sums/floating_bits.hpp"
 
 /// Sums over the elements of many tensors at once, cut into tiles, as processors and graphics processors both
@@ -81,7 +82,7 @@ struct plain_lanes {
   /// Rounded, each.
   template <class Sum>
   static constexpr Sum product(Sum a, Sum b) {
-    return a * b;
+    return rounded_product(a, b);
   }
   template <class Sum>
   static constexpr Sum sum(Sum a, Sum b) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "cleave/core/real.hpp"
 #include "cleave/run/sums/accumulate_tile.hpp"
 #include "cleave/run/sums/floating_bits.hpp"
 #include "cleave/run/sums/sum_table.hpp"
@@ -39,7 +40,7 @@ constexpr double squares_of_tile(T const* elements, std::size_t count) {
     std::size_t const n = (std::min)(count - first, sums_by_turns);
     for (std::size_t k = 0; k < n; ++k) {
       auto const x = static_cast<double>(widened(elements[first + k]));
-      sums[k] += x * x;
+      sums[k] += rounded_product(x, x);
     }
   }
   return sum_of_neighbours(sums, used);
