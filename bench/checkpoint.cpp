@@ -71,7 +71,7 @@ void row(std::string const& folder, std::size_t count, std::size_t elements) {
     for (std::size_t i = 0; i < count; ++i) std::memcpy(copy.data(), state.memory[i].data(), copy.size());
   });
   spread([&] {
-    pending_file file(folder, "plain.unfinished");
+    pending_file file(folder, "plain");
     for (std::size_t i = 0; i < count; ++i)
       file.write(i * all.size(), std::as_bytes(std::span(state.memory[i])));
     file.keep("plain");

@@ -20,9 +20,9 @@ TEST_CASE("checkpoint_names: a file is known by its name") {
   CHECK(found(part_name(part)) == checkpoint_file{kind::part, 9, 0, part_name(part)});
   CHECK(found("checkpoint-00000012-step-9.manifest") ==
         checkpoint_file{kind::manifest, 9, 12, "checkpoint-00000012-step-9.manifest"});
-  CHECK(found("step-7-rank-3.411.unfinished").what == kind::unfinished);
-  CHECK(found("step-7-rank-3.411.unfinished").step == 7);
-  CHECK(found("checkpoint-00000012-step-9.411.unfinished").what == kind::unfinished);
+  CHECK(found("step-7-rank-3.411-0.unfinished").what == kind::unfinished);
+  CHECK(found("step-7-rank-3.411-0.unfinished").step == 7);
+  CHECK(found("checkpoint-00000012-step-9.411-0.unfinished").what == kind::unfinished);
 }
 
 TEST_CASE("checkpoint_names: what the user keeps in the folder is no file of a checkpoint") {

@@ -2,7 +2,9 @@
 #include "cleave/io/durable_file.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstddef>
@@ -35,13 +37,13 @@ std::size_t files_in(std::string const& folder) {
 TEST_CASE("durable_file: a file has its name once it is kept, and nothing is left of one that is not") {
   testing::scratch_folder const folder;
   {
-    pending_file abandoned(folder.path(), "a.unfinished");
+    pending_file abandoned(folder.path(), "a");
     abandoned.write(0, as_bytes_of("lost"));
     CHECK(files_in(folder.path()) == 1);
   }
   CHECK(files_in(folder.path()) == 0);
   for (std::string const text : {"first", "second"}) {
-    pending_file kept(folder.path(), "a.unfinished");
+    pending_file kept(folder.path(), "a");
     kept.write(1, as_bytes_of(text.substr(1)));
     kept.write(0, as_bytes_of(text.substr(0, 1)));
     kept.keep("a");
@@ -50,13 +52,24 @@ TEST_CASE("durable_file: a file has its name once it is kept, and nothing is lef
   CHECK(files_in(folder.path()) == 1);
 }
 
-TEST_CASE("durable_file: what was begun under a name before is gone") {
+TEST_CASE("durable_file: what lies where a file is begun is left alone, and no link is followed") {
   testing::scratch_folder const folder;
-  std::ofstream(folder / "a.unfinished") << "of a process that was killed";
-  pending_file kept(folder.path(), "a.unfinished");
-  kept.write(0, as_bytes_of("new"));
-  kept.keep("a");
+  auto const begun = folder / ("a." + std::to_string(getpid()) + "-");
+  std::ofstream(begun + "0.unfinished") << "of a process that was killed";
+  std::ofstream(folder / "victim") << "somebody's";
+  std::filesystem::create_symlink(folder / "victim", begun + "1.unfinished");
+  std::filesystem::create_symlink(folder / "missing", begun + "2.unfinished");
+  {
+    pending_file kept(folder.path(), "a");
+    kept.write(0, as_bytes_of("new"));
+    kept.keep("a");
+  }
   CHECK(project::text_of(folder / "a") == "new");
+  CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(folder / "a")));
+  CHECK(project::text_of(begun + "0.unfinished") == "of a process that was killed");
+  CHECK(project::text_of(folder / "victim") == "somebody's");
+  CHECK(!std::filesystem::exists(folder / "missing"));
+  CHECK(files_in(folder.path()) == 5);
 }
 
 TEST_CASE("durable_file: bytes are read from anywhere, and it is told how many there were") {
@@ -91,26 +104,22 @@ TEST_CASE("durable_file: what the system refuses is told with the file") {
 
 TEST_CASE("durable_file: a disk that is full is told, and nothing is left") {
   testing::scratch_folder const folder;
-  std::filesystem::create_symlink("/dev/full", folder / "a.unfinished");
-  auto const full = error_text<file_error>([&] {
-    pending_file file(folder.path(), "a.unfinished");
-    file.write(0, as_bytes_of("more than nothing"));
-    file.keep("a");
-  });
-  CHECK(full == "file '" + (folder / "a.unfinished") + "' cannot be written: No space left on device");
-  CHECK(files_in(folder.path()) == 0);
-
+  std::ofstream(folder / "b") << "old";
   auto const limited = testing::in_child([&] {
     rlimit const size{1000, 1000};
     setrlimit(RLIMIT_FSIZE, &size);
     std::signal(SIGXFSZ, SIG_IGN);
     return error_text<file_error>([&] {
-      pending_file file(folder.path(), "b.unfinished");
+      pending_file file(folder.path(), "b");
       file.write(0, as_bytes_of(std::string(2000, 'x')));
     });
   });
-  CHECK(limited.said == "file '" + (folder / "b.unfinished") + "' cannot be written: File too large");
-  CHECK(files_in(folder.path()) == 0);
+  CHECK(limited.said == "file '" + (folder / "b") + "' cannot be written: File too large");
+  CHECK(project::text_of(folder / "b") == "old");
+  CHECK(files_in(folder.path()) == 1);
+  cleave::file_handle const full("/dev/full", O_WRONLY, "opened");
+  CHECK(error_text<file_error>([&] { full.write(as_bytes_of("more than nothing")); }) ==
+        "file '/dev/full' cannot be written: No space left on device");
 }
 
 TEST_CASE("durable_file: a folder of a file system that cannot bring names to the disk is no error") {

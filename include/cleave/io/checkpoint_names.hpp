@@ -14,6 +14,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/io/checkpoint_data.hpp"
 #include "cleave/io/checkpoint_fault.hpp"
+#include "cleave/io/durable_file.hpp"
 
 /// The names of the files in a folder of checkpoints. A part's name has the digest of what is in it, so that
 /// no file is ever written over by another one that differs.
@@ -42,7 +43,6 @@ inline std::string manifest_stem(std::uint64_t serial, std::uint64_t step) {
 
 inline constexpr std::string_view manifest_ending = ".manifest";
 inline constexpr std::string_view part_ending = ".part";
-inline constexpr std::string_view unfinished_ending = ".unfinished";
 
 /// A file of a checkpoint, by its name.
 struct checkpoint_file {

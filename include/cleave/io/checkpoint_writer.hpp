@@ -62,7 +62,7 @@ inline checkpoint_part write_checkpoint_part(std::string const& folder, std::uin
 
   checkpoint_part written{step, envelope_header_bytes + content_of(about).size(), 0, {}, rank};
   written.index_bytes = written.bytes;
-  pending_file file(folder, part_stem(step, rank) + "." + process_mark() + std::string(unfinished_ending));
+  pending_file file(folder, part_stem(step, rank));
   for (std::size_t i = 0; i < state.size(); ++i) {
     about.tensors[i].elements = write_elements(file, written.bytes, state[i].tensor);
     written.bytes += about.tensors[i].bytes();
@@ -113,7 +113,7 @@ inline std::uint64_t complete_checkpoint(std::string const& folder, checkpoint_l
     throw checkpoint_error({checkpoint_fault::kind::parts, folder,
                             "it has a checkpoint of the last number there is; write to another folder"});
   auto const stem = manifest_stem(serial, label.step);
-  pending_file file(folder, stem + "." + process_mark() + std::string(unfinished_ending));
+  pending_file file(folder, stem);
   file.write(0, seal_envelope(content_of(manifest)));
   file.keep(stem + std::string(manifest_ending));
   remove_old_checkpoints(folder, label.step, options.kept);

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -45,12 +46,14 @@ class file_error : public witness_error<file_fault> {
 /// An open file or folder.
 class file_handle {
  public:
-  /// `flags` and `mode` as of open(2). \throws file_error
-  file_handle(std::string path, int flags, mode_t mode, char const* operation) : path_(std::move(path)) {
-    do number_ = ::open(path_.c_str(), flags | O_CLOEXEC, mode);
+  /// `flags` as of open(2), of a file that is there. \throws file_error
+  file_handle(std::string path, int flags, char const* operation) : path_(std::move(path)) {
+    do number_ = ::open(path_.c_str(), flags | O_CLOEXEC);
     while (number_ < 0 && errno == EINTR);
     if (number_ < 0) fail(operation);
   }
+  /// Takes what is open; errors call it `path`.
+  file_handle(std::string path, int number) : path_(std::move(path)), number_(number) {}
   file_handle(file_handle&& other) noexcept
       : path_(std::move(other.path_)), number_(std::exchange(other.number_, -1)) {}
   file_handle& operator=(file_handle&& other) noexcept {
@@ -73,6 +76,20 @@ class file_handle {
     if (done != 0) fail("brought to the disk");
   }
 
+  /// Closes it before the end of its life; once. \throws file_error
+  void close() {
+    if (::close(std::exchange(number_, -1)) != 0) fail("closed");
+  }
+
+  /// Writes all of `bytes` where the last ones ended. \throws file_error
+  void write(std::span<std::byte const> bytes) const {
+    while (!bytes.empty()) {
+      auto const put = ::write(number_, bytes.data(), bytes.size());
+      if (put < 0 && errno != EINTR) fail("written");
+      bytes = bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(put, 0)));
+    }
+  }
+
   /// \throws file_error with what `errno` says
   [[noreturn]] void fail(char const* operation) const { throw file_error({path_, operation, errno}); }
 
@@ -84,7 +101,7 @@ class file_handle {
 /// Brings the names in a folder to the disk, where the file system knows such a thing. \throws file_error
 inline void sync_folder(std::string const& folder) {
   try {
-    file_handle(folder, O_RDONLY | O_DIRECTORY, 0, "opened").sync();
+    file_handle(folder, O_RDONLY | O_DIRECTORY, "opened").sync();
   } catch (file_error const& e) {
     if (e.witness.code != EINVAL) throw;
   }
@@ -94,7 +111,7 @@ inline void sync_folder(std::string const& folder) {
 class stored_file {
  public:
   /// \throws file_error
-  explicit stored_file(std::string path) : handle_(std::move(path), O_RDONLY, 0, "opened") {
+  explicit stored_file(std::string path) : handle_(std::move(path), O_RDONLY, "opened") {
     struct ::stat found{};
     if (::fstat(handle_.number(), &found) != 0) handle_.fail("asked for its size");
     size_ = static_cast<std::uint64_t>(found.st_size);
@@ -122,18 +139,34 @@ class stored_file {
   std::uint64_t size_ = 0;
 };
 
+/// How the names of files end that are not whole yet.
+inline constexpr std::string_view unfinished_ending = ".unfinished";
+
 /// A file that nobody sees under its name before it is whole and on the disk. Without `keep`, nothing is left
 /// of it.
 class pending_file {
  public:
-  /// Begins `folder`/`temporary`, in place of what has this name. \throws file_error
-  pending_file(std::string const& folder, std::string const& temporary)
-      : folder_(folder), handle_(folder + "/" + temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666, "made") {}
+  /// Begins a new file in `folder`, whose name begins with `name` and is nobody else's: what lies there is
+  /// left alone, and no link is followed. \throws file_error, which names `folder`/`name`
+  pending_file(std::string folder, std::string const& name)
+      : folder_(std::move(folder)), handle_(folder_ + "/" + name, -1) {
+    auto const stem = folder_ + "/" + name.substr(0, 200) + "." + std::to_string(::getpid()) + "-";
+    int number = -1;
+    for (int n = 0; number < 0 && n < 10'000; ++n) {
+      temporary_ = stem + std::to_string(n) + std::string(unfinished_ending);
+      number = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+      if (number < 0 && errno != EEXIST && errno != EINTR) break;
+    }
+    if (number < 0) handle_.fail("made");
+    handle_ = file_handle(handle_.path(), number);
+  }
   pending_file(pending_file const&) = delete;
   pending_file& operator=(pending_file const&) = delete;
   ~pending_file() {
-    if (!kept_) ::unlink(handle_.path().c_str());
+    if (!kept_) ::unlink(temporary_.c_str());
   }
+
+  file_handle const& handle() const { return handle_; }
 
   /// \throws file_error
   void write(std::uint64_t offset, std::span<std::byte const> bytes) const {
@@ -145,26 +178,29 @@ class pending_file {
     }
   }
 
-  /// Brings the file to the disk and gives it its name, in place of what has it. It is there for good when
-  /// this returns; where it throws, the name may mean this file or what it meant before, both whole.
-  /// Precondition: called once. \throws file_error
+  /// Brings the file to the disk and closes it: nothing can be written after. \throws file_error
+  void finish() {
+    if (handle_.number() < 0) return;
+    handle_.sync();
+    handle_.close();
+  }
+
+  /// Finishes the file and gives it its name, in place of what has it. It is there for good when this
+  /// returns; where it throws, the name may mean this file or what it meant before, both whole. Precondition:
+  /// called once. \throws file_error
   void keep(std::string const& name) {
     expects(!kept_, "pending_file: kept once");
-    handle_.sync();
+    finish();
     auto const path = folder_ + "/" + name;
-    if (std::rename(handle_.path().c_str(), path.c_str()) != 0)
-      throw file_error({path, "given its name", errno});
+    if (std::rename(temporary_.c_str(), path.c_str()) != 0) throw file_error({path, "given its name", errno});
     kept_ = true;
     sync_folder(folder_);
   }
 
  private:
-  std::string folder_;
+  std::string folder_, temporary_;
   file_handle handle_;
   bool kept_ = false;
 };
-
-/// What tells the temporary files of this process from those of others.
-inline std::string process_mark() { return std::to_string(::getpid()); }
 
 }  // namespace cleave
