@@ -179,7 +179,8 @@ TEST_CASE("executor: a program that stages cannot carry out is refused before it
                  std::span<tensor_view>) {}
   };
   sieve_run r({rank_id{0}, rank_id{1}, rank_id{0}, rank_id{1}});
-  CHECK_THROWS_WITH_AS(thread_pipeline<forward_stages>(r.plan, std::vector<forward_stages>(2)),
-                       "program: backward 2 0 needs stages with backward(stream, pass, gradients, inputs)",
-                       program_need_error);
+  CHECK_THROWS_WITH_AS(
+      thread_pipeline<forward_stages>(r.plan, std::vector<forward_stages>(2)),
+      "program: rank 0, backward 2 0 needs stages with backward(stream, pass, gradients, inputs)",
+      program_need_error);
 }

@@ -11,6 +11,7 @@
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/recording.hpp"
 #include "cleave/run/tensor_view.hpp"
+#include "cleave/schedule/action.hpp"
 
 namespace cleave {
 
@@ -80,6 +81,11 @@ class callable_stage {
     requires requires(Bodies& b, cudaStream_t on) { b.reload(on, p); }
   {
     bodies_.reload(s.handle(), p);
+  }
+  void custom(cuda_stream& s, action const& a, std::span<custom_part const> parts)
+    requires requires(Bodies& b, cudaStream_t on) { b.custom(on, a, parts); }
+  {
+    bodies_.custom(s.handle(), a, parts);
   }
   void unshard(cuda_stream& s, stage_id i)
     requires requires(Bodies& b, cudaStream_t on) { b.unshard(on, i); }

@@ -79,7 +79,8 @@ class executor {
   /// \throws stage_error, run_error, step_value_error
   void run_step(step_values const& values) {
     demand_step_values(program_, values);
-    reducing_ = values.gradients == gradient_end::reduced && calls_.trains() ? reducer_ : nullptr;
+    sums_gradients_ = values.gradients == gradient_end::reduced;
+    reducing_ = sums_gradients_ && calls_.trains() ? reducer_ : nullptr;
     until_ = deadline_after(options_.limit);
     try {
       auto const own = replays_.take_inputs(values, computing_);
@@ -92,7 +93,7 @@ class executor {
     } catch (run_error const& e) {
       fail(e.info);
     } catch (...) {
-      failure f = current_failure(call_at());
+      failure f = current_failure(call_at(at()));
       f.reporter = reporter_;
       fail(std::move(f));
     }
@@ -150,8 +151,14 @@ class executor {
 
   void issue(std::uint32_t i) {
     auto const& call = program_.instructions[i].call;
-    if (is_pass(call.kind)) return issue_pass(i);
     switch (call.kind) {
+      case call_kind::forward:
+      case call_kind::backward:
+      case call_kind::backward_input:
+      case call_kind::backward_weight:
+        return issue_pass(i);
+      case call_kind::custom:
+        return issue_custom(i);
       case call_kind::send:
       case call_kind::receive:
         return issue_messages(i, i, i + 1);
@@ -174,8 +181,12 @@ class executor {
         return;
       case call_kind::other:
         return issue_other(i);
-      default:
-        return;  // what a stage does by itself, or what the order of the streams does
+      case call_kind::loss:  // stages do it by themselves
+      case call_kind::release:
+      case call_kind::hand_over:     // the plan of the memory does
+      case call_kind::wait_unshard:  // the order of the stream does
+      case call_kind::part:          // with the action that it is of
+        return;
     }
   }
 
@@ -188,6 +199,38 @@ class executor {
     if (forward && memory_.read_shapes(computing_, instruction.pass)) wait_for(computing_);
     calls_.call(instruction, computing_);
     events_.end(i, computing_);
+  }
+
+  /// What the parts read is all made ready before, and what they make handed on afterwards.
+  void issue_custom(std::uint32_t i) {
+    auto const all = std::span(program_.instructions);
+    auto const& call = all[i].call;
+    auto const parts = call.parts > 0 ? all.subspan(i + 1, call.parts) : all.subspan(i, 1);
+    bool const is_asked = sums_gradients_ || !is_sum(call.of.kind);  // by the values of the step
+    limit_run_ahead(i);
+    for (auto const& p : parts)
+      if (is_backward_pass(p.call)) memory_.add_gradients(computing_, p.pass);
+    events_.begin(i, computing_);
+    bool has_shapes = false;
+    for (auto const& p : parts)
+      if (is_forward_pass(p.call)) has_shapes |= memory_.read_shapes(computing_, p.pass);
+    if (has_shapes) wait_for(computing_);
+    for (auto const& p : parts) leave_sum(p.call.of);
+    if (is_asked) calls_.call_custom(call.of, parts, computing_);
+    events_.end(i, computing_);
+  }
+
+  static constexpr bool is_sum(action_kind k) {
+    return k == action_kind::reduce_gradient || k == action_kind::wait_reduce_gradient || is_about_tie(k);
+  }
+
+  /// To stages that sum gradients themselves; where they only wait, for what has been begun.
+  void leave_sum(action const& a) {
+    if (!reducing_) return;
+    if (a.kind == action_kind::reduce_gradient) reducing_->leave_replicas(a.stage);
+    if (a.kind == action_kind::wait_reduce_gradient) reducing_->end_replicas(a.stage, computing_);
+    if (a.kind == action_kind::reduce_tie) reducing_->leave_tie(a.stage, a.peer);
+    if (a.kind == action_kind::wait_reduce_tie) reducing_->end_tie(a.stage, a.peer, computing_);
   }
 
   void issue_messages(std::uint32_t head, std::uint32_t first, std::uint32_t last) {
@@ -252,18 +295,18 @@ class executor {
     failure f{.code = failure_code::timeout, .reporter = reporter_};
     f.operation = at() == program_replaying ? "a replayed step" : "sums of gradients";
     if (auto const open = events_.find_open()) {
-      auto const& call = program_.instructions[*open].call;
-      f.at = stage_call{call.of.stage, call.of.microbatch};
-      f.operation = call_text(call);
+      f.at = call_at(*open);
+      f.operation = call_text(program_.instructions[*open].call);
     }
     f.detail = "the step may take " + std::to_string(options_.limit->count()) + " ms";
     return f;
   }
 
-  stage_call call_at() const {
-    auto const i = at();
+  /// Of a compound, its first part.
+  stage_call call_at(std::uint32_t i) const {
     if (i >= program_.instructions.size()) return {stage_id{0}, microbatch_id{0}};
-    auto const& a = program_.instructions[i].call.of;
+    auto const& call = program_.instructions[i].call;
+    auto const& a = call.parts > 0 ? program_.instructions[i + 1].call.of : call.of;
     return {a.stage, a.microbatch};
   }
 
@@ -291,7 +334,8 @@ class executor {
   instruction_events<D> events_;
   step_recorder<D> replays_;
   typename D::event ended_;
-  std::vector<std::uint32_t> passes_;  // issued in this step
+  bool sums_gradients_ = true;         // in this step
+  std::vector<std::uint32_t> passes_;  // issued in it
   std::chrono::steady_clock::time_point until_ = {};
   std::atomic<std::uint32_t> at_ = program_done;
   stream computing_, moving_;  // last: what they still do uses all else

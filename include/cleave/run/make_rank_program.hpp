@@ -39,6 +39,7 @@ class program_writer {
   rank_program write() {
     auto options = plan_.options().calls;
     options.ends = exchange_end::each;  // as the schedule was verified
+    options.needs = custom_needs::called;
     for (auto const& call : rank_calls(plan_.order(), rank_, options)) {
       made_.instructions.push_back({call});
       write_last();
@@ -56,22 +57,15 @@ class program_writer {
   void write_last() {
     auto& i = made_.instructions.back();
     auto const here = static_cast<std::uint32_t>(made_.instructions.size() - 1);
-    auto const& a = i.call.of;
     switch (i.call.kind) {
       case call_kind::forward:
-        i.pass = forward_pass_[pair_of(a)] = add_forward(i.call);
-        forward_done_[pair_of(a)] = here;
-        break;
       case call_kind::backward:
       case call_kind::backward_input:
-        i.pass = add_backward(i.call);
-        gradient_done_[pair_of(a)] = here;
-        break;
       case call_kind::backward_weight:
-        i.pass = add_weight_pass(i.call);
-        break;
+      case call_kind::custom:
+      case call_kind::part:
       case call_kind::other:
-        if (has_microbatch(a.kind)) i.pass = add_again(i.call);
+        if (has_microbatch(i.call.of.kind)) write_pass(i, here);
         break;
       case call_kind::send:
       case call_kind::receive:
@@ -88,6 +82,26 @@ class program_writer {
         break;
     }
     computing_.push_back({i.call.cell, here});
+  }
+
+  void write_pass(rank_instruction& i, std::uint32_t here) {
+    auto const& a = i.call.of;
+    switch (a.kind) {
+      case action_kind::forward:
+        i.pass = forward_pass_[pair_of(a)] = add_forward(i.call);
+        forward_done_[pair_of(a)] = here;
+        break;
+      case action_kind::backward:
+      case action_kind::input_gradient:
+        i.pass = add_backward(i.call);
+        gradient_done_[pair_of(a)] = here;
+        break;
+      case action_kind::weight_gradient:
+        i.pass = add_weight_pass(i.call);
+        break;
+      default:
+        i.pass = add_again(i.call);
+    }
   }
 
   void write_message(rank_instruction& i) {

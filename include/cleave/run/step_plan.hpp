@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,8 +40,9 @@ struct program_options {
 /// A schedule and a transport that do not go together.
 struct program_fault {
   enum class kind : std::uint8_t {
-    stage_count,  ///< the schedule has `got` stages, the transport `allowed`
-    no_edge,      ///< the transport has edge `got` from `from` to `to`, the schedule none
+    stage_count,   ///< the schedule has `got` stages, the transport `allowed`
+    no_edge,       ///< the transport has edge `got` from `from` to `to`, the schedule none
+    custom_parts,  ///< rank `got` has a custom compound in which a pass of `to` needs one of `from`
   };
   kind what;
   std::size_t got = 0, allowed = 0;
@@ -59,6 +61,9 @@ inline std::string describe(program_fault const& f) {
     case program_fault::kind::no_edge:
       return "edge #" + got + " of the transport goes from " + stage_text(f.from) + " to " +
              stage_text(f.to) + ", where the schedule has no edge; connect its stages (connect_stages)";
+    case program_fault::kind::custom_parts:
+      return "rank " + got + " has a custom compound with passes of " + stage_text(f.from) + " and " +
+             stage_text(f.to) + ", one of which needs the other; put them into cells of their own";
   }
   return {};
 }
@@ -81,6 +86,27 @@ inline std::optional<program_fault> find_program_fault(schedule const& s, transp
   return std::nullopt;
 }
 
+/// A compound that stages carry out themselves (`call_options::custom`) though its parts cannot be told all
+/// at once what they read, or nothing. O(parts^2 log edges).
+inline std::optional<program_fault> find_custom_part_fault(schedule const& s,
+                                                           std::span<action_kind const> custom) {
+  std::optional<program_fault> found;
+  auto const meet = [&](action const& a, action const& b) {
+    return a.microbatch == b.microbatch && is_compute(a.kind) && is_compute(b.kind) &&
+           (a.stage == b.stage || std::ranges::binary_search(s.place.edges, stage_edge{a.stage, b.stage}) ||
+            std::ranges::binary_search(s.place.edges, stage_edge{b.stage, a.stage}));
+  };
+  for (std::size_t r = 0; r < s.ranks.size(); ++r)
+    each_cell(s.ranks[r], [&](action const& head, std::span<action const> parts) {
+      if (found || parts.empty() || std::ranges::find(custom, head.kind) == custom.end()) return;
+      for (auto const& b : parts)
+        for (auto const& a : parts.first(static_cast<std::size_t>(&b - parts.data())))
+          if (!found && meet(a, b))
+            found = program_fault{program_fault::kind::custom_parts, r, 0, a.stage, b.stage};
+    });
+  return found;
+}
+
 /// Everything about a step that all of its ranks share: a schedule, lowered where it computes only, and
 /// verified; the values that move as a transport says and lie as layouts say; and the plan of the memory.
 class step_plan {
@@ -92,6 +118,7 @@ class step_plan {
     if (auto const f = find_program_fault(s, transport_)) throw program_error(*f);
     if (auto const f = find_edge_layout_fault(transport_, layouts_, s.microbatches))
       throw edge_layout_error(*f);
+    if (auto const f = find_custom_part_fault(s, options_.calls.custom)) throw program_error(*f);
     schedule_ = has_messages(s) || s.ranks.size() < 2 ? s : lower(s, options_.lowering);
     demand_schedule(schedule_, {.delivery = options_.delivery.delivery,
                                 .buffers = options_.delivery.buffers,

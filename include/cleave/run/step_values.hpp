@@ -69,7 +69,7 @@ inline std::optional<step_value_fault> find_step_value_fault(rank_program const&
   if (!v.weights.empty() && v.weights.size() != p.microbatches)
     return step_value_fault{weight_count, v.weights.size(), p.microbatches};
   for (auto const& i : p.instructions) {
-    if (i.call.kind != call_kind::forward) continue;
+    if (!is_forward_pass(i.call)) continue;
     auto const m = i.call.of.microbatch;
     for (auto const& x : p.passes[i.pass].in) {
       if (x.place.where != place_kind::input) continue;

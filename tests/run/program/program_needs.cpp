@@ -32,6 +32,7 @@ struct able_stages : split_stages {
   void offload(stream&, stage_pass const&) {}
   void reload(stream&, stage_pass const&) {}
   void recompute(stream&, stage_pass const&, values) {}
+  void custom(stream&, action const&, std::span<custom_part const>) {}
 };
 
 rank_program program_of(call_kind kind, action_kind of) {
@@ -62,24 +63,29 @@ TEST_CASE("program needs: each kind of call that stages lack is named with the m
   using enum action_kind;
   check_refused<forward_only_stages>(
       call_kind::backward, backward,
-      "program: backward 1 3 needs stages with backward(stream, pass, gradients, inputs)");
+      "program: rank 0, backward 1 3 needs stages with backward(stream, pass, gradients, inputs)");
   char const* const halves =
       " needs stages with backward_input(stream, pass, gradients, inputs) and backward_weight(stream, pass)";
   check_refused<whole_stages>(call_kind::backward_input, input_gradient,
-                              (std::string("program: backward_input 1 3") + halves).c_str());
+                              (std::string("program: rank 0, backward_input 1 3") + halves).c_str());
   check_refused<whole_stages>(call_kind::backward_weight, weight_gradient,
-                              (std::string("program: backward_weight 1 3") + halves).c_str());
+                              (std::string("program: rank 0, backward_weight 1 3") + halves).c_str());
   char const* const sharded = " needs stages with unshard(stream, stage) and reshard(stream, stage)";
   check_refused<split_stages>(call_kind::unshard, unshard,
-                              (std::string("program: unshard 1") + sharded).c_str());
+                              (std::string("program: rank 0, unshard 1") + sharded).c_str());
   check_refused<split_stages>(call_kind::reshard, reshard,
-                              (std::string("program: reshard 1") + sharded).c_str());
-  check_refused<split_stages>(call_kind::other, recompute,
-                              "program: 1RECOMPUTE3@2 needs stages with recompute(stream, pass, inputs)");
+                              (std::string("program: rank 0, reshard 1") + sharded).c_str());
+  check_refused<split_stages>(
+      call_kind::other, recompute,
+      "program: rank 0, 1RECOMPUTE3@2 needs stages with recompute(stream, pass, inputs)");
   char const* const away = " needs stages with offload(stream, pass) and reload(stream, pass)";
   check_refused<split_stages>(call_kind::other, offload,
-                              (std::string("program: 1OFFLOAD3@2") + away).c_str());
-  check_refused<split_stages>(call_kind::other, reload, (std::string("program: 1RELOAD3@2") + away).c_str());
+                              (std::string("program: rank 0, 1OFFLOAD3@2") + away).c_str());
+  check_refused<split_stages>(
+      call_kind::custom, backward,
+      "program: rank 0, custom 1B3@2 needs stages with custom(stream, action, parts)");
+  check_refused<split_stages>(call_kind::other, reload,
+                              (std::string("program: rank 0, 1RELOAD3@2") + away).c_str());
 }
 
 TEST_CASE("program needs: messages, waits, losses and reductions ask nothing of stages") {

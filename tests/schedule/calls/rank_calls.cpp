@@ -221,6 +221,26 @@ TEST_CASE("rank calls: what the user does takes the place of the action and of a
               "wait_reduce 0 /1"});
 }
 
+TEST_CASE(
+    "rank calls: what a custom pass needs is waited for, if asked, and it is told what a pass is told") {
+  auto const s =
+      of_rows({"0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0", "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0"});
+  call_options const options{.custom = {action_kind::forward, action_kind::backward},
+                             .needs = custom_needs::called};
+  CHECK(lines_of(s, 1, options) == texts{"recv F0 stage 1<-0", "wait recv F0 stage 1<-0", "custom 1F0",
+                                         "custom 1B0", "send B0 stage 1->0", "wait send B0 stage 1->0"});
+  auto const calls = rank_calls(s, rank_id{1}, options);
+  CHECK((!calls[2].from_loss && !calls[2].last));
+  CHECK((calls[3].from_loss && calls[3].last));
+  CHECK(fault_of({"0F0", "1F0"}, 1, options) == call_fault::kind::not_received);
+  CHECK(fault_of({"0UNSHARD,0F0,0RESHARD,0B0"}, 0,
+                 {.weights = weight_storage::sharded,
+                  .custom = {action_kind::backward},
+                  .needs = custom_needs::called}) == call_fault::kind::not_unsharded);
+  CHECK(fault_of({"(0F0;0SEND_F0)OVERLAP_F_B,0WAIT_SEND_F0", "1RECV_F0,1F0"}, 0,
+                 {.custom = {action_kind::overlap}}) == call_fault::kind::not_replaceable);
+}
+
 TEST_CASE("rank calls: a list that cannot be called is refused with its place") {
   using enum call_fault::kind;
   call_options const sharded{.weights = weight_storage::sharded};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -75,24 +76,26 @@ class gradient_reducer {
     if (auto* r = find(s)) end(*r, computing);
   }
 
+  /// Somebody else sums them in this step.
+  void leave_replicas(stage_id s) {
+    if (auto* r = find(s)) r->state = phase::ended;
+  }
+
   /// The same of the first set in which `peer` follows `s` and `s` has not been named, once all stages that
   /// this rank has of it have. So where two sets have the same pair, they are given in the order in which
   /// they begin.
   void begin_tie(stage_id s, stage_id peer, typename D::stream& computing) {
-    for (std::size_t i = 0; i < sets_.size(); ++i) {
-      auto& set = sets_[i];
-      auto const at = std::ranges::find(set.here, s) - set.here.begin();
-      if (!follows(set.stages, s, peer) || at == std::ssize(set.here) ||
-          std::exchange(set.named[static_cast<std::size_t>(at)], true))
-        continue;
-      if (std::ranges::find(set.named, false) == set.named.end()) begin_set(i, computing);
-      return;
-    }
+    auto const i = name(s, peer);
+    if (i && std::ranges::find(sets_[*i].named, false) == sets_[*i].named.end()) begin_set(*i, computing);
   }
   void end_tie(stage_id s, stage_id peer, typename D::stream& computing) {
     for (std::size_t i = 0; i < sets_.size(); ++i)
       if (of_ties_[i].state == phase::begun && follows(sets_[i].stages, s, peer))
         return end(of_ties_[i], computing);
+  }
+
+  void leave_tie(stage_id s, stage_id peer) {
+    if (auto const i = name(s, peer)) of_ties_[*i].state = phase::ended;
   }
 
   /// Begins and ends what has not been, and is ready for the next step.
@@ -137,6 +140,17 @@ class gradient_reducer {
     auto const at = std::ranges::find(stages, s);
     if (at == stages.end()) return false;
     return peer == (at + 1 == stages.end() ? stages.front() : *(at + 1));
+  }
+
+  std::optional<std::size_t> name(stage_id s, stage_id peer) {
+    for (std::size_t i = 0; i < sets_.size(); ++i) {
+      auto& set = sets_[i];
+      auto const at = std::ranges::find(set.here, s) - set.here.begin();
+      if (follows(set.stages, s, peer) && at < std::ssize(set.here) &&
+          !std::exchange(set.named[static_cast<std::size_t>(at)], true))
+        return i;
+    }
+    return std::nullopt;
   }
 
   void begin_set(std::size_t i, typename D::stream& computing) {

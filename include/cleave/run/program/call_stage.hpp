@@ -2,6 +2,7 @@
 #pragma once
 #include <span>
 
+#include "cleave/core/expects.hpp"
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/tensor_view.hpp"
@@ -33,6 +34,7 @@ void call_stage(S& stages, typename D::stream& s, rank_call const& call, stage_p
   }
   if constexpr (recomputed_stage<S, D>)
     if (action == action_kind::recompute) return stages.recompute(s, p, in);
+  expects(false, "call_stage: a call that the stages have a member for");
 }
 
 }  // namespace cleave

@@ -27,7 +27,7 @@ class input_copies {
     views_.resize(of_each_ * p.microbatches);
     std::vector<bool> seen(views_.size());  // several stages may read the same
     for (auto const& i : p.instructions) {
-      if (i.call.kind != call_kind::forward) continue;
+      if (!is_forward_pass(i.call)) continue;
       auto const m = i.call.of.microbatch;
       for (auto const& v : p.passes[i.pass].in) {
         if (v.place.where != place_kind::input) continue;

@@ -19,7 +19,8 @@ struct instruction_time {
 };
 
 /// The events of a program on a device: that its passes, its messages and what stages do besides begin and
-/// end. The parts of an exchange begin and end together, with those of their head. Refers to both.
+/// end. The parts of an exchange, and of a custom compound, begin and end together, with those of their head.
+/// Refers to both.
 template <device D>
 class instruction_events {
  public:
@@ -59,7 +60,8 @@ class instruction_events {
 
   bool happens(std::uint32_t i) const {
     auto const k = program_.instructions[i].call.kind;
-    return is_pass(k) || k == call_kind::send || k == call_kind::receive || k == call_kind::other;
+    return is_pass(k) || is_custom(k) || k == call_kind::send || k == call_kind::receive ||
+           k == call_kind::other;
   }
 
   std::int64_t since_origin(typename D::event const& e) const {
@@ -68,7 +70,7 @@ class instruction_events {
 
   D& device_;
   rank_program const& program_;
-  std::vector<std::uint32_t> heads_;  // of instructions: the exchange that it is part of, or itself
+  std::vector<std::uint32_t> heads_;  // of instructions: what each is part of, or itself
   typename D::event origin_;
   std::vector<typename D::event> begins_, ends_;  // of instructions; used are those of heads
 };

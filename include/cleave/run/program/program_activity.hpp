@@ -25,7 +25,9 @@ inline rank_activity activity_of(rank_program const& p, std::uint32_t at) {
   }
   auto const& i = p.instructions[at];
   rank_activity a{.kind = activity_kind::computing, .operation = call_text(i.call)};
-  if (has_microbatch(i.call.of.kind)) a.at = stage_call{i.call.of.stage, i.call.of.microbatch};
+  auto const& of =
+      i.call.kind == call_kind::custom && i.call.parts > 0 ? p.instructions[at + 1].call.of : i.call.of;
+  if (has_microbatch(of.kind)) a.at = stage_call{of.stage, of.microbatch};
   auto const wait_for = [&](rank_instruction const& m) {
     a.kind = activity_kind::waiting;
     if (std::ranges::find(a.peers, m.peer) == a.peers.end()) a.peers.push_back(m.peer);

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/program/rank_program.hpp"
 
@@ -12,8 +16,12 @@ namespace cleave {
 /// Something that a program asks of stages which cannot do it. The witness: the first such call.
 class program_need_error : public witness_error<rank_call> {
  public:
-  explicit program_need_error(rank_call const& c, std::string const& member)
-      : witness_error("program: " + call_text(c) + " needs stages with " + member, c) {}
+  /// Of the rank's program; `parts` are those of the call.
+  program_need_error(rank_id rank, rank_call const& c, std::span<rank_call const> parts,
+                     std::string const& member)
+      : witness_error("program: rank " + std::to_string(index(rank)) + ", " + call_text(c, parts) +
+                          " needs stages with " + member,
+                      c) {}
 };
 
 /// What member a call needs that the stages lack, or nothing.
@@ -35,23 +43,37 @@ char const* lacking_member(rank_call const& c) {
         return recomputed_stage<S, D> ? nullptr : "recompute(stream, pass, inputs)";
       if (is_about_tie(c.of.kind)) return nullptr;
       return offloaded_stage<S, D> ? nullptr : "offload(stream, pass) and reload(stream, pass)";
+    case call_kind::custom:
+      return custom_stage<S, D> ? nullptr : "custom(stream, action, parts)";
     default:
       return nullptr;
   }
 }
 
-/// The first call that stages of type `S` cannot do, or nothing. O(instructions).
+/// Where the first call is that stages of type `S` cannot do, or nothing. O(instructions).
+template <class S, class D>
+std::optional<std::size_t> find_lacking_instruction(rank_program const& p) {
+  for (std::size_t i = 0; i < p.instructions.size(); ++i)
+    if (lacking_member<S, D>(p.instructions[i].call)) return i;
+  return std::nullopt;
+}
+
+/// That call, or nothing.
 template <class S, class D>
 std::optional<rank_call> find_lacking_ability(rank_program const& p) {
-  for (auto const& i : p.instructions)
-    if (lacking_member<S, D>(i.call)) return i.call;
+  if (auto const at = find_lacking_instruction<S, D>(p)) return p.instructions[*at].call;
   return std::nullopt;
 }
 
 /// \throws program_need_error
 template <class S, class D>
 void demand_abilities(rank_program const& p) {
-  if (auto const c = find_lacking_ability<S, D>(p)) throw program_need_error(*c, lacking_member<S, D>(*c));
+  auto const at = find_lacking_instruction<S, D>(p);
+  if (!at) return;
+  auto const& c = p.instructions[*at].call;
+  std::vector<rank_call> parts;
+  for (std::size_t i = 1; i <= c.parts; ++i) parts.push_back(p.instructions[*at + i].call);
+  throw program_need_error(p.rank, c, parts, lacking_member<S, D>(c));
 }
 
 }  // namespace cleave

@@ -60,7 +60,8 @@ struct rank_instruction {
   static constexpr std::uint32_t none = 0xffffffff;
 
   rank_call call = {};
-  std::uint32_t pass = none;  ///< of a pass, OFFLOAD, RELOAD and RECOMPUTE: which of `passes`
+  /// Of a pass, OFFLOAD, RELOAD and RECOMPUTE, also those that the user does: which of `passes`.
+  std::uint32_t pass = none;
   /// Of a message: who is at its other end, its number in the step, and its bytes in the arena.
   rank_id peer{0xffffffff};
   std::uint32_t number = 0;
@@ -95,7 +96,7 @@ struct program_digest {
 struct rank_program {
   rank_id rank{0};
   std::uint32_t ranks = 1, microbatches = 0;
-  std::vector<rank_instruction> instructions;  ///< an exchange is followed by its parts
+  std::vector<rank_instruction> instructions;  ///< an exchange, and a custom compound, then its parts
   std::vector<program_pass> passes;
   std::vector<program_result> results;
   run_layouts layouts;
@@ -105,7 +106,7 @@ struct rank_program {
   bool operator==(rank_program const&) const = default;
 };
 
-/// Of each instruction: the exchange that it is part of, or itself. O(instructions).
+/// Of each instruction: the exchange or custom compound that it is part of, or itself. O(instructions).
 inline std::vector<std::uint32_t> heads_of(rank_program const& p) {
   std::vector<std::uint32_t> heads(p.instructions.size());
   for (std::uint32_t i = 0, head = 0; i < heads.size(); ++i) {
@@ -115,11 +116,21 @@ inline std::vector<std::uint32_t> heads_of(rank_program const& p) {
   return heads;
 }
 
+/// Whether it is what the user does, or a part of that.
+constexpr bool is_custom(call_kind k) { return k == call_kind::custom || k == call_kind::part; }
+
+/// Whether it is a forward pass, or a backward pass or half of one, whoever does it.
+constexpr bool is_forward_pass(rank_call const& c) {
+  return c.kind == call_kind::forward || (is_custom(c.kind) && c.of.kind == action_kind::forward);
+}
+constexpr bool is_backward_pass(rank_call const& c) {
+  return (is_pass(c.kind) || (is_custom(c.kind) && is_compute(c.of.kind))) && !is_forward_pass(c);
+}
+
 /// Whether it has backward passes. O(instructions).
 inline bool has_backward(rank_program const& p) {
-  return std::ranges::any_of(p.instructions, [](rank_instruction const& i) {
-    return is_pass(i.call.kind) && i.call.kind != call_kind::forward;
-  });
+  return std::ranges::any_of(p.instructions,
+                             [](rank_instruction const& i) { return is_backward_pass(i.call); });
 }
 
 }  // namespace cleave

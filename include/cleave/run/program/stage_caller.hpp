@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/run/concepts.hpp"
 #include "cleave/run/program/call_stage.hpp"
@@ -30,30 +32,55 @@ class stage_caller {
   /// stream whose work throws later is told what the work is about, and one that looks at what is issued has
   /// the stage called. \throws run_error
   void call(rank_instruction const& i, typename D::stream& s) {
-    auto const& a = i.call.of;
-    stage_call const at{a.stage, a.microbatch};
-    if constexpr (requires { s.about(at); }) s.about(at);
-    auto const issue = [&] { call_stage<D>(stages_, s, i.call, pass_of(i), in_of(i), out_of(i)); };
-    try {
-      if constexpr (requires { s.watch(issue); })
-        s.watch(issue);
-      else
-        issue();
-      if (i.call.kind == call_kind::forward) memory_.write_results(s, i.pass, a.microbatch);
-    } catch (run_error const& e) {
-      if (e.info.code != failure_code::device || e.info.at) throw;
-      throw run_error(failure_at(i, e.info));
-    } catch (...) {
-      throw run_error(failure_at(i, current_failure(at)));
+    blame(i, i.call.kind, s, [&] {
+      watch(s, [&] { call_stage<D>(stages_, s, i.call, pass_of(i), in_of(i), out_of(i)); });
+      write_results(i, s);
+    });
+  }
+
+  /// The same of an action that the stages carry out themselves; `parts` are what it consists of, or itself.
+  void call_custom(action const& what, std::span<rank_instruction const> parts, typename D::stream& s) {
+    if constexpr (custom_stage<S, D>) {
+      parts_.clear();
+      for (auto const& i : parts) parts_.push_back({i.call.of, pass_of(i), in_of(i), out_of(i)});
+      blame(parts.front(), call_kind::custom, s, [&] {
+        watch(s, [&] { stages_.custom(s, what, parts_); });
+        for (auto const& i : parts) write_results(i, s);
+      });
+    } else {
+      expects(false, "stage_caller: stages with custom(stream, action, parts)");
     }
   }
 
  private:
-  failure failure_at(rank_instruction const& i, failure f) const {
-    f.at = {i.call.of.stage, i.call.of.microbatch};
-    f.reporter = f.culprit = reporter_;
-    f.operation = name_of(i.call.kind);
-    return f;
+  template <class F>
+  void blame(rank_instruction const& i, call_kind kind, typename D::stream& s, F issue) {
+    stage_call const at{i.call.of.stage, i.call.of.microbatch};
+    auto const placed = [&](failure f) {
+      f.at = at;
+      f.reporter = f.culprit = reporter_;
+      f.operation = name_of(kind);
+      return run_error(std::move(f));
+    };
+    if constexpr (requires { s.about(at); }) s.about(at);
+    try {
+      issue();
+    } catch (run_error const& e) {
+      if (e.info.code != failure_code::device || e.info.at) throw;
+      throw placed(e.info);
+    } catch (...) {
+      throw placed(current_failure(at));
+    }
+  }
+  template <class F>
+  static void watch(typename D::stream& s, F const& issue) {
+    if constexpr (requires { s.watch(issue); })
+      s.watch(issue);
+    else
+      issue();
+  }
+  void write_results(rank_instruction const& i, typename D::stream& s) {
+    if (is_forward_pass(i.call)) memory_.write_results(s, i.pass, i.call.of.microbatch);
   }
 
   stage_pass pass_of(rank_instruction const& i) const {
@@ -72,11 +99,12 @@ class stage_caller {
   /// What is no pass of its own, such as RECOMPUTE, reads what its forward pass has read.
   std::span<tensor_view const> in_of(rank_instruction const& i) {
     if (i.pass == rank_instruction::none) return {};
-    return memory_.in(is_pass(i.call.kind) ? i.pass : program_.passes[i.pass].forward);
+    return memory_.in(has_views(i.call) ? i.pass : program_.passes[i.pass].forward);
   }
   std::span<tensor_view> out_of(rank_instruction const& i) {
-    return is_pass(i.call.kind) ? memory_.out(i.pass) : std::span<tensor_view>();
+    return has_views(i.call) ? memory_.out(i.pass) : std::span<tensor_view>();
   }
+  static bool has_views(rank_call const& c) { return is_forward_pass(c) || is_backward_pass(c); }
 
   S& stages_;
   rank_program const& program_;
@@ -84,6 +112,7 @@ class stage_caller {
   rank_id reporter_;
   bool trains_;
   std::span<double const> weights_;
+  std::vector<custom_part> parts_;  // of the action that is carried out
 };
 
 }  // namespace cleave

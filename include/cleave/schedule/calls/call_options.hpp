@@ -52,6 +52,12 @@ enum class release_rule : std::uint8_t {
   all,   ///< the others too, before the backward pass that comes next
 };
 
+/// Who sees to what the passes of a custom action need.
+enum class custom_needs : std::uint8_t {
+  users,   ///< the user, as PyTorch's runtime has it
+  called,  ///< calls before it, which wait for what is received and for weights that are gathered
+};
+
 /// How the list of a rank becomes calls.
 struct call_options {
   loss_source loss = loss_source::rank;
@@ -61,9 +67,10 @@ struct call_options {
   exchange_issue exchanges = exchange_issue::together;
   exchange_end ends = exchange_end::together;
   release_rule releases = release_rule::sent;
-  /// Kinds of actions that the user does instead, with all that belongs to them: waits for what they need,
-  /// losses, what is handed over. Of a compound its own kind counts, not those of its parts.
+  /// Kinds of actions that the user does instead, with all that belongs to them: losses, what is handed over,
+  /// and what `needs` leaves to the user. Of a compound its own kind counts, not those of its parts.
   std::vector<action_kind> custom = {};
+  custom_needs needs = custom_needs::users;
 };
 
 /// Why the list of a rank cannot be called.

@@ -66,9 +66,36 @@ class rank_caller {
   }
 
   void call_custom(action const& head, std::span<action const> parts) {
+    for (action const& a : parts.empty() ? std::span(&head, 1) : parts) get_ready_for_user(a);
+    if (fault) return;
     if (parts.empty()) weights_.leave_to_user(head, static_cast<std::uint32_t>(calls_.size()));
-    calls_.push_back({.kind = call_kind::custom, .parts = head.parts, .of = head});
-    for (action const& a : parts) calls_.push_back({.kind = call_kind::part, .of = a});
+    add_custom(call_kind::custom, head);
+    for (action const& a : parts) add_custom(call_kind::part, a);
+  }
+
+  void get_ready_for_user(action const& a) {
+    if (!fault && !is_replaceable(a.kind)) report(call_fault::kind::not_replaceable, a);
+    if (fault || options_.needs == custom_needs::users || !is_compute(a.kind)) return;
+    bool const later = a.kind == action_kind::weight_gradient, forward = a.kind == action_kind::forward;
+    auto const makers = forward ? neighbours_.before(index(a.stage)) : neighbours_.after(index(a.stage));
+    get_ready(a, later ? std::span<std::uint32_t const>() : makers);
+  }
+
+  void add_custom(call_kind kind, action const& a) {
+    bool const is_told = options_.needs == custom_needs::called && is_compute(a.kind);
+    calls_.push_back(is_told ? pass_call(kind, a) : rank_call{.kind = kind, .of = a});
+    calls_.back().parts = a.parts;
+  }
+
+  /// With what a pass is told of the step.
+  rank_call pass_call(call_kind kind, action const& a) {
+    bool const whole = a.kind == action_kind::backward, later = a.kind == action_kind::weight_gradient;
+    bool const begins = whole || a.kind == action_kind::input_gradient;
+    return {.kind = kind,
+            .from_loss =
+                begins && neighbours_.after(index(a.stage)).empty() && options_.loss == loss_source::rank,
+            .last = (whole || later) && ++state_of(a).backward_done == microbatches_,
+            .of = a};
   }
 
   void call_action(action const& a) {
@@ -120,12 +147,10 @@ class rank_caller {
     for (auto const i : std::exchange(state_of(a).not_sent, {})) release(a.stage, i);
     get_ready(a, later ? std::span<std::uint32_t const>() : after);
     if (fault) return;
-    calls_.push_back({.kind = whole   ? call_kind::backward
-                              : later ? call_kind::backward_weight
-                                      : call_kind::backward_input,
-                      .from_loss = !later && after.empty() && options_.loss == loss_source::rank,
-                      .last = (whole || later) && ++state_of(a).backward_done == microbatches_,
-                      .of = a});
+    calls_.push_back(pass_call(whole   ? call_kind::backward
+                               : later ? call_kind::backward_weight
+                                       : call_kind::backward_input,
+                               a));
     if (!later) hand_over(a, neighbours_.before(index(a.stage)), action_kind::send_gradient);
   }
 

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/run/make_rank_program.hpp"
+#include "cleave/run/thread_pipeline.hpp"
+#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/lower/connect_stages.hpp"
+#include "support/linear_engine.hpp"
+
+/// Actions that stages carry out themselves (`call_options::custom`).
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+using stream = host_device::stream;
+
+/// Does each part as its own member would; the last part first.
+struct own_actions : linear_engine {
+  using linear_engine::linear_engine;
+
+  std::vector<action> done{};
+  std::size_t most_parts = 0;
+  bool throws = false;
+
+  void custom(stream& s, action const& a, std::span<custom_part const> parts) {
+    if (throws) throw std::out_of_range("no such row");
+    done.push_back(a);
+    most_parts = std::max(most_parts, parts.size());
+    for (std::size_t i = parts.size(); i-- > 0;) carry_out(s, parts[i]);
+  }
+
+ private:
+  void carry_out(stream& s, custom_part const& p) {
+    CHECK(p.pass.stage == p.what.stage);
+    if (has_microbatch(p.what.kind)) CHECK(p.pass.microbatch == p.what.microbatch);
+    switch (p.what.kind) {
+      case action_kind::forward:
+        return forward(s, p.pass, p.in, p.out);
+      case action_kind::backward:
+        return backward(s, p.pass, p.in, p.out);
+      case action_kind::input_gradient:
+        return backward_input(s, p.pass, p.in, p.out);
+      case action_kind::weight_gradient:
+        return backward_weight(s, p.pass);
+      case action_kind::recompute:
+        return recompute(s, p.pass, p.in);
+      case action_kind::offload:
+        return offload(s, p.pass);
+      case action_kind::reload:
+        return reload(s, p.pass);
+      default:
+        CHECK(p.in.size() + p.out.size() == 0);
+    }
+  }
+};
+
+/// Each stage reads the one before and the one before that, and the caller's number.
+transport with_skips(std::uint32_t stages) {
+  transport t{.stages = stages, .edges = {}};
+  for (std::uint32_t s = 0; s < stages; ++s) {
+    t.edges.push_back({the_caller, 0, stage_id{s}, 0});
+    if (s > 0) t.edges.push_back({stage_id{s - 1}, 0, stage_id{s}, 1});
+    if (s > 1) t.edges.push_back({stage_id{s - 2}, 0, stage_id{s}, 2});
+  }
+  t.edges.push_back({stage_id{stages - 1}, 0, the_caller, 0});
+  return t;
+}
+
+/// What a step by `order` makes: the results, then the gradients of all stages.
+struct made_by_step {
+  std::vector<double> numbers;
+  std::vector<own_actions> stages;
+};
+
+made_by_step run_step(schedule order, std::vector<action_kind> custom) {
+  auto const t = with_skips(order.place.stages());
+  order = connect_stages(std::move(order), t);
+  std::vector<std::int64_t> rows;
+  for (std::uint32_t m = 0; m < order.microbatches; ++m) rows.push_back(1 + m % 2);
+  program_options options;
+  options.calls.custom = std::move(custom);
+  step_plan const plan(order, t, linear_layouts(t, rows), options);
+  std::vector<linear_stage> model;
+  for (std::uint32_t s = 0; s < t.stages; ++s) model.push_back({1. + s % 2, 1. * s});
+  thread_pipeline<own_actions> run(
+      plan, std::vector<own_actions>(order.place.ranks, own_actions(model, nothing_to_prepare())));
+  std::vector<std::vector<double>> given;
+  for (std::size_t m = 0; m < rows.size(); ++m) given.emplace_back(static_cast<std::size_t>(rows[m]), m + 2.);
+  std::vector<tensor_view> inputs;
+  for (auto& g : given) inputs.push_back({g.data(), element_type::f64, {std::ssize(g)}});
+  std::vector<double> weights;
+  for (std::size_t m = 0; m < rows.size(); ++m) weights.push_back(1. + static_cast<double>(m));
+  run.run_step({inputs, 1, weights});
+
+  made_by_step made;
+  for (std::uint32_t m = 0; m < order.microbatches; ++m) {
+    auto const v = *run.result(microbatch_id{m}, 0);
+    auto const* const from = static_cast<double const*>(v.data);
+    made.numbers.insert(made.numbers.end(), from, from + rows[m]);
+  }
+  for (std::uint32_t s = 0; s < t.stages; ++s) {
+    auto const g = run.stages_of(order.place.rank_of[s]).gradient(stage_id{s});
+    made.numbers.insert(made.numbers.end(), {g.w, g.b});
+  }
+  for (std::uint32_t r = 0; r < order.place.ranks; ++r) made.stages.push_back(run.stages_of(rank_id{r}));
+  return made;
+}
+
+std::size_t count_of(schedule const& s, rank_id r, action_kind k) {
+  return static_cast<std::size_t>(std::ranges::count(s.ranks[index(r)], k, &action::kind));
+}
+
+/// Forward passes of two stages on one rank, as one compound.
+schedule chained_parts() {
+  schedule s{loop_placement(1, 2), 1, {{}}};
+  auto const pass = [](std::uint32_t of) {
+    return action{action_kind::forward, 0, stage_id{of}, microbatch_id{0}, no_stage};
+  };
+  s.ranks[0] = {{action_kind::overlap, 2, no_stage, no_microbatch, no_stage}, pass(0), pass(1)};
+  return s;
+}
+
+/// Stages 0 and 1 on two ranks, one microbatch, each on a number; gradients are summed across replicas.
+struct small_plan {
+  transport t = with_skips(2);
+  double number = 3;
+  tensor_view input{&number, element_type::f64, {1}};
+  step_plan plan;
+
+  explicit small_plan(std::vector<action_kind> custom, schedule const& order = gpipe(2, 1))
+      : plan(order, t, linear_layouts(t, {1}), options_of(std::move(custom))) {}
+  static program_options options_of(std::vector<action_kind> custom) {
+    program_options o;
+    o.calls.custom = std::move(custom);
+    return o;
+  }
+  template <class S>
+  std::vector<S> stages(std::size_t ranks) const {
+    return std::vector<S>(ranks, S({{1, 2}, {3, 4}}, nothing_to_prepare()));
+  }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "custom actions: a step whose passes the stages carry out themselves makes what the plain one does") {
+  using enum action_kind;
+  for (auto const& order : {one_f_one_b(2, 4), gpipe(3, 2), interleaved_1f1b(2, 2, 4), zbv(2, 4)}) {
+    auto const plain = run_step(order, {});
+    for (std::vector<action_kind> const& custom :
+         {std::vector{backward},
+          {action_kind::forward},
+          {input_gradient},
+          {weight_gradient},
+          {action_kind::forward, backward, input_gradient, weight_gradient}}) {
+      auto const own = run_step(order, custom);
+      CHECK(own.numbers == plain.numbers);
+      for (std::uint32_t r = 0; r < order.place.ranks; ++r) {
+        std::size_t asked = 0;
+        for (auto const k : custom) asked += count_of(order, rank_id{r}, k);
+        CHECK(own.stages[r].done.size() == asked);
+        CHECK(plain.stages[r].done.empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("custom actions: a compound comes with all of its parts") {
+  auto const order = dual_pipe_v(2, 6);
+  auto const plain = run_step(order, {}), own = run_step(order, {action_kind::overlap});
+  CHECK(own.numbers == plain.numbers);
+  for (std::uint32_t r = 0; r < 2; ++r) {
+    CHECK(own.stages[r].done.size() == count_of(order, rank_id{r}, action_kind::overlap));
+    CHECK(own.stages[r].most_parts == 2);
+  }
+}
+
+TEST_CASE("custom actions: stages that cannot carry them out are refused before anything runs") {
+  small_plan const x({action_kind::backward});
+  CHECK_THROWS_WITH_AS(thread_pipeline<linear_engine>(x.plan, x.stages<linear_engine>(2)),
+                       "program: rank 0, custom 0B0 needs stages with custom(stream, action, parts)",
+                       program_need_error);
+  thread_pipeline<own_actions> run(x.plan, x.stages<own_actions>(2));
+  run.run_step({{&x.input, 1}, 1, {}});
+}
+
+TEST_CASE("custom actions: what is refused of a compound is named with its parts") {
+  auto order = chained_parts();
+  order.microbatches = 2;
+  order.ranks[0][2] = {action_kind::backward, 0, stage_id{1}, microbatch_id{1}, no_stage};
+  rank_program p;
+  p.rank = rank_id{1};
+  for (auto const& call :
+       rank_calls(order, rank_id{0}, {.loss = loss_source::caller, .custom = {action_kind::overlap}}))
+    p.instructions.push_back({call});
+  CHECK_THROWS_WITH_AS(
+      (demand_abilities<linear_engine, host_device>(p)),
+      "program: rank 1, custom (0F0;1B1)OVERLAP_F_B needs stages with custom(stream, action, parts)",
+      program_need_error);
+}
+
+TEST_CASE("custom actions: a compound in which one pass needs another is refused, for views come at once") {
+  CHECK_NOTHROW(small_plan({}, chained_parts()));
+  CHECK_THROWS_WITH_AS(
+      small_plan({action_kind::overlap}, chained_parts()),
+      "program: rank 0 has a custom compound with passes of stage 0 and stage 1, one of which "
+      "needs the other; put them into cells of their own",
+      program_error);
+}
+
+TEST_CASE("custom actions: a kind that nobody may do instead is refused") {
+  CHECK_THROWS_AS((void)make_rank_programs(small_plan({action_kind::send_activation}).plan), call_error);
+}
+
+TEST_CASE("custom actions: what a stage throws there is its failure, with the place of the first part") {
+  small_plan const x({action_kind::backward});
+  auto stages = x.stages<own_actions>(2);
+  stages[1].throws = true;
+  thread_pipeline<own_actions> run(x.plan, std::move(stages));
+  CHECK_THROWS_WITH_AS(run.run_step({{&x.input, 1}, 1, {}}),
+                       "rank 1, custom, stage 1, microbatch 0: no such row", stage_error);
+}
+
+TEST_CASE("custom actions: sums across replicas that stages make are not made again, nor in steps without") {
+  small_plan const plain({}), own({action_kind::reduce_gradient});
+  auto const gradients_after = [&](small_plan const& x, gradient_end end) {
+    thread_pipeline<own_actions> run(x.plan, x.stages<own_actions>(4), {.replicas = 2});
+    std::vector<step_values> const values(2,
+                                          {.inputs = {&x.input, 1}, .inputs_of_each = 1, .gradients = end});
+    run.run_step(values);
+    std::size_t asked = 0;
+    for (std::uint32_t r = 0; r < 4; ++r) asked += run.stages_of(rank_id{r}).done.size();
+    return std::pair(run.stages_of(rank_id{0}).gradient(stage_id{0}).b, asked);
+  };
+  auto const [once, none] = gradients_after(plain, gradient_end::kept);
+  CHECK(none == 0);
+  CHECK(gradients_after(plain, gradient_end::reduced) == std::pair(2 * once, std::size_t{0}));
+  CHECK(gradients_after(own, gradient_end::reduced) == std::pair(once, std::size_t{4}));
+  CHECK(gradients_after(own, gradient_end::kept) == std::pair(once, std::size_t{0}));
+}
