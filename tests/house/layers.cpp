@@ -27,7 +27,7 @@ std::map<std::string, names> const may_include{
     {"run", {"core", "schedule"}},
     {"mpi", {"core", "schedule", "run"}},
     {"cuda", {"core", "schedule", "run"}},
-    {"adapt", {"core", "graph", "partition", "split"}},
+    {"adapt", {"core", "graph", "partition", "split", "io"}},
     {"io", host_layers},
 };
 
@@ -146,6 +146,7 @@ std::set<std::string> const opt_in = {"io/argument_json.hpp",
                                       "io/envelope.hpp",
                                       "io/pipe_buffer.hpp",
                                       "io/stage_buffer.hpp",
+                                      "core/name_digest.hpp",
                                       "core/utf8.hpp",
                                       "graph/module_kinds.hpp",
                                       "io/graph_json.hpp",

@@ -2,14 +2,20 @@
 #include "cleave/adapt/onnx/write.hpp"
 
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "cleave/adapt/onnx/load.hpp"
 #include "cleave/adapt/onnx/split_onnx.hpp"
+#include "support/child.hpp"
+#include "support/error_text.hpp"
 #include "support/model_corpus.hpp"
 #include "support/onnx_cut.hpp"
 #include "support/onnx_text.hpp"
@@ -93,13 +99,77 @@ TEST_CASE("onnx write: a value without a type is refused before anything is writ
 TEST_CASE("onnx write: what is not committed leaves nothing behind") {
   scratch_folder const scratch;
   {
-    onnx_files files(scratch / "out");
+    onnx_files files(scratch / "out", "");
     files.add("stage_0.onnx", model("one_node"));
-    CHECK(files_in(scratch / "out") == names{"stage_0.onnx.part"});
+    CHECK(files_in(scratch / "out").size() == 1);
+    CHECK(!std::filesystem::exists(scratch / "out/stage_0.onnx"));
   }
   CHECK(files_in(scratch / "out").empty());
   write_text(scratch / "file", "");
-  CHECK_THROWS_AS(onnx_files(scratch / "file"), error);
+  CHECK_THROWS_AS(onnx_files(scratch / "file", ""), error);
+}
+
+TEST_CASE("onnx write: stages of another model are left alone, also where that model is one of its stages") {
+  scratch_folder const scratch;
+  std::filesystem::path const out = scratch / "out";
+  auto const m = model("googlenet");
+  auto const three = split_onnx(m, 3);
+  auto const paths = write_onnx_stages(three.stages, three.types, out);
+  std::vector<std::string> before;
+  for (auto const& p : paths) before.push_back(text_of(p));
+  auto const stage = load_onnx(paths[1]), other = model("one_node");
+  for (auto const* another : {&stage, &other}) {
+    auto const one = split_onnx(*another, 1);
+    CHECK_THROWS_WITH_AS(write_onnx_stages(one.stages, one.types, out),
+                         doctest::Contains("is a stage of another model; move it away, or write elsewhere"),
+                         error);
+    CHECK(files_in(out).size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(text_of(paths[i]) == before[i]);
+  }
+  auto const one = split_onnx(other, 1);
+  CHECK(write_onnx_stages(one.stages, one.types, out, onnx_replace::of_any_model).size() == 1);
+  CHECK(files_in(out) == names{"stage_0.onnx"});
+}
+
+TEST_CASE("onnx write: weights and shapes do not make another model") {
+  auto m = model("one_node");
+  auto const mark = onnx_model_mark(m);
+  m.mutable_graph()->mutable_input(0)->clear_type();
+  m.mutable_graph()->clear_initializer();
+  CHECK(onnx_model_mark(m) == mark);
+  m.mutable_graph()->mutable_node(0)->set_op_type("Other");
+  CHECK(onnx_model_mark(m) != mark);
+}
+
+TEST_CASE("onnx write: files of the user's beside the stages are left alone, and no link is followed") {
+  scratch_folder const scratch;
+  std::filesystem::path const out = scratch / "out";
+  std::filesystem::create_directory(out);
+  write_text(out / "stage_0.onnx.part", "mine");
+  write_text(scratch / "victim", "mine");
+  std::filesystem::create_symlink(scratch / "victim", out / "stage_1.onnx.part");
+  auto const m = model("googlenet");
+  auto const two = split_onnx(m, 2);
+  write_onnx_stages(two.stages, two.types, out);
+  CHECK(text_of(out / "stage_0.onnx.part") == "mine");
+  CHECK(text_of(scratch / "victim") == "mine");
+  for (auto const* name : {"stage_0.onnx", "stage_1.onnx"})
+    CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(out / name)));
+}
+
+TEST_CASE("onnx write: a stage that cannot be written leaves the earlier ones") {
+  scratch_folder const scratch;
+  auto const m = model("googlenet");
+  auto const two = split_onnx(m, 2), three = split_onnx(m, 3);
+  write_onnx_stages(two.stages, two.types, scratch / "out");
+  auto const limited = testing::in_child([&] {
+    rlimit const size{1'000, 1'000};
+    setrlimit(RLIMIT_FSIZE, &size);
+    signal(SIGXFSZ, SIG_IGN);
+    return error_text([&] { write_onnx_stages(three.stages, three.types, scratch / "out"); });
+  });
+  CHECK(limited.said == "file '" + (scratch / "out/stage_0.onnx") + "' cannot be written: File too large");
+  CHECK(files_in(scratch / "out") == names{"stage_0.onnx", "stage_1.onnx"});
 }
 
 TEST_CASE("onnx write: only stage_<number>.onnx is the name of a stage") {

@@ -16,16 +16,34 @@
 #include "cleave/adapt/onnx/shadows.hpp"
 #include "cleave/adapt/onnx/types.hpp"
 #include "cleave/core/expects.hpp"
+#include "cleave/core/name_digest.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/split/builder.hpp"
 
 namespace cleave {
 
+/// Tells a model from others, whatever its weights and shapes are: by the names of its graph, inputs and
+/// outputs, and what its nodes are and make. O(V).
+inline std::string onnx_model_mark(onnx::ModelProto const& m) {
+  name_digest names;
+  names.add(m.graph().name());
+  for (auto const* list : {&m.graph().input(), &m.graph().output()})
+    for (auto const& v : *list) names.add(v.name());
+  for (auto const& n : m.graph().node()) {
+    names.add(n.op_type());
+    for (auto const& v : n.output()) names.add(v);
+  }
+  return names.text();
+}
+
+/// What a stage says of itself in its metadata: `0 of 3`; the mark of the model that it is of.
+inline constexpr char onnx_stage_key[] = "cleave.stage", onnx_model_key[] = "cleave.model";
+
 /// What the stages of one model have in common when they are written out. Graph and types must outlive it.
 class onnx_emission {
  public:
   onnx_emission(onnx_graph const& g, onnx_types const& t)
-      : graph(g), types(t), functions(onnx_functions(g.model())) {
+      : graph(g), types(t), functions(onnx_functions(g.model())), mark(onnx_model_mark(g.model())) {
     auto const& whole = g.model().graph();
     for (auto const* list : {&whole.value_info(), &whole.output(), &whole.input()})
       for (auto const& v : *list) declared_[v.name()] = &v;
@@ -34,6 +52,7 @@ class onnx_emission {
   onnx_graph const& graph;
   onnx_types const& types;
   onnx_function_table functions;
+  std::string mark;                       ///< `onnx_model_mark`
   std::unordered_set<std::string> names;  ///< that a node of some stage has; no other may have it
 
   /// What the file itself says of a value, or null.
@@ -75,7 +94,8 @@ class onnx_builder {
     stage_.set_domain(from.domain());
     stage_.set_model_version(from.model_version());
     stage_.set_doc_string(from.doc_string());
-    *stage_.mutable_metadata_props() = from.metadata_props();
+    for (auto const& p : from.metadata_props())  // a stage may be cut again
+      if (p.key() != onnx_stage_key && p.key() != onnx_model_key) *stage_.add_metadata_props() = p;
   }
 
   value argument(value v, source from) {
@@ -112,9 +132,13 @@ class onnx_builder {
     for (auto const* f : onnx_reached_functions(all_.functions, graph().node())) *stage_.add_functions() = *f;
     auto const& name = all_.graph.model().graph().name();
     graph().set_name((name.empty() ? "model" : name) + "_stage_" + std::to_string(index));
-    auto& note = *stage_.add_metadata_props();
-    note.set_key("cleave.stage");
-    note.set_value(std::to_string(index) + " of " + std::to_string(count));
+    auto const note = [&](char const* key, std::string const& text) {
+      auto& p = *stage_.add_metadata_props();
+      p.set_key(key);
+      p.set_value(text);
+    };
+    note(onnx_stage_key, std::to_string(index) + " of " + std::to_string(count));
+    note(onnx_model_key, all_.mark);
     return std::move(stage_);
   }
 

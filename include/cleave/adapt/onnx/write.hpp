@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <google/protobuf/stubs/logging.h>
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -15,6 +20,8 @@
 
 #include "cleave/adapt/onnx/stages.hpp"
 #include "cleave/core/error.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/io/durable_file.hpp"
 
 namespace cleave {
 
@@ -30,36 +37,48 @@ inline bool is_onnx_stage_name(std::string_view name) {
   return digits > 0 && (rest == ".onnx" || rest == ".onnx.gz");
 }
 
-/// Whether a file is a stage that this library wrote.
-inline bool is_onnx_stage_file(std::filesystem::path const& file) {
+/// The mark of the model that a file is a stage of, empty where the stage has none; nothing where the file is
+/// no stage that this library wrote.
+inline std::optional<std::string> find_onnx_stage_mark(std::filesystem::path const& file) {
   google::protobuf::LogSilencer const quiet;
   std::ifstream in(file, std::ios::binary);
   onnx::ModelProto m;
-  return m.ParseFromIstream(&in) &&
-         std::ranges::any_of(m.metadata_props(), [](auto const& p) { return p.key() == "cleave.stage"; });
+  if (!m.ParseFromIstream(&in)) return std::nullopt;
+  auto const find = [&](char const* key) {
+    return std::ranges::find(m.metadata_props(), key, [](auto const& p) { return p.key(); });
+  };
+  auto const none = m.metadata_props().end();
+  if (find(onnx_stage_key) == none) return std::nullopt;
+  auto const mark = find(onnx_model_key);
+  return mark == none ? "" : mark->value();
 }
 
-/// Files that are written under other names first and take their own all together, or not at all.
+/// Which stages of an earlier run new ones may replace.
+enum class onnx_replace : std::uint8_t { of_this_model, of_any_model };
+
+/// Files that are written under other names first and take their own all together, or not at all, in place of
+/// all stages in the folder.
 class onnx_files {
  public:
-  explicit onnx_files(std::filesystem::path folder) : folder_(std::move(folder)) {
+  /// `mark` is the model's, see `onnx_model_mark`. \throws error where a stage in the folder may not be
+  /// replaced
+  onnx_files(std::filesystem::path folder, std::string const& mark,
+             onnx_replace replace = onnx_replace::of_this_model)
+      : folder_(std::move(folder)) {
     std::error_code why;
     std::filesystem::create_directories(folder_, why);
     if (why) throw error(quoted(folder_.string()) + ": cannot be made: " + why.message());
     for (auto const& entry : std::filesystem::directory_iterator(folder_)) {
-      if (!is_onnx_stage_name(entry.path().filename().string())) continue;
-      if (!is_onnx_stage_file(entry.path()))
-        throw error(quoted(entry.path().string()) +
-                    ": is no stage that cleave wrote; move it away, or write elsewhere");
-      stale_.push_back(entry.path());
+      auto const name = entry.path().filename().string();
+      if (!is_onnx_stage_name(name)) continue;
+      auto const refuse = [&](char const* what) {
+        throw error(quoted(entry.path().string()) + ": is " + what + "; move it away, or write elsewhere");
+      };
+      auto const found = find_onnx_stage_mark(entry.path());
+      if (!found) refuse("no stage that cleave wrote");
+      if (replace == onnx_replace::of_this_model && *found != mark) refuse("a stage of another model");
+      stale_.push_back(name);
     }
-  }
-  onnx_files(onnx_files const&) = delete;
-  onnx_files& operator=(onnx_files const&) = delete;
-
-  ~onnx_files() {
-    std::error_code ignored;
-    for (auto const& p : written_) std::filesystem::remove(temporary(p), ignored);
   }
 
   void add(std::string const& name, onnx::ModelProto const& m) {
@@ -67,38 +86,47 @@ class onnx_files {
       throw error(
           quoted(name) + ": would have " + std::to_string(m.ByteSizeLong()) +
           " bytes, more than ONNX's limit of 2 GiB; cut into more stages, or keep weights as external data");
-    auto const path = folder_ / name;
-    written_.push_back(path);
-    std::ofstream out(temporary(path), std::ios::binary | std::ios::trunc);
-    if (!m.SerializeToOstream(&out) || !out.flush())
-      throw error(quoted(temporary(path).string()) + ": cannot be written; is the disk full?");
+    auto& file = files_.emplace_back(folder_.string(), name);
+    names_.push_back(name);
+    google::protobuf::io::FileOutputStream out(file.handle().number());
+    if (!m.SerializeToZeroCopyStream(&out) || !out.Flush()) {
+      errno = out.GetErrno();
+      file.handle().fail("written");
+    }
+    file.finish();
   }
 
-  /// Removes the stages of an earlier run and gives the new ones their names.
+  /// Gives the files their names, and removes the stages that are left of an earlier run.
   std::vector<std::filesystem::path> commit() {
-    for (auto const& p : stale_) std::filesystem::remove(p);
-    for (auto const& p : written_) std::filesystem::rename(temporary(p), p);
-    return std::exchange(written_, {});
+    std::vector<std::filesystem::path> paths;
+    for (auto& file : files_) {
+      auto const& name = names_[paths.size()];
+      file.keep(name);
+      paths.push_back(folder_ / name);
+    }
+    for (auto const& name : stale_)
+      if (std::ranges::find(names_, name) == names_.end()) std::filesystem::remove(folder_ / name);
+    files_.clear();
+    return paths;
   }
 
  private:
-  static std::filesystem::path temporary(std::filesystem::path path) { return path += ".part"; }
-
   std::filesystem::path folder_;
-  std::vector<std::filesystem::path> stale_, written_;
+  std::vector<std::string> stale_, names_;
+  std::list<pending_file> files_;
 };
 
 /// Writes the live stages as `stage_0.onnx`, `stage_1.onnx`, … in the order in which they run, in place of
-/// those of an earlier run. One stage at a time is in memory. Returns their paths.
+/// those of an earlier run of the same model. One stage at a time is in memory. Returns their paths.
 /// \throws onnx_error if a value between stages has no type, error if a file cannot be written, or one of
-/// these names belongs to a file that is no stage of an earlier run; the folder is then as it was.
-inline std::vector<std::filesystem::path> write_onnx_stages(onnx_staged const& stages,
-                                                            onnx_types const& types,
-                                                            std::filesystem::path const& folder) {
+/// these names belongs to a file that may not be replaced; the folder is then as it was.
+inline std::vector<std::filesystem::path> write_onnx_stages(
+    onnx_staged const& stages, onnx_types const& types, std::filesystem::path const& folder,
+    onnx_replace replace = onnx_replace::of_this_model) {
   if (auto const fault = find_untyped_onnx_boundary(stages, types)) throw onnx_error(*fault);
   onnx_emission all(stages.graph(), types);
   auto const live = live_onnx_stages(stages);
-  onnx_files files(folder);
+  onnx_files files(folder, all.mark, replace);
   for (std::size_t i = 0; i < live.size(); ++i)
     files.add(onnx_stage_name(i), onnx_stage(stages, all, live[i], i, live.size()));
   return files.commit();

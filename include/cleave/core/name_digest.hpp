@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cleave {
+
+/// FNV-1a over names, one after the other: tells apart what differs by mistake, not by design of an enemy.
+class name_digest {
+ public:
+  name_digest& add(std::string_view name) {
+    for (unsigned char const c : name) add(c);
+    add(0xff);  // in no UTF-8: where the name ends
+    return *this;
+  }
+
+  /// 16 hexadecimal digits.
+  std::string text() const {
+    std::string digits;
+    for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[value_ >> shift & 15];
+    return digits;
+  }
+
+ private:
+  void add(unsigned char c) { value_ = (value_ ^ c) * 0x100000001b3; }
+
+  std::uint64_t value_ = 0xcbf29ce484222325;
+};
+
+}  // namespace cleave
