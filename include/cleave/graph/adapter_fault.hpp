@@ -10,6 +10,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/graph/captures.hpp"
+#include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/numbering.hpp"
 
@@ -100,6 +101,7 @@ std::optional<std::size_t> find_node_without_size(Graph const& g) {
 /// E).
 template <dataflow_graph Graph>
 std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
+  check_rungs<Graph>();
   numbering<value_t<Graph>, std::size_t> arguments, made, used;
   std::size_t inputs = 0;
   if constexpr (function_graph<Graph>)
@@ -144,6 +146,11 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
   if constexpr (sized_graph<Graph>)
     if (auto const n = find_node_without_size(g)) return adapter_fault{broken_promise::not_a_size, *n};
   return std::nullopt;
+}
+
+template <unfinished_graph Graph>
+refused find_adapter_fault(Graph const&) {
+  refuse_graph<Graph>();
 }
 
 }  // namespace cleave

@@ -9,6 +9,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/graph/captures.hpp"
+#include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/label.hpp"
@@ -163,6 +164,16 @@ std::vector<node_t<Graph>> topological_order(Graph const& g) {
   }
   for (auto const at : order) sorted.push_back(nodes[at]);
   return sorted;
+}
+
+template <unfinished_graph Graph>
+refused find_cycle(Graph const&) {
+  refuse_graph<Graph>();
+}
+
+template <unfinished_graph Graph>
+refused topological_order(Graph const&) {
+  refuse_graph<Graph>();
 }
 
 }  // namespace cleave

@@ -47,6 +47,11 @@ snapshot<Graph, Index> snapshot_of(Graph const& g) {
   return snapshot_reader<snapshot<Graph, Index>, Graph>(g).read();
 }
 
+template <std::unsigned_integral Index = std::uint32_t, unfinished_graph Graph>
+refused snapshot_of(Graph const&) {
+  refuse_graph<Graph>();
+}
+
 /// Calls `f` with a snapshot of `g` whose indices are 32 bits wide, or 64 where that does not suffice. `f`
 /// returns the same type for both.
 template <dataflow_graph Graph, class F>
@@ -56,6 +61,11 @@ auto with_snapshot(Graph const& g, F f) {
   } catch (index_overflow const&) {
     return f(snapshot_of<std::uint64_t>(g));
   }
+}
+
+template <unfinished_graph Graph, class F>
+refused with_snapshot(Graph const&, F const&) {
+  refuse_graph<Graph>();
 }
 
 }  // namespace cleave

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
@@ -149,6 +150,11 @@ template <weighted_graph Graph>
   requires sized_graph<Graph>
 ordered_partition partition_acyclic(Graph const& g, std::uint32_t k, acyclic_options const& options = {}) {
   return with_snapshot(g, [&](auto const& s) { return partition_acyclic(s, k, options); });
+}
+
+template <uncosted_graph Graph>
+refused partition_acyclic(Graph const&, std::uint32_t, acyclic_options const& = {}) {
+  refuse_costs<Graph>();
 }
 
 }  // namespace cleave

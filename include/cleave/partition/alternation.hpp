@@ -11,6 +11,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
@@ -109,6 +110,11 @@ alternating_partition alternation(Graph const& g, Supports supports, alternation
   std::vector<char> supported;
   for (auto n : g.nodes()) supported.push_back(supports(n) ? 1 : 0);
   return with_snapshot(g, [&](auto const& s) { return alternation(s, supported, o); });
+}
+
+template <unfinished_graph Graph, class Supports>
+refused alternation(Graph const&, Supports const&, alternation_options const& = {}) {
+  refuse_graph<Graph>();
 }
 
 }  // namespace cleave

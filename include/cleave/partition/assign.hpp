@@ -12,6 +12,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
@@ -76,6 +77,11 @@ template <dataflow_graph Graph, class F>
   requires std::invocable<F&, node_t<Graph>>
 auto assign(Graph const& g, F f) {
   return assign_each(g.nodes(), f);
+}
+
+template <unfinished_graph Graph, class Labels>
+refused assign(Graph const&, Labels const&) {
+  refuse_graph<Graph>();
 }
 
 /// The same by position, on a snapshot.

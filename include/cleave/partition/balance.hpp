@@ -13,6 +13,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/random.hpp"
+#include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
@@ -271,6 +272,11 @@ template <weighted_graph Graph>
   requires sized_graph<Graph>
 balanced_partition balance(Graph const& g, std::uint32_t k, balance_options const& options = {}) {
   return with_snapshot(g, [&](auto const& s) { return balance(s, k, options); });
+}
+
+template <uncosted_graph Graph>
+refused balance(Graph const&, std::uint32_t, balance_options const& = {}) {
+  refuse_costs<Graph>();
 }
 
 }  // namespace cleave

@@ -10,6 +10,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
+#include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
@@ -160,6 +161,11 @@ std::vector<fusion_group> capability_groups(Graph const& g, Supports supports,
   std::vector<char> supported;
   for (auto n : g.nodes()) supported.push_back(supports(n) ? 1 : 0);
   return with_snapshot(g, [&](auto const& s) { return capability_groups(s, supported, o, std::move(veto)); });
+}
+
+template <unfinished_graph Graph, class Supports, class Veto = no_veto>
+refused capability_groups(Graph const&, Supports const&, capability_options const& = {}, Veto const& = {}) {
+  refuse_graph<Graph>();
 }
 
 }  // namespace cleave

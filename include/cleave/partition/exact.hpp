@@ -12,6 +12,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
@@ -243,6 +244,11 @@ template <weighted_graph Graph>
   requires sized_graph<Graph>
 exact_partition balance_exactly(Graph const& g, std::uint32_t k, exact_balance_options const& options = {}) {
   return with_snapshot(g, [&](auto const& s) { return balance_exactly(s, k, options); });
+}
+
+template <uncosted_graph Graph>
+refused balance_exactly(Graph const&, std::uint32_t, exact_balance_options const& = {}) {
+  refuse_costs<Graph>();
 }
 
 }  // namespace cleave

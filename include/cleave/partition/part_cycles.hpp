@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/components.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
@@ -224,6 +225,11 @@ acyclic_partition acyclic_parts(basic_dense<Index> const& s, partition const& p,
 template <dataflow_graph Graph>
 acyclic_partition acyclic_parts(Graph const& g, partition const& p, cycle_policy policy) {
   return with_snapshot(g, [&](auto const& s) { return acyclic_parts(s, p, policy); });
+}
+
+template <unfinished_graph Graph>
+refused acyclic_parts(Graph const&, partition const&, cycle_policy) {
+  refuse_graph<Graph>();
 }
 
 }  // namespace cleave

@@ -12,6 +12,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/balance.hpp"
@@ -192,6 +193,12 @@ template <weighted_graph Graph>
 repartitioned_stages repartition_stages(Graph const& g, partition const& old, std::uint32_t k,
                                         stage_repartition_options const& options = {}) {
   return with_snapshot(g, [&](auto const& s) { return repartition_stages(s, old, k, options); });
+}
+
+template <uncosted_graph Graph>
+refused repartition_stages(Graph const&, partition const&, std::uint32_t,
+                           stage_repartition_options const& = {}) {
+  refuse_costs<Graph>();
 }
 
 }  // namespace cleave

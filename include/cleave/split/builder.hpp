@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/dense.hpp"
 
@@ -27,5 +28,34 @@ concept stage_builder = dataflow_graph<Graph> &&
                           { b.clone(n, lookup) } -> range_of<made_t<Builder, Graph>>;
                           b.result(v, made);
                         };
+
+template <class Builder, class Graph>
+concept unfinished_builder = dataflow_graph<Graph> && !stage_builder<Builder, Graph>;
+
+/// Says the first thing that an unfinished_builder lacks.
+template <class Builder, class Graph>
+[[noreturn]] void refuse_builder() {
+  using N = node_t<Graph>;
+  using V = value_t<Graph>;
+  if constexpr (!requires { requires !std::is_void_v<made_t<Builder, Graph>>; }) {
+    static_assert(is_met<Builder>,
+                  "argument(v, from): a member is needed that returns the new graph's name of v");
+  } else {
+    using M = made_t<Builder, Graph>;
+    if constexpr (!requires(Builder& b, N n, M (*lookup)(V)) { b.clone(n, lookup); })
+      static_assert(is_met<Builder>,
+                    "clone(n, lookup): a member is needed that copies n and returns a range of the new names "
+                    "of its results");
+    else if constexpr (!requires(Builder& b, N n, M (*lookup)(V)) {
+                         { b.clone(n, lookup) } -> range_of<M>;
+                       })
+      static_assert(
+          is_met<Builder>,
+          "clone(n, lookup): return a range of what argument(v, from) returns, a name for each result of n");
+    else if constexpr (!requires(Builder& b, V v, M made) { b.result(v, made); })
+      static_assert(is_met<Builder>, "result(v, made): a member is needed that is told what the stage gives");
+  }
+  throw;
+}
 
 }  // namespace cleave

@@ -83,4 +83,10 @@ void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Ind
   }
 }
 
+template <dataflow_graph Graph, std::unsigned_integral Index, unfinished_builder<Graph> Builder>
+refused emit_stage(Graph const&, snapshot<Graph, Index> const&, basic_stage<Index> const&, Builder&,
+                   std::size_t = 0) {
+  refuse_builder<Builder, Graph>();
+}
+
 }  // namespace cleave

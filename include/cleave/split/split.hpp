@@ -8,6 +8,7 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/partition.hpp"
@@ -68,11 +69,21 @@ template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph>
 staged_graph<Graph, Index> split(Graph const&& /* is gone when emit asks it: give it a name first */,
                                  partition const&, plan_options const& = {}) = delete;
 
+template <std::unsigned_integral Index = std::uint32_t, unfinished_graph Graph>
+refused split(Graph const&, partition const&, plan_options const& = {}) {
+  refuse_graph<Graph>();
+}
+
 /// Writes stage i of `stages` into `b`. Expected O(size of the stage).
 template <class Graph, std::unsigned_integral Index, stage_builder<Graph> Builder>
 void emit(staged_graph<Graph, Index> const& stages, stage_id i, Builder& b) {
   expects(index(i) < stages.size(), "a stage of this graph");
   emit_stage(stages.graph(), stages.snapshot(), stages.plan().stages[index(i)], b);
+}
+
+template <class Graph, std::unsigned_integral Index, unfinished_builder<Graph> Builder>
+refused emit(staged_graph<Graph, Index> const&, stage_id, Builder&) {
+  refuse_builder<Builder, Graph>();
 }
 
 }  // namespace cleave

@@ -1,4 +1,4 @@
-// expect: no member named 'argument'|has no member named .argument|argument
+// expect: argument\(v, from\): a member is needed
 #include <vector>
 
 #include "cleave/split/split.hpp"

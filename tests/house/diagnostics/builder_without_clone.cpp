@@ -1,4 +1,4 @@
-// expect: no member named 'clone'|has no member named .clone|b\.clone\(n, lookup\)
+// expect: clone\(n, lookup\): a member is needed
 #include <vector>
 
 #include "cleave/split/split.hpp"

@@ -1,4 +1,4 @@
-// expect: no member named 'result'|has no member named .result|b\.result\(v, made\)
+// expect: result\(v, made\): a member is needed
 #include <vector>
 
 #include "cleave/split/split.hpp"

@@ -1,4 +1,4 @@
-// expect: no member named 'bytes'|g\.bytes\(v\)|sized_graph
+// expect: bytes\(v\): a const member is needed
 #include <vector>
 
 #include "cleave/partition/balance.hpp"

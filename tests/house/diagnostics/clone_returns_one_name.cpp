@@ -1,4 +1,4 @@
-// expect: range_of|b\.clone\(n, lookup\)
+// expect: clone\(n, lookup\): return a range of what argument\(v, from\) returns
 #include <vector>
 
 #include "cleave/split/split.hpp"

@@ -1,4 +1,4 @@
-// expect: handle
+// expect: nodes\(\): a node needs ==, a default, copies and a std::hash
 #include <vector>
 
 #include "cleave/split/split.hpp"

@@ -1,4 +1,4 @@
-// expect: no member named 'nodes'|has no member named .nodes|g\.nodes\(\)
+// expect: nodes\(\): a const member is needed
 #include <vector>
 
 #include "cleave/split/split.hpp"

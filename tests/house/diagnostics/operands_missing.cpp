@@ -1,4 +1,4 @@
-// expect: no member named 'operands'|g\.operands\(n\)
+// expect: operands\(n\): a const member is needed
 #include <vector>
 
 #include "cleave/split/split.hpp"

@@ -1,4 +1,4 @@
-// expect: no member named 'weight'|g\.weight\(n\)|weighted_graph
+// expect: weight\(n\): a const member is needed
 #include <cstddef>
 #include <vector>
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cleave/core/error.hpp"
+#include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
@@ -69,6 +70,11 @@ template <weighted_graph Graph>
 certificate certify(Graph const& g, std::uint32_t k, balance_options const& options = {},
                     double reached = std::numeric_limits<double>::infinity()) {
   return with_snapshot(g, [&](auto const& s) { return certify(s, k, options, reached); });
+}
+
+template <uncosted_graph Graph>
+refused certify(Graph const&, std::uint32_t, balance_options const& = {}, double = 0) {
+  refuse_costs<Graph>();
 }
 
 }  // namespace cleave

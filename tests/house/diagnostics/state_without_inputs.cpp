@@ -1,0 +1,13 @@
+// expect: state\(\): make it const, a range of value_t, beside inputs\(\) and outputs\(\)
+#include <vector>
+
+#include "cleave/split/split.hpp"
+
+struct ir {
+  std::vector<int> ops;
+  std::vector<int> const& nodes() const { return ops; }
+  std::vector<int> const& operands(int) const { return ops; }
+  std::vector<int> const& state() const { return ops; }
+};
+
+void mistake(ir const& g) { cleave::split(g, {}); }
