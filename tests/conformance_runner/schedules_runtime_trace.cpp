@@ -34,7 +34,7 @@ schedule read_program(json const& input) {
 
 call_options read_call_options(json const& input) {
   json const& recorded = input["options"];
-  call_options options;
+  call_options options{.scale = gradient_scale::by_microbatches};
   // Gradients from outside are not reduced either.
   if (!recorded.value("loss", true)) {
     options.loss = loss_source::caller;

@@ -89,3 +89,14 @@ TEST_CASE("step values: an input has the type and shape of its microbatch") {
   x.inputs[3].type = element_type::f32;
   CHECK(x.find() == wanted);
 }
+
+TEST_CASE("step values: no weights beside a scale that the plan has") {
+  reading_program x;
+  x.p.scale = gradient_scale::by_microbatches;
+  CHECK_FALSE(x.find());
+  CHECK(x.find({1, 1}) == fault{fault::kind::scaled, 2, 2});
+  CHECK(
+      describe(*x.find({1, 1})) ==
+      "weights are given, but the plan has each loss count 1/2 (gradient_scale::by_microbatches); give none, "
+      "or make the plan with gradient_scale::none");
+}

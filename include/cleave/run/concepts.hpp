@@ -169,7 +169,7 @@ struct stage_pass {
   stage_id stage;
   microbatch_id microbatch;
   /// By how much the loss of this microbatch counts: what a stage multiplies its gradient by where a backward
-  /// pass begins.
+  /// pass begins. As the values of the step say, or `call_options::scale`.
   double weight = 1;
   bool from_loss = false;    ///< of a backward pass: no gradient arrives, for nobody reads the stage
   bool last = false;         ///< of a backward pass: the last of the stage in this step

@@ -28,8 +28,9 @@ class program_writer {
   program_writer(step_plan const& p, rank_id r)
       : plan_(p), rank_(r), places_(p.slots().ranks[index(r)]), numbers_(p.order().place) {
     auto const& s = p.order();
-    made_ = {r, s.place.ranks, s.microbatches, {}, {}, {}, p.layouts(), p.slots().ranks[index(r)].bytes,
-             0, p.digest()};
+    made_ = {
+        r, s.place.ranks, s.microbatches,         {}, {}, {}, p.layouts(), p.slots().ranks[index(r)].bytes,
+        0, p.digest(),    p.options().calls.scale};
     auto const pairs = std::size_t{s.place.stages()} * s.microbatches;
     forward_pass_.assign(pairs, none);
     forward_done_.assign(pairs, none);

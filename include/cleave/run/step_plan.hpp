@@ -29,7 +29,7 @@ struct program_options {
   lower_options lowering = {};  ///< of a schedule that computes only
   /// What must not get stuck: how messages go where the program will run.
   delivery_rules delivery = {.delivery = delivery::async};
-  call_options calls = {.scale = gradient_scale::none};
+  call_options calls = {};  ///< but for `ends` and `needs`, which the executor's needs decide
   /// Room for what passes keep: of each stage, or one for all. Of a stash that is made again nothing stays:
   /// leave `input` at 0.
   std::vector<pass_bytes> stashes = {{0, 0, 0}};
@@ -130,7 +130,7 @@ class step_plan {
     auto const room = [](message_block const& b) { return std::max<std::uint64_t>(b.bytes, 1); };
     for (auto const& b : blocks_) bytes.edges.push_back({room(b.activations), room(b.gradients)});
     slots_ = plan_slots(schedule_, bytes, {.inputs = options_.inputs, .most_bytes = options_.most_bytes});
-    digest_ = digest_of(schedule_, transport_, layouts_);
+    digest_ = digest_of(schedule_, transport_, layouts_, options_.calls);
   }
 
   schedule const& order() const { return schedule_; }

@@ -17,7 +17,7 @@ namespace cleave {
 struct step_values {
   std::span<tensor_view const> inputs = {};  ///< of the caller: those of microbatch 0, then of 1, …
   std::size_t inputs_of_each = 0;            ///< how many a microbatch has
-  std::span<double const> weights = {};      ///< of the loss of each microbatch; none: 1
+  std::span<double const> weights = {};      ///< of the loss of each microbatch; none: as of `gradient_scale`
   /// Whether gradients are summed across replicas and ties at the end of this step, or kept as they are, for
   /// more steps to add to them.
   gradient_end gradients = gradient_end::reduced;
@@ -28,6 +28,7 @@ struct step_value_fault {
   enum class kind : std::uint8_t {
     input_count,   ///< `got` inputs, where there must be `allowed`
     weight_count,  ///< likewise weights
+    scaled,        ///< weights are given, where the program has each loss count 1 / `allowed`
     no_data,       ///< input `input` of microbatch `microbatch` is read and has none
     other_type,    ///< it is of another type or shape than edge `edge` has
   };
@@ -48,6 +49,9 @@ inline std::string describe(step_value_fault const& f) {
       return got + " inputs are given, but the microbatches read " + allowed;
     case step_value_fault::kind::weight_count:
       return got + " weights are given for " + allowed + " microbatches; give each one, or none";
+    case step_value_fault::kind::scaled:
+      return "weights are given, but the plan has each loss count 1/" + allowed +
+             " (gradient_scale::by_microbatches); give none, or make the plan with gradient_scale::none";
     case step_value_fault::kind::no_data:
       return input + " is read by this rank, but has no data";
     case step_value_fault::kind::other_type:
@@ -68,6 +72,8 @@ inline std::optional<step_value_fault> find_step_value_fault(rank_program const&
     return step_value_fault{input_count, v.inputs.size(), v.inputs_of_each * p.microbatches};
   if (!v.weights.empty() && v.weights.size() != p.microbatches)
     return step_value_fault{weight_count, v.weights.size(), p.microbatches};
+  if (!v.weights.empty() && p.scale == gradient_scale::by_microbatches)
+    return step_value_fault{scaled, v.weights.size(), p.microbatches};
   for (auto const& i : p.instructions) {
     if (!is_forward_pass(i.call)) continue;
     auto const m = i.call.of.microbatch;

@@ -98,12 +98,14 @@ TEST_CASE("program agreement: another schedule, other edges and other rows are t
 }
 
 TEST_CASE("program agreement: two ranks that differ are told in what, the schedule first") {
-  program_digest const here{1, 2, 3};
+  program_digest const here{1, 2, 3, 4};
   CHECK_FALSE(difference_of(here, rank_id{2}, here, rank_id{0}));
-  CHECK(difference_of(here, rank_id{2}, {0, 0, 0}, rank_id{0}) ==
+  CHECK(difference_of(here, rank_id{2}, {0, 0, 0, 0}, rank_id{0}) ==
         "rank 2 has another schedule than rank 0; give all ranks the same");
-  CHECK(difference_of(here, rank_id{2}, {1, 0, 0}, rank_id{0}) ==
+  CHECK(difference_of(here, rank_id{2}, {1, 0, 0, 0}, rank_id{0}) ==
         "rank 2 has other edges between stages than rank 0; give all ranks the same");
-  CHECK(difference_of(here, rank_id{2}, {1, 2, 0}, rank_id{1}) ==
+  CHECK(difference_of(here, rank_id{2}, {1, 2, 0, 0}, rank_id{1}) ==
         "rank 2 has other types or shapes than rank 1; give all ranks the same");
+  CHECK(difference_of(here, rank_id{2}, {1, 2, 3, 0}, rank_id{1}) ==
+        "rank 2 has other options of calls (call_options) than rank 1; give all ranks the same");
 }

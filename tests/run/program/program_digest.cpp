@@ -23,10 +23,12 @@ struct digested {
   transport t{.stages = 2, .edges = {{s0, 0, s1, 0}, {s1, 0, the_caller, 0}}};
   run_layouts l{{{.shape = {4, 2}, .batch_axis = 0}, {.shape = {4}}}, {4, 4, 3}};
 
-  program_digest digest() const { return digest_of(s, t, l); }
+  call_options o;
+
+  program_digest digest() const { return digest_of(s, t, l, o); }
 };
 
-/// Which parts of the digest `change` changes, as a word of `s`, `t` and `l`.
+/// Which parts of the digest `change` changes, as a word of `s`, `t`, `l` and `o`.
 template <class F>
 std::string parts_changed_by(F change) {
   digested x;
@@ -37,6 +39,7 @@ std::string parts_changed_by(F change) {
   if (before.schedule != after.schedule) parts += "s";
   if (before.transport != after.transport) parts += "t";
   if (before.layouts != after.layouts) parts += "l";
+  if (before.calls != after.calls) parts += "o";
   return parts;
 }
 
@@ -99,4 +102,18 @@ TEST_CASE("number digest: is FNV-1a, byte after byte from the lowest") {
   for (int const byte : {0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01})
     twin = (twin ^ static_cast<std::uint64_t>(byte)) * 1099511628211u;
   CHECK(number_digest().add(0x0123456789abcdef).value() == twin);
+}
+
+TEST_CASE("program digest: options of calls that change what is done are a part of their own") {
+  CHECK(parts_changed_by([](digested& x) { x.o.scale = gradient_scale::by_microbatches; }) == "o");
+  CHECK(parts_changed_by([](digested& x) { x.o.loss = loss_source::caller; }) == "o");
+  CHECK(parts_changed_by([](digested& x) { x.o.weights = weight_storage::sharded; }) == "o");
+  CHECK(parts_changed_by([](digested& x) { x.o.gradients = gradient_end::kept; }) == "o");
+  CHECK(parts_changed_by([](digested& x) { x.o.exchanges = exchange_issue::by_rank_pair; }) == "o");
+  CHECK(parts_changed_by([](digested& x) { x.o.custom = {action_kind::backward}; }) == "o");
+  CHECK(parts_changed_by([](digested& x) { x.o.ends = exchange_end::each; }).empty());
+  digested a, b;
+  a.o.custom = {action_kind::forward, action_kind::backward};
+  b.o.custom = {action_kind::backward, action_kind::forward, action_kind::forward};
+  CHECK(a.digest() == b.digest());
 }

@@ -182,8 +182,8 @@ TEST_CASE("rank calls: gathered weights are waited for at their first use, and g
 
 TEST_CASE("rank calls: gradients of losses that are sums are not divided") {
   auto const s = of_rows({"0F0,0F1,0B0,0B1,0REDUCE_GRAD,0WAIT_REDUCE_GRAD"});
-  CHECK(lines_of(s, 0).back() == "reduce_grad 0 /2");
-  CHECK(lines_of(s, 0, {.scale = gradient_scale::none}).back() == "reduce_grad 0 /1");
+  CHECK(lines_of(s, 0).back() == "reduce_grad 0 /1");
+  CHECK(lines_of(s, 0, {.scale = gradient_scale::by_microbatches}).back() == "reduce_grad 0 /2");
 }
 
 TEST_CASE("rank calls: what began together is waited for together, before anything is released") {
@@ -273,8 +273,9 @@ TEST_CASE("rank calls: those of lowered schedules are what the rules say, and wh
                .reductions = random.one_in(2) ? reduction_wait::deferred : reduction_wait::at_once});
     for (std::uint32_t r = 0; r < s.ranks.size(); ++r)
       for (bool const sharded : {false, true}) {
-        auto const calls =
-            rank_calls(s, rank_id{r}, {.weights = sharded ? weight_storage::sharded : weight_storage::whole});
+        auto const calls = rank_calls(s, rank_id{r},
+                                      {.weights = sharded ? weight_storage::sharded : weight_storage::whole,
+                                       .scale = gradient_scale::by_microbatches});
         CHECK(call_lines(calls) == plain_calls(s, r, sharded).lines);
         check_waits(calls);
       }

@@ -95,7 +95,8 @@ inline std::optional<std::string> difference_of(program_digest const& here, rank
   if (here == there) return std::nullopt;
   auto const* const what = here.schedule != there.schedule     ? "another schedule"
                            : here.transport != there.transport ? "other edges between stages"
-                                                               : "other types or shapes";
+                           : here.layouts != there.layouts     ? "other types or shapes"
+                                                               : "other options of calls (call_options)";
   return "rank " + std::to_string(index(rank)) + " has " + what + " than rank " +
          std::to_string(index(other)) + "; give all ranks the same";
 }

@@ -5,6 +5,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/transport.hpp"
 #include "cleave/run/program/rank_program.hpp"
+#include "cleave/schedule/calls/call_options.hpp"
 #include "cleave/schedule/schedule.hpp"
 
 namespace cleave {
@@ -22,8 +23,19 @@ class number_digest {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
+/// Of what changes what is issued, or what it means.
+inline std::uint64_t digest_of(call_options const& o) {
+  number_digest calls;
+  calls.add(static_cast<std::uint64_t>(o.loss)).add(static_cast<std::uint64_t>(o.weights));
+  calls.add(static_cast<std::uint64_t>(o.gradients)).add(static_cast<std::uint64_t>(o.scale));
+  std::uint64_t custom = 0;
+  for (auto const k : o.custom) custom |= std::uint64_t{1} << static_cast<unsigned>(k);
+  return calls.add(static_cast<std::uint64_t>(o.exchanges)).add(custom).value();
+}
+
 /// O(actions + edges + layouts).
-inline program_digest digest_of(schedule const& s, transport const& t, run_layouts const& l) {
+inline program_digest digest_of(schedule const& s, transport const& t, run_layouts const& l,
+                                call_options const& o) {
   number_digest lists, edges, layouts;
   lists.add(s.place.ranks).add(s.microbatches).add(s.place.rank_of.size()).add(s.place.edges.size());
   for (auto const r : s.place.rank_of) lists.add(index(r));
@@ -45,7 +57,7 @@ inline program_digest digest_of(schedule const& s, transport const& t, run_layou
     layouts.add(static_cast<std::uint64_t>(e.gradient)).add(static_cast<std::uint64_t>(e.extents));
   }
   for (auto const n : l.rows) layouts.add(static_cast<std::uint64_t>(n));
-  return {lists.value(), edges.value(), layouts.value()};
+  return {lists.value(), edges.value(), layouts.value(), digest_of(o)};
 }
 
 }  // namespace cleave

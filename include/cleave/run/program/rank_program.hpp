@@ -7,6 +7,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/run/edge_layout.hpp"
+#include "cleave/schedule/calls/call_options.hpp"
 #include "cleave/schedule/calls/rank_call.hpp"
 
 /// What one rank issues in a step, as plain data: its calls with everything looked up that the executor
@@ -88,7 +89,7 @@ struct program_result {
 
 /// What is run, in numbers that are equal where all ranks have been given the same.
 struct program_digest {
-  std::uint64_t schedule = 0, transport = 0, layouts = 0;
+  std::uint64_t schedule = 0, transport = 0, layouts = 0, calls = 0;
 
   bool operator==(program_digest const&) const = default;
 };
@@ -102,6 +103,7 @@ struct rank_program {
   run_layouts layouts;
   std::uint64_t arena_bytes = 0, result_bytes = 0;
   program_digest digest;  ///< of the whole step, not of this rank alone
+  gradient_scale scale = gradient_scale::none;
 
   bool operator==(rank_program const&) const = default;
 };
@@ -114,6 +116,11 @@ inline std::vector<std::uint32_t> heads_of(rank_program const& p) {
     heads[i] = head;
   }
   return heads;
+}
+
+/// By how much the loss of each microbatch counts where the step does not say. Precondition: there are some.
+constexpr double weight_of_each(rank_program const& p) {
+  return p.scale == gradient_scale::by_microbatches ? 1. / p.microbatches : 1;
 }
 
 /// Whether it is what the user does, or a part of that.

@@ -88,7 +88,7 @@ class stage_caller {
     if (i.pass == rank_instruction::none) return {.stage = a.stage, .microbatch = a.microbatch};
     return {.stage = a.stage,
             .microbatch = a.microbatch,
-            .weight = weights_.empty() ? 1 : weights_[index(a.microbatch)],
+            .weight = weights_.empty() ? weight_of_each(program_) : weights_[index(a.microbatch)],
             .from_loss = i.call.from_loss,
             .last = i.call.last,
             .trains = trains_,

@@ -28,10 +28,11 @@ enum class gradient_end : std::uint8_t {
   kept,     ///< as they are, for more steps to add to them; gathered weights are kept too
 };
 
-/// What reduced gradients are divided by.
+/// By how much the loss of a microbatch counts. Calls name it as what reduced gradients are divided by; the
+/// executor says it to passes (`stage_pass::weight`).
 enum class gradient_scale : std::uint8_t {
-  by_microbatches,  ///< for losses that are means
-  none,             ///< for losses that are sums
+  by_microbatches,  ///< 1 / microbatches: for losses that are means, of microbatches of one size
+  none,             ///< 1, or what a step gives: for losses that are sums
 };
 
 /// How the messages of an exchange begin.
@@ -63,7 +64,7 @@ struct call_options {
   loss_source loss = loss_source::rank;
   weight_storage weights = weight_storage::whole;
   gradient_end gradients = gradient_end::reduced;
-  gradient_scale scale = gradient_scale::by_microbatches;
+  gradient_scale scale = gradient_scale::none;
   exchange_issue exchanges = exchange_issue::together;
   exchange_end ends = exchange_end::together;
   release_rule releases = release_rule::sent;
