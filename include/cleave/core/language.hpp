@@ -7,3 +7,6 @@
 #if __cplusplus < 202002L
 #include "cleave needs C++20: compile with -std=c++20 or newer"
 #endif
+#if !defined(__cpp_exceptions) && !defined(_CPPUNWIND)
+#include "cleave needs exceptions: compile without -fno-exceptions"
+#endif

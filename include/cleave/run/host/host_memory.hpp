@@ -90,7 +90,7 @@ class host_memory {
   static void run_tiles(sum_table const& table, sum_run const& run, accumulate_options const& o) {
     using sum = common_sum_t<From, To>;
     auto factor = static_cast<sum>(o.factor);
-    if (o.device_factor) factor *= sum{*o.device_factor};
+    if (o.device_factor) factor *= static_cast<sum>(*o.device_factor);
     auto const segments = std::span(table.segments).subspan(run.first_segment, run.segments);
     if (!o.nonfinite)
       run_tiles<From, To, Operation>(segments, factor);

@@ -132,8 +132,9 @@ constexpr bool accumulate_lane(sum_segment const& s, std::uint32_t tile, common_
   std::uint32_t bad = 0;
   auto const add = [&](From x, To& y) {
     sum before = 0;
-    if constexpr (Operation::reads_target) before = sum{Lanes::widen(y)};
-    y = Lanes::template narrow<To>(Operation::template apply<Lanes>(factor, sum{Lanes::widen(x)}, before));
+    if constexpr (Operation::reads_target) before = static_cast<sum>(Lanes::widen(y));
+    y = Lanes::template narrow<To>(
+        Operation::template apply<Lanes>(factor, static_cast<sum>(Lanes::widen(x)), before));
     if constexpr (Operation::is_watched) bad |= is_finite(y) ? 0u : 1u;
   };
   // `how_many` packs of `size` elements, the first from element `at` on, the next one `lanes` packs away

@@ -54,7 +54,7 @@ constexpr float widened(float16_bits x) {
 /// gives what rounding `x` itself gives. Boldo, Melquiond, IEEE Trans. Computers 57(4), 2008.
 constexpr float rounded_to_odd(double x) {
   auto const nearest = static_cast<float>(x);
-  double const back = nearest;
+  auto const back = static_cast<double>(nearest);
   auto const size = [](double v) { return v < 0 ? -v : v; };
   std::uint32_t const away = size(back) > size(x) ? 1 : 0, inexact = back < x || back > x ? 1 : 0;
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(nearest) - away) | inexact);
