@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "advice.hpp"
+#include "certificate.hpp"
 #include "describe.hpp"
 #include "model.hpp"
 #include "options.hpp"
@@ -117,6 +119,8 @@ struct cut {
   cleave::onnx_staged stages;
   cleave::quotient boxes;
   cleave::onnx_notes notes;
+  certificate proof;
+  std::optional<pricing_advice> advice{};  ///< where too little has a price for a bound
 };
 
 /// \throws cleave::infeasible_error where memory does not suffice.
@@ -137,20 +141,23 @@ inline cut cut_model(model const& m, cut_options const& options, progress const&
         boxes.stages[i].state.unknown -= boxes.stages[i].state.unknown > 0;
   cleave::onnx_staged stages(m.graph, std::move(s), std::move(plan));
   auto notes = cleave::onnx_notes_of(stages);
-  return {std::move(parts), std::move(stages), std::move(boxes), std::move(notes)};
+  certificate proof{objective_of(limits.cost_per_byte),
+                    parts.bottleneck,
+                    parts.bound,
+                    plural(parts.parts, "stage"),
+                    "s",
+                    cleave::onnx_unpriced(m.graph, m.types, m.costs)};
+  if (limits.cost_per_byte == 0) proof.lacking.values = 0;  // they are free whatever their size
+  std::optional<pricing_advice> advice;
+  if (!proof.lacking.leaves_bounds()) {
+    doing("looking for the size that would price most");
+    advice = find_advice(m, proof.lacking);
+  }
+  return {std::move(parts), std::move(stages), std::move(boxes),
+          std::move(notes), std::move(proof),  std::move(advice)};
 }
 
 inline std::string seconds_text(double s) { return cleave::amount_text(s, "s"); }
-
-/// How near the optimum a cut is, as a sentence.
-inline std::string certificate_of(cleave::balanced_partition const& p, std::string const& unit) {
-  auto const gap = p.gap();
-  return "largest load (cost and transfer) " + cleave::amount_text(p.bottleneck, unit) + "; no cut into " +
-         plural(p.parts, "stage") + " can be below " + cleave::amount_text(p.bound, unit) + ": " +
-         (gap == 0       ? "optimal"
-          : gap < 0.0005 ? "less than 0.1\u00a0% above the optimum"
-                         : "at most " + cleave::percent_text(gap) + " above the optimum");
-}
 
 /// The stages as a table.
 inline std::string table_of(cut const& c) {
@@ -166,7 +173,7 @@ inline std::string table_of(cut const& c) {
                     cleave::percent_text(ideal > 0 ? box.cost / ideal : 1), cleave::bytes_text(box.state),
                     cleave::bytes_text(box.in), cleave::bytes_text(box.out), seconds_text(c.parts.loads[i])});
   }
-  return table_text(rows) + "  " + certificate_of(c.parts, "s") + "\n";
+  return table_text(rows) + "  " + sentence_of(c.proof) + "\n";
 }
 
 /// Weights that several stages hold; constants that a Constant node made are none.
@@ -188,6 +195,7 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
   if (!c.notes.unsized.empty())
     lines.push_back("of unknown size, therefore taken as free: " + names(c.notes.unsized) +
                     " (--dim or --shape tells)");
+  if (c.advice) lines.push_back(advice_text(*c.advice));
   auto const tie_text = [&](cleave::onnx_notes::tie const& t) {
     return cleave::quoted(m.graph.name_of(t.storage)) + " in " +
            first_of(t.stages, 8, [](auto i) { return std::to_string(index(i)); });
@@ -213,7 +221,8 @@ inline cleave::report report_of(model const& m, cut const& c, std::vector<fs::pa
   r.cut = c.boxes;
   r.cost_unit = "s";
   for (auto const& f : files) r.files.push_back(f.filename().string());
-  r.balance = cleave::report_balance{"cost and transfer", c.parts.loads, c.parts.bound};
+  r.balance = cleave::report_balance{c.proof.objective, c.parts.loads, c.parts.bound, c.proof.lacking};
+  if (c.advice) r.balance->advice = advice_text(*c.advice);
   return r;
 }
 

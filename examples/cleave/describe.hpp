@@ -57,6 +57,11 @@ inline std::set<std::string> open_dimensions(model const& m) {
   return names;
 }
 
+/// `3.1 GFLOP`; `at least 3.1 GFLOP` where nodes have no price.
+inline std::string work_text(model_summary const& s) {
+  return (s.lacking.nodes > 0 ? "at least " : "") + cleave::amount_text(s.flops, "FLOP");
+}
+
 /// What a model is, in a few lines.
 inline std::string description_of(model const& m) {
   auto const s = summary_of(m);
@@ -92,7 +97,8 @@ inline std::string description_of(model const& m) {
                            (open.empty() ? "" : "; more with " + first_of(open, 4, [](auto const& name) {
                                                   return "--dim " + cleave::printable(name, 40) + "=N";
                                                 })));
-  line("work", cleave::amount_text(s.flops, "FLOP") + " a run" +
+  line("work", work_text(s) + " a run" +
+                   (s.lacking.nodes == 0 ? "" : "; " + plural(s.lacking.nodes, "node") + " without a price") +
                    (m.costs.fallbacks.empty()
                         ? ""
                         : "; priced by bytes alone: " + frequencies_text(m.costs.fallbacks, 4)));
@@ -105,7 +111,7 @@ inline std::vector<cleave::report::fact> facts_of(model const& m) {
   std::vector<cleave::report::fact> facts = {{"Nodes", cleave::count_text(m.graph.file_nodes())},
                                              {"Parameters", cleave::count_text(s.parameters)},
                                              {"Weights", cleave::bytes_text(s.weight_bytes)},
-                                             {"Work of a run", cleave::amount_text(s.flops, "FLOP")},
+                                             {"Work of a run", work_text(s)},
                                              {"File", cleave::bytes_text(m.file_bytes)}};
   for (auto const& o : m.proto->opset_import())
     if (o.domain().empty()) facts.push_back({"Opset", std::to_string(o.version())});

@@ -10,6 +10,7 @@
 //   inputs, outputs     [{name, type, bytes}]; null is what nobody knows
 //   values              {made, untyped, unsized}: results of live nodes; those of unknown type, unknown size
 //   flops               of one run, by the table of cleave/adapt/onnx/flops.hpp
+//   unpriced_nodes      to be placed, of which not all shapes that count are known: flops lack them
 //   priced_by_bytes     {operator: nodes} which that table does not list
 #include <cleave/io/json_writer.hpp>
 #include <map>
@@ -56,6 +57,7 @@ std::string json_of(model const& m) {
   values("outputs", m.graph.outputs());
   json.key("values").open_object().member("made", s.made).member("untyped", s.untyped);
   json.member("unsized", s.unsized).close_object().member("flops", s.flops);
+  json.member("unpriced_nodes", s.lacking.nodes);
   counts("priced_by_bytes", m.costs.fallbacks);
   return json.close_object().text() + "\n";
 }

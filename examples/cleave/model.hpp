@@ -28,7 +28,8 @@ struct model {
   std::unique_ptr<onnx::ModelProto> proto;
   cleave::onnx_types types;
   cleave::onnx_costs costs;
-  cleave::onnx_graph graph;  ///< weights in seconds
+  cleave::onnx_graph graph;         ///< weights in seconds
+  cleave::onnx_type_options given;  ///< sizes that the user gave
 
   /// `bert4` of `models/bert4.onnx.gz`.
   std::string name() const {
@@ -108,7 +109,8 @@ inline model read_model(fs::path const& path, cleave::onnx_type_options const& o
     auto costs = cleave::onnx_costs_of(types);
     cleave::onnx_graph graph(*proto);
     price_onnx(graph, types, costs);
-    return {path, bytes.size(), std::move(proto), std::move(types), std::move(costs), std::move(graph)};
+    return {path,   bytes.size(), std::move(proto), std::move(types), std::move(costs), std::move(graph),
+            options};
   } catch (cleave::error const& e) {
     throw cleave::error(cleave::printable(path.string()) + ": " + e.what());
   }
@@ -121,7 +123,8 @@ struct model_summary {
   std::size_t weight_bytes = 0;
   std::size_t made = 0;                  ///< results of live nodes
   std::size_t untyped = 0, unsized = 0;  ///< those of unknown type, those of unknown size
-  double flops = 0;
+  cleave::unpriced lacking;
+  double flops = 0;  ///< of nodes that have a price
 };
 
 inline model_summary summary_of(model const& m) {
@@ -143,6 +146,7 @@ inline model_summary summary_of(model const& m) {
       s.unsized += g.bytes(v) == 0;
     }
   for (auto const n : g.nodes()) s.flops += m.costs.of[n].flops;
+  s.lacking = cleave::onnx_unpriced(g, m.types, m.costs);
   return s;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cleave/graph/costed_module_graph.hpp>
+#include <cleave/io/graph_files/module_dag.hpp>
 #include <cleave/io/graph_json.hpp>
 #include <cleave/io/graph_json_reader.hpp>
 #include <cleave/split/split_hierarchy.hpp>
@@ -50,6 +51,7 @@ struct split_graph_result {
   cleave::module_graph outer;
   std::vector<std::string> names;      ///< of pieces, as the outer graph calls them
   cleave::balanced_partition parts{};  ///< of another rule than cuts inside of modules
+  certificate proof{};                 ///< of these
 
   cleave::module_graph const& graph(std::size_t i) const {
     return outer.find_attribute(names[i])->body.front();
@@ -101,7 +103,13 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
   auto const part_of = [&](cleave::module_node const&) { return std::to_string(index(parts.of[next++])); };
   auto outer = cleave::split_module(g, part_of).outer;
   auto names = names_of(outer);
-  return {std::move(outer), std::move(names), std::move(parts)};
+  certificate proof{objective_of(limits.cost_per_byte),
+                    parts.bottleneck,
+                    parts.bound,
+                    plural(parts.parts, "stage"),
+                    "",
+                    cleave::unpriced_calls(g, limits.cost_per_byte)};
+  return {std::move(outer), std::move(names), std::move(parts), std::move(proof)};
 }
 
 /// The calls of a graph, those in the bodies of its modules too, and what they cost.
@@ -179,7 +187,7 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
     json.close_object();
   }
   json.close_array();
-  if (cut.parts.parts > 0) json.member("bottleneck", cut.parts.bottleneck).member("bound", cut.parts.bound);
+  if (cut.parts.parts > 0) add_certificate(json, cut.proof);
   if (as_json) {
     print(json.close_object().text() + "\n");
     return 0;
@@ -187,7 +195,10 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
   print(bold(cleave::printable(path.filename().string()) + " in " + plural(cut.names.size(), "stage")) +
         "\n");
   print(table_text(rows));
-  if (cut.parts.parts > 0 && cut.parts.bottleneck > 0) print("  " + certificate_of(cut.parts, "") + "\n");
+  if (cut.parts.parts > 0 && cut.parts.bottleneck > 0) print("  " + sentence_of(cut.proof) + "\n");
+  if (cut.parts.parts > 0 && !cut.proof.lacking.leaves_bounds())
+    print("  note: give each call its `cost`, 0 where it is free" +
+          std::string(cut.proof.lacking.values > 0 ? ", and its `bytes`" : "") + "\n");
   if (options.rule.what == cut_rule::kind::balance && cut.parts.parts < options.stages)
     print("  note: only " + plural(cut.parts.parts, "stage") + " instead of " +
           std::to_string(options.stages) + ": the graph has " + plural(g.nodes().size(), "node") +

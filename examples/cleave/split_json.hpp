@@ -21,10 +21,14 @@ namespace tool {
 ///     inputs, outputs           names of values
 ///     file                      with --out only
 ///   transfers                   [{value, from, to, bytes}] between stages
-///   bottleneck, bound, gap      the largest load; below bound no cut can be; bottleneck / bound - 1
-///   ties                        [{weight, stages}]: one weight in several stages
-///   passed                      outputs that no stage makes
-///   remarks                     what the text says below the table
+///   objective                   what a load counts
+///   bottleneck, bound, gap      the largest load; below bound no cut can be; bottleneck / bound - 1. Bound
+///   and
+///                               gap are of what has a price, and null where that is less than 98 %
+///   unpriced                    {nodes, node_share, values, value_share} of unknown cost, of unknown bytes
+///   would_price                 null, or {option, nodes, values}: what to tell, and how much of that it
+///   prices ties                        [{weight, stages}]: one weight in several stages passed outputs that
+///   no stage makes remarks                     what the text says below the table
 inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> const& files,
                            std::uint32_t asked) {
   cleave::json_writer json(cleave::json_writer::layout::indented);
@@ -63,10 +67,17 @@ inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> c
     bytes("bytes", {s.bytes[t.value], s.bytes[t.value] == 0});
     json.close_object();
   }
-  json.close_array()
-      .member("bottleneck", c.parts.bottleneck)
-      .member("bound", c.parts.bound)
-      .member("gap", c.parts.gap());
+  json.close_array();
+  add_certificate(json, c.proof);
+  json.key("would_price");
+  if (c.advice)
+    json.open_object()
+        .member("option", c.advice->option)
+        .member("nodes", c.advice->most.nodes)
+        .member("values", c.advice->most.values)
+        .close_object();
+  else
+    json.null();
   json.key("ties").open_array();
   for (auto const& t : ties_of(m, c)) {
     json.open_object().member("weight", m.graph.name_of(t.storage));

@@ -86,6 +86,7 @@
 #include "cleave/partition/unit_costs.hpp"
 #include "cleave/partition/unit_memory.hpp"
 #include "cleave/partition/units.hpp"
+#include "cleave/partition/unpriced.hpp"
 #include "cleave/partition/validity.hpp"
 
 #include "cleave/split/ask_parts.hpp"
@@ -145,3 +146,4 @@
 #include "cleave/io/timeline_svg.hpp"
 #include "cleave/io/trace.hpp"
 #include "cleave/io/units.hpp"
+#include "cleave/io/unpriced_text.hpp"

@@ -118,6 +118,23 @@ TEST_CASE("report: says how near the optimum the cut is") {
   CHECK(text.find("below 120\u00a0FLOP: this one is optimal.") != std::string::npos);
 }
 
+TEST_CASE("report: a bound is of what has a price, and there is none where much has not") {
+  auto r = example(3, 1);
+  r.balance = report_balance{"cost", {100, 120, 80}, 96};
+  r.balance->lacking = {.nodes = 1, .of_nodes = 100, .values = 0, .of_values = 100};
+  r.balance->advice = "--dim batch=N would price most";
+  auto text = all_text(testing::read_markup(write_report(r)));
+  CHECK(text.find("25.0\u00a0% above the optimum of the priced part (1.0\u00a0% of nodes have no price).") !=
+        std::string::npos);
+  CHECK(text.find("--dim") == std::string::npos);
+  r.balance->lacking.values = 30;
+  text = all_text(testing::read_markup(write_report(r)));
+  CHECK(text.find(
+            "carries 120\u00a0FLOP (cost) of what has a price. No bound is given, for 1.0\u00a0% of nodes "
+            "and 30.0\u00a0% of values have no price. --dim batch=N would price most.") != std::string::npos);
+  CHECK(text.find("optim") == std::string::npos);
+}
+
 TEST_CASE("report: what is absent is left out") {
   auto r = example(4, 8);
   r.run.reset();

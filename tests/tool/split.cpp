@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
@@ -77,4 +78,66 @@ TEST_CASE("tool: memory limits are kept") {
   auto const file = model_file("googlenet").string();
   auto const r = json::parse(run_tool({"split", file, "-k", "4", "--memory", "30KiB", "--json"}).said);
   for (auto const& stage : r.at("stages")) CHECK(stage.at("weight_bytes").get<std::size_t>() <= 30 * 1024);
+}
+
+TEST_CASE("tool: no bound is given where much has no price, and the option is named that prices most") {
+  scratch_folder const out;
+  auto const file = model_file("bert_dynamic").string();
+  auto const split = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"split", file, "-k", "4"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_tool(words).said;
+  };
+  auto const text = split({"--report", out / "open.html"});
+  CAPTURE(text);
+  CHECK(text.find(" of what has a price; no bound, for 59.4\u00a0% of nodes and 70.2\u00a0% of values have "
+                  "no price") != std::string::npos);
+  CHECK(text.find("above the optimum") == std::string::npos);
+  CHECK(text.find("note: --shape input_ids=NxN would price most: 159 of 170 nodes and ") !=
+        std::string::npos);
+  CHECK(text.find("--dim batch=N --dim sequence=N together 170 and ") != std::string::npos);
+  auto const page = text_of_file(out / "open.html");
+  CHECK(page.find("No bound is given, for 59.4\u00a0% of nodes") != std::string::npos);
+  CHECK(page.find("--shape input_ids=NxN would price most") != std::string::npos);
+  CHECK(page.find("at least ") != std::string::npos);
+  CHECK(page.find("optimum") == std::string::npos);
+
+  auto const said = json::parse(split({"--json"}));
+  CHECK(said.at("bound").is_null());
+  CHECK(said.at("gap").is_null());
+  CHECK(said.at("unpriced").at("nodes") == 170);
+  CHECK(said.at("unpriced").at("node_share").get<double>() == doctest::Approx(170.0 / 286));
+  CHECK(said.at("would_price").at("option") == "--shape input_ids=NxN");
+  CHECK(said.at("would_price").at("nodes") == 159);
+
+  // What the note says comes true.
+  auto const told = json::parse(split({"--json", "--shape", "input_ids=2x8"}));
+  CHECK(told.at("unpriced").at("nodes") == 11);
+  auto const all = json::parse(split({"--json", "--dim", "sequence=8", "--dim", "batch=1"}));
+  CHECK(all.at("unpriced").at("nodes") == 0);
+  CHECK(all.at("would_price").is_null());
+  CHECK(all.at("bound").get<double>() > 0);
+  CHECK(split({"--dim", "sequence=8", "--dim", "batch=1"}).find("above the optimum") != std::string::npos);
+}
+
+TEST_CASE("tool: calls of a graph without a cost leave no bound, free ones do") {
+  scratch_folder const at;
+  auto const said = [&](std::string const& third) {
+    std::ofstream(at / "g.json") << R"({"format": "cleave graph 1", "nodes": [
+      {"name": "a", "cost": 3}, {"name": "b", "operands": ["a"], "cost": 4},
+      {"name": "c", "operands": ["b"])"
+                                 << third << "}]}";
+    return std::pair(run_tool({"split", at / "g.json", "-k", "2"}).said,
+                     json::parse(run_tool({"split", at / "g.json", "-k", "2", "--json"}).said));
+  };
+  auto const [text, open] = said("");
+  CHECK(
+      text.find(
+          "largest load (cost; transfers are free) 4 of what has a price; no bound, for 33.3\u00a0% of nodes "
+          "have no price") != std::string::npos);
+  CHECK(text.find("note: give each call its `cost`, 0 where it is free") != std::string::npos);
+  CHECK(open.at("bound").is_null());
+  auto const [closed_text, closed] = said(R"(, "cost": 0)");
+  CHECK(closed_text.find("can be below 4: optimal") != std::string::npos);
+  CHECK(closed.at("bound") == 4);
 }

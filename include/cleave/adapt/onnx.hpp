@@ -24,6 +24,7 @@
 #include "cleave/adapt/onnx/stages.hpp"
 #include "cleave/adapt/onnx/tensor_fault.hpp"
 #include "cleave/adapt/onnx/types.hpp"
+#include "cleave/adapt/onnx/unpriced.hpp"
 #include "cleave/adapt/onnx/wire.hpp"
 #include "cleave/adapt/onnx/work.hpp"
 #include "cleave/adapt/onnx/write.hpp"

@@ -17,6 +17,7 @@
 #include "cleave/io/stage_graph_svg.hpp"
 #include "cleave/io/timeline_svg.hpp"
 #include "cleave/io/units.hpp"
+#include "cleave/io/unpriced_text.hpp"
 #include "cleave/run/forward/timeline.hpp"
 
 namespace cleave {
@@ -172,11 +173,18 @@ class report_writer {
     for (double const x : b.load) most = (std::max)(most, x);
     auto const amount = [&](double x) { return amount_text(x, r_.cost_unit); };
     auto out = "The most loaded stage carries " + amount(most) + " (" + printable(b.objective) + ")";
+    auto const lacking = unpriced_text(b.lacking);
+    if (!b.lacking.leaves_bounds()) {
+      out += " of what has a price. No bound is given, for " + lacking + ".";
+      return b.advice.empty() ? out : out + " " + printable(b.advice, 1000) + ".";
+    }
     if (!(b.bound > 0) || !is_finite(most)) return out + ".";
     double const gap = most / b.bound - 1;
     out += "; no cut into " + stages_text() + " can stay below " + amount(b.bound);
-    return out + (gap < 0.00005 ? ": this one is optimal."
-                                : ", so this one is at most " + percent_text(gap) + " above the optimum.");
+    auto const of_priced = lacking.empty() ? "." : " of the priced part (" + lacking + ").";
+    return out + (gap < 0.00005
+                      ? ": this one is optimal" + of_priced
+                      : ", so this one is at most " + percent_text(gap) + " above the optimum" + of_priced);
   }
 
   void picture() {

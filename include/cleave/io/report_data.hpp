@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cleave/io/quotient.hpp"
+#include "cleave/partition/unpriced.hpp"
 #include "cleave/run/forward/timeline.hpp"
 
 namespace cleave {
@@ -14,7 +15,9 @@ namespace cleave {
 struct report_balance {
   std::string objective = "cost";  ///< what the numbers count, as a noun: `cost plus transfer`
   std::vector<double> load;        ///< of a stage
-  double bound = 0;                ///< no cut into as many stages has a smaller largest load
+  double bound = 0;      ///< no cut into as many stages has a smaller largest load, of what has a price
+  unpriced lacking{};    ///< what has none; where that is much, the page states no bound
+  std::string advice{};  ///< what would price most, as a sentence without an end; or nothing
 };
 
 /// A measured run.

@@ -35,21 +35,17 @@ class onnx_types {
       : inference_(options.inference), declared_(infer(m, [](auto&) {})) {
     by_name_ = table(*declared_);
     forget_made_up_symbols(m);
-    if (options.dims.empty() && options.shapes.empty()) {
-      priced_ = declared_;
-    } else {
-      auto const user = user_types(options);
-      auto const edit = [&](onnx::ModelProto& copy) {
-        set_dimensions(copy, options);
-        for (auto const& [name, type] : user) set_type(*copy.mutable_graph(), name, type);
-      };
-      priced_ = infer(m, edit);
-      for (auto const& [name, type] : user) set_type(*priced_->mutable_graph(), name, type);
-    }
-    priced_by_name_ = table(*priced_);
-    for (auto const& [name, shape] : options.shapes)
-      if (auto const* known = declaration(name); known == nullptr || !has_rank(*known))
-        by_name_[priced_by_name_.find(name)->first] = priced(name);
+    put_in(m, options);
+  }
+
+  /// The same of `m`, the model that this was made of, with other sizes put in. Infers once.
+  /// \throws onnx_error as the constructor
+  onnx_types with(onnx::ModelProto const& m, onnx_type_options const& options) const {
+    auto other = *this;
+    other.complaint_.clear();
+    other.by_name_ = table(*declared_);
+    other.put_in(m, options);
+    return other;
   }
 
   /// What a stage may declare of a value, or null where not even its type is known.
@@ -73,6 +69,24 @@ class onnx_types {
 
  private:
   using names = std::unordered_map<std::string_view, onnx::TypeProto const*>;
+
+  void put_in(onnx::ModelProto const& m, onnx_type_options const& options) {
+    if (options.dims.empty() && options.shapes.empty()) {
+      priced_ = declared_;
+    } else {
+      auto const user = user_types(options);
+      auto const edit = [&](onnx::ModelProto& copy) {
+        set_dimensions(copy, options);
+        for (auto const& [name, type] : user) set_type(*copy.mutable_graph(), name, type);
+      };
+      priced_ = infer(m, edit);
+      for (auto const& [name, type] : user) set_type(*priced_->mutable_graph(), name, type);
+    }
+    priced_by_name_ = table(*priced_);
+    for (auto const& [name, shape] : options.shapes)
+      if (auto const* known = declaration(name); known == nullptr || !has_rank(*known))
+        by_name_[priced_by_name_.find(name)->first] = priced(name);
+  }
 
   static onnx::TypeProto const* look_up(names const& by, std::string_view value) {
     auto const at = by.find(value);

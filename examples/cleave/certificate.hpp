@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cleave/io/json_writer.hpp>
+#include <cleave/io/units.hpp>
+#include <cleave/io/unpriced_text.hpp>
+#include <cleave/partition/unpriced.hpp>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "terminal.hpp"
+
+namespace tool {
+
+/// What every load counts of a part: its nodes' cost and, where bytes cost something, what enters and leaves
+/// it.
+inline std::string objective_of(double cost_per_byte) {
+  return cost_per_byte > 0 ? "cost and transfer" : "cost; transfers are free";
+}
+
+/// What is said of how good parts are.
+struct certificate {
+  std::string objective;
+  double bottleneck = 0;
+  std::optional<double> bound{};  ///< below which no cut can be, of what has a price
+  std::string parts{};            ///< `4 stages`
+  std::string unit{};
+  cleave::unpriced lacking{};
+
+  /// The bound, where enough has a price for one to say something.
+  std::optional<double> proven() const { return lacking.leaves_bounds() ? bound : std::nullopt; }
+  double gap() const {
+    return bottleneck <= *bound ? 0
+           : *bound > 0         ? bottleneck / *bound - 1
+                                : std::numeric_limits<double>::infinity();
+  }
+};
+
+/// How near the optimum parts are, as a sentence.
+inline std::string sentence_of(certificate const& c) {
+  auto const amount = [&](double x) { return cleave::amount_text(x, c.unit); };
+  auto text = "largest load (" + c.objective + ") " + amount(c.bottleneck);
+  if (c.lacking.any()) text += " of what has a price";
+  if (!c.lacking.leaves_bounds()) return text + "; no bound, for " + cleave::unpriced_text(c.lacking);
+  if (c.bound && (*c.bound > 0 || c.bottleneck == 0)) {
+    auto const gap = c.gap();
+    text += "; no cut into " + c.parts + " can be below " + amount(*c.bound) + ": " +
+            (gap == 0       ? "optimal"
+             : gap < 0.0005 ? "less than 0.1\u00a0% above the optimum"
+                            : "at most " + cleave::percent_text(gap) + " above the optimum");
+    if (c.lacking.any()) text += " of the priced part";
+  }
+  return c.lacking.any() ? text + " (" + cleave::unpriced_text(c.lacking) + ")" : text;
+}
+
+/// `objective`, `bottleneck`, `bound`, `gap` and `unpriced`; bound and gap are null where there is no bound.
+inline void add_certificate(cleave::json_writer& json, certificate const& c) {
+  auto const bound = c.proven();
+  json.member("objective", c.objective).member("bottleneck", c.bottleneck).key("bound");
+  bound ? json.value(*bound) : json.null();
+  json.key("gap");
+  bound ? json.value(c.gap()) : json.null();
+  json.key("unpriced")
+      .open_object()
+      .member("nodes", c.lacking.nodes)
+      .member("node_share", c.lacking.node_share());
+  json.member("values", c.lacking.values).member("value_share", c.lacking.value_share()).close_object();
+}
+
+}  // namespace tool

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/adapt/onnx/unpriced.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/model_corpus.hpp"
+#include "support/onnx_text.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+/// A model whose shapes are inferred with `given`.
+struct priced_model {
+  explicit priced_model(onnx::ModelProto m, onnx_type_options told = {})
+      : proto(std::move(m)),
+        given(std::move(told)),
+        types(proto, given),
+        costs(onnx_costs_of(types)),
+        graph(proto) {}
+
+  unpriced lacking() const { return onnx_unpriced(graph, types, costs); }
+  std::optional<onnx_open_size> most() const { return find_most_open_size(graph, types, costs, given); }
+
+  onnx::ModelProto proto;
+  onnx_type_options given;
+  onnx_types types;
+  onnx_costs costs;
+  onnx_graph graph;
+};
+
+/// Of a model with these sizes: how many nodes have no price, how many values no size.
+std::pair<std::size_t, std::size_t> counted(onnx::ModelProto const& m, onnx_type_options const& given) {
+  onnx_types const types(m, given);
+  auto const costs = onnx_costs_of(types);
+  onnx_graph const g(m);
+  std::pair<std::size_t, std::size_t> count;
+  auto const is_read = [&](auto v) {
+    return std::ranges::any_of(g.nodes(), [&](auto n) { return std::ranges::count(g.reads(n), v) > 0; });
+  };
+  for (auto const n : g.nodes()) {
+    if (costs.of[n].unknown) ++count.first;
+    for (auto const v : g.results(n))
+      if (!onnx_elements(types.priced(g.name_of(v))) && is_read(v)) ++count.second;
+  }
+  return count;
+}
+
+/// The most that one symbolic dimension of the file, or the shape of one input, prices.
+std::pair<std::size_t, std::size_t> most_by_brute_force(onnx::ModelProto const& m) {
+  auto const now = counted(m, {});
+  std::pair<std::size_t, std::size_t> most;
+  auto const attempt = [&](onnx_type_options const& given) {
+    auto const then = counted(m, given);
+    most = std::max(
+        most, {now.first - std::min(now.first, then.first), now.second - std::min(now.second, then.second)});
+  };
+  std::set<std::string> symbols;
+  for (auto const* list : {&m.graph().input(), &m.graph().output(), &m.graph().value_info()})
+    for (auto const& v : *list)
+      for (auto const& d : v.type().tensor_type().shape().dim())
+        if (!d.dim_param().empty()) symbols.insert(d.dim_param());
+  for (std::int64_t const size : {64, 8}) {
+    for (auto const& s : symbols) attempt({.dims = {{s, size}}});
+    for (auto const& v : m.graph().input()) {
+      if (!v.type().tensor_type().has_shape()) continue;
+      onnx_shape shape;
+      for (auto const& d : v.type().tensor_type().shape().dim())
+        shape.dims.push_back(d.has_dim_value() ? d.dim_value() : size);
+      attempt({.shapes = {{v.name(), shape}}});
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "onnx unpriced: nodes without a price and values that go on without a size are counted; empty ones have "
+    "one") {
+  priced_model const m(
+      onnx_text("f (float[N, 4] x, float[3, 4] y, float[0, 4] e) => (float[a, b] z, float[c] w, float[d] v)"
+                "{ p = Relu(x)  q = Relu(y)  r = Relu(e)  z = Add(p, x)  w = ReduceSum<keepdims = 0>(q)  v = "
+                "ReduceSum<keepdims = 0>(r) }"));
+  CHECK(m.lacking() == unpriced{.nodes = 2, .of_nodes = 6, .values = 1, .of_values = 3});
+  priced_model const told(m.proto, {.dims = {{"N", 5}}});
+  CHECK(told.lacking() == unpriced{.nodes = 0, .of_nodes = 6, .values = 0, .of_values = 3});
+  CHECK(!told.most());
+}
+
+TEST_CASE("onnx unpriced: the size that prices most is found, a dimension or an input's shape") {
+  // N is in one operation, M in three; `y` has neither.
+  std::string const body = "{ p = Relu(x)  q = Relu(y)  r = Relu(q)  s = Relu(r)  t = Relu(k) }";
+  auto const most =
+      priced_model(
+          onnx_text(
+              "f (float[N, 4] x, float[M, 4] y, float[3] k) => (float[N, 4] p, float[M, 4] s, float[3] t)" +
+              body))
+          .most();
+  REQUIRE(most);
+  CHECK(*most ==
+        onnx_open_size{.what = onnx_open_size::kind::dimension, .name = "M", .nodes = 3, .values = 2});
+  // Two dimensions of one input: neither is enough.
+  auto const shape =
+      priced_model(onnx_text("f (float[A, 3, B] y) => (float[A, 3, B] r) { q = Relu(y)  r = Relu(q) }"))
+          .most();
+  REQUIRE(shape);
+  CHECK(*shape == onnx_open_size{.what = onnx_open_size::kind::value,
+                                 .name = "y",
+                                 .shape = {0, {-1, 3, -1}},
+                                 .nodes = 2,
+                                 .values = 1});
+}
+
+TEST_CASE("onnx unpriced: where no input is open it is the value with which most shapes are lost") {
+  priced_model const m(
+      onnx_text("f (float[8] x) => (float[n] b, int64[m, k] e)"
+                "{ i = NonZero(x)  j = Relu(x)  t = Transpose(i)  e = Identity(t)  u = NonZero(j)  "
+                "  v = Cast<to = 1>(u)  w = Relu(v)  a = Relu(w)  b = Relu(a) }"));
+  auto const most = m.most();
+  REQUIRE(most);
+  CHECK(most->what == onnx_open_size::kind::value);
+  CHECK(most->name == "u");
+  CHECK(!most->measured);
+  CHECK(most->ranked);
+  CHECK(most->shape.dims == std::vector<std::int64_t>{1, -1});
+  CHECK(most->nodes == 5);
+  CHECK(most->values == 4);
+}
+
+TEST_CASE("onnx unpriced: in all models the choice is that of trying each size in turn") {
+  std::size_t open = 0;
+  for (auto const& file : model_files(giants::left_out)) {
+    CAPTURE(file.filename().string());
+    priced_model const m(read_model(file));
+    auto const lacking = m.lacking();
+    CHECK(counted(m.proto, {}) == std::pair(lacking.nodes, lacking.values));
+    auto const most = m.most();
+    auto const best = lacking.any() ? most_by_brute_force(m.proto) : std::pair<std::size_t, std::size_t>{};
+    if (best == std::pair<std::size_t, std::size_t>{}) {
+      CHECK((!most || !most->measured));
+      continue;
+    }
+    ++open;
+    REQUIRE(most);
+    CHECK(std::pair(most->nodes, most->values) == best);
+  }
+  CHECK(open > 0);
+}
