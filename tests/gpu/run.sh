@@ -3,8 +3,8 @@
 # Builds the CUDA adapter, checks it on the GPU of this machine and measures it: what `./dev gpu` does. It needs a CUDA
 # toolkit, g++ and bash, and no network; NCCL, CUB, compute-sanitizer and PyTorch are used where they are there. With --fake
 # the same runs on the CUDA runtime and NCCL of the tests, on any machine that has the toolkit. What comes out is in
-# build/gpu: results.md, results.json, and what each part said; in $OUT too, where that is set. The status is 0 where all
-# checks have passed, whatever was measured.
+# build/gpu: results.md, results.json, and what each part said; in $OUT too, where that is set, after each part, so that
+# who stops the run has what it found. The status is 0 where all checks have passed, whatever was measured.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 out=$root/build/gpu
@@ -50,18 +50,22 @@ find_nccl() {
   done
 }
 
-# The first Python whose torch has CUDA, and what compiles with that torch.
-find_torch() {
+# What the first Python whose torch has CUDA says: itself, the folder of torch, its ABI. To import torch takes up to 20 s: once,
+# beside the compilers.
+look_for_torch() {
   local each
-  python='' torch='' torch_headers=''
+  [[ ! $fake ]] || return
   for each in "$root/build/venv-torch/bin/python" python3 /usr/bin/python3; do
-    [[ ! $fake ]] && "$each" -c 'import torch; assert torch.cuda.is_available()' 2> /dev/null || continue
-    python=$(command -v "$each")
-    torch=$("$python" -c 'import os, torch; print(os.path.dirname(torch.__file__))')
-    torch_headers="-isystem $torch/include -isystem $torch/include/torch/csrc/api/include"
-    torch_headers+=" -D_GLIBCXX_USE_CXX11_ABI=$("$python" -c 'import torch; print(int(torch._C._GLIBCXX_USE_CXX11_ABI))')"
-    return
+    "$each" -c '
+import os, sys, torch
+assert torch.cuda.is_available()
+print(sys.executable, os.path.dirname(torch.__file__), int(torch._C._GLIBCXX_USE_CXX11_ABI), sep="\n")' 2> /dev/null && return
   done
+}
+find_torch() {
+  local abi
+  { read -r python; read -r torch; read -r abi; } < "$out/torch.txt" || python='' torch=''
+  torch_headers="-isystem $torch/include -isystem $torch/include/torch/csrc/api/include -D_GLIBCXX_USE_CXX11_ABI=$abi"
 }
 
 # object NAME COMMAND...: compiles beside others, as many at once as there are processors. Where it fails, the object is
@@ -81,15 +85,17 @@ by_nvcc() {  # SOURCE [FLAG...]
   object "${name//\//_}" $cached "$nvcc" "${of_device[@]}" "${@:2}" -c "$root/$1"
 }
 
-# program NAME SOURCE...: 1, and a row, where something of it could not be built.
+# program NAME SOURCE...: 1, and a row, where something of it could not be built. That of gpu_torch is skipped: what another's
+# library does not go with is no fault of what is checked.
 program() {
-  local name=$1 source objects=() linked
+  local name=$1 source objects=() linked verdict=FAILED
   shift
+  [[ $name != gpu_torch ]] || verdict=skipped
   for source in "$@"; do
     source=${source%.*}
     source=${source//\//_}
     if [[ ! -f $out/objects/$source.o ]]; then
-      row build "$name" "is built" "$(grep -m 1 -E 'error|fatal' "$out/log/compile-$source.txt" | cut -c 1-300)" FAILED
+      row build "$name" "is built" "$(grep -m 1 -E 'error|fatal' "$out/log/compile-$source.txt" | cut -c 1-300)" $verdict
       return 1
     fi
     objects+=("$out/objects/$source.o")
@@ -100,10 +106,10 @@ program() {
     linked=("$nvcc" "${objects[@]}" -lpthread)
     [[ $name != gpu_rank ]] || linked+=(-Xlinker "$nccl_library" -Xlinker -rpath -Xlinker "$(dirname "$nccl_library")")
     [[ $name != gpu_torch ]] || linked+=(-cudart shared -L"$torch/lib" -Xlinker --no-as-needed -ltorch_cuda -ltorch_cpu -ltorch -lc10_cuda
-      -lc10 -Xlinker -rpath -Xlinker "$torch/lib")
+      -lc10 -Xlinker -rpath -Xlinker "$torch/lib" -Xlinker -rpath -Xlinker "$cuda/lib64")
   fi
   if ! "${linked[@]}" -o "$out/bin/$name" > "$out/log/link-$name.txt" 2>&1; then
-    row build "$name" "is built" "$(grep -m 1 -E 'error|undefined' "$out/log/link-$name.txt" | cut -c 1-300)" FAILED
+    row build "$name" "is built" "$(grep -m 1 -E 'error|undefined|cannot find' "$out/log/link-$name.txt" | cut -c 1-300)" $verdict
     return 1
   fi
 }
@@ -136,8 +142,6 @@ build() {
     [[ ! $nccl_header ]] || by_gxx tests/gpu/rank.cpp -isystem "$nccl_header"
     by_nvcc examples/cuda/kernels.cu
     by_gxx examples/cuda/threads.cpp
-    # shellcheck disable=SC2086
-    [[ ! $torch ]] || by_gxx examples/cuda/torch.cpp -O0 $torch_headers
   fi
   by_gxx tests/gpu/loopback.cpp
   by_nvcc tests/support/cuda/linear_kernels.cu
@@ -145,6 +149,10 @@ build() {
   by_gxx tests/gpu/kernels.cpp
   by_gxx bench/gpu/pipeline.cpp
   by_gxx bench/gpu/sums.cpp
+  wait "$torch_search"
+  find_torch
+  # shellcheck disable=SC2086
+  [[ ! $torch ]] || by_gxx examples/cuda/torch.cpp -O0 $torch_headers
   wait
 
   # All that is bound to the fake runtime is in each program there.
@@ -157,22 +165,31 @@ build() {
   program gpu_pipeline bench/gpu/pipeline.cpp "${kernels[@]}" "${spin[@]}"
   [[ ! $nccl_header ]] || program gpu_rank "$ranks" "${kernels[@]}" "${linear[@]}"
   [[ $fake ]] || program gpu_threads examples/cuda/threads.cpp examples/cuda/kernels.cu "${kernels[@]}"
-  [[ ! -f $out/objects/examples_cuda_torch.o ]] || program gpu_torch examples/cuda/torch.cpp "${kernels[@]}"
+  [[ ! $torch ]] || program gpu_torch examples/cuda/torch.cpp "${kernels[@]}"
 }
 
-# phase NAME SECONDS COMMAND...: what it says goes to the log too; a row where it fails or takes longer.
-phase() {
-  local name=$1 seconds status
-  seconds=$(limit "$2")
+# run_limited NAME SECONDS COMMAND...: what it says goes to the log too. Its status; $allowed is the seconds it had.
+run_limited() {
+  local name=$1
+  allowed=$(limit "$2")
   shift 2
-  [[ -x $1 ]] || return 0  # its row says why
   say "$name"
-  timeout -k 5 "$seconds" "$@" 2>&1 | tee "$out/log/$name.txt"
-  status=${PIPESTATUS[0]}
-  case $status in
+  timeout -k 5 "$allowed" "$@" 2>&1 | tee "$out/log/$name.txt"
+  return "${PIPESTATUS[0]}"
+}
+
+# phase NAME SECONDS COMMAND...: a row where it fails or takes longer. Where it was not built its row says why.
+phase() {
+  local name=$1
+  [[ -x $3 ]] || return 0
+  run_limited "$@"
+  fail_row "$name" $?
+}
+fail_row() {  # NAME STATUS
+  case $2 in
     0) ;;
-    124 | 137) row "$name" "the whole of it" "ends within $seconds s" "it does not" FAILED ;;
-    *) row "$name" "the whole of it" "ends well" "status $status: $(tail -n 1 "$out/log/$name.txt" | cut -c 1-300)" FAILED ;;
+    124 | 137) row "$1" "the whole of it" "ends within $allowed s" "it does not" FAILED ;;
+    *) row "$1" "the whole of it" "ends well" "status $2: $(tail -n 1 "$out/log/$1.txt" | cut -c 1-300)" FAILED ;;
   esac
 }
 
@@ -273,35 +290,68 @@ processes() {
   fi
 }
 
+# Where the tool refuses the GPU or the driver, it sums nothing up.
 sanitizers() {
-  local tool program
+  local tool program status found
   program=$(command -v compute-sanitizer || ls "$cuda"/bin/compute-sanitizer "$cuda"/compute-sanitizer/compute-sanitizer 2> /dev/null | head -n 1)
   if [[ $fake || ! $program ]]; then
     row sanitizers "compute-sanitizer" "" "$([[ $fake ]] && echo "there is no GPU to watch" || echo "not installed")" skipped
     return
   fi
+  [[ -x $out/bin/gpu_kernels ]] || return 0  # its row says why
   for tool in memcheck racecheck; do
-    phase "$tool" 70 "$program" --tool "$tool" --error-exitcode 9 "$out/bin/gpu_kernels" few
-    row sanitizers "compute-sanitizer --tool $tool" "0 errors" "$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$out/log/$tool.txt" | tail -n 1 | sed 's/^=* *//')" \
-      "$(grep -qE 'SUMMARY: 0 (errors|hazards)' "$out/log/$tool.txt" && echo passed || echo FAILED)"
+    run_limited "$tool" 70 "$program" --tool "$tool" --error-exitcode 9 "$out/bin/gpu_kernels" few
+    status=$?
+    found=$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$out/log/$tool.txt" | tail -n 1 | sed 's/^=* *//')
+    if [[ ! $found ]] && found=$(grep -m 1 -iE 'not supported|unsupported|internal sanitizer error|unable to|permission' "$out/log/$tool.txt" | sed 's/^=* *//'); then
+      row sanitizers "compute-sanitizer --tool $tool" "" "it does not run here: ${found:0:300}" skipped
+    else
+      fail_row "$tool" "$status"
+      row sanitizers "compute-sanitizer --tool $tool" "0 errors" "$found" \
+        "$(grep -qE 'SUMMARY: 0 (errors|hazards)' "$out/log/$tool.txt" && echo passed || echo FAILED)"
+    fi
+  done
+}
+
+# What the first launch of each kernel moves: bytes of memory, sectors of 32 bytes a store touches, sectors written.
+profile() {
+  local kernel program found
+  program=$(command -v ncu || ls "$cuda"/bin/ncu 2> /dev/null)
+  if [[ $fake || ! $program ]]; then
+    row profile "ncu" "" "$([[ $fake ]] && echo "there is no GPU to watch" || echo "not installed")" skipped
+    return
+  fi
+  [[ -x $out/bin/gpu_sums ]] || return 0  # its row says why
+  mkdir -p "$out/profiled"
+  for kernel in accumulate reduce squares; do
+    CLEAVE_GPU_ROWS=/dev/null run_limited "ncu-$kernel" 30 "$program" --kernel-name "regex:${kernel}_kernel" --launch-count 1 --kill yes \
+      --clock-control none --metrics dram__bytes.sum,l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio,lts__t_sectors_op_write.sum \
+      "$out/bin/gpu_sums" "$out/profiled"
+    found=$(awk '/^ +(dram__|l1tex__|lts__)/ { printf "%s%s %s", n++ ? ", " : "", $1, $NF; if (NF > 2) printf " %s", $2 }' "$out/log/ncu-$kernel.txt")
+    if [[ $found ]]; then
+      row profile "${kernel}_kernel, its first launch" "" "$found" seen
+    else
+      row profile "${kernel}_kernel" "" "ncu measured nothing: $(grep -m 1 -E 'ERR|rror' "$out/log/ncu-$kernel.txt" | cut -c 1-300)" skipped
+    fi
   done
 }
 
 compare_with_torch() {
+  local missing
   if [[ ! $torch ]]; then
     row torch "PyTorch's sums beside ours, stages of libtorch" "" \
       "$([[ $fake ]] && echo "there is no GPU for it" || echo "no Python here has a torch with CUDA")" skipped
     return
   fi
   phase torch 60 "$python" "$root/bench/gpu/torch_sums.py" "$out"
-  if [[ -x $out/bin/gpu_torch ]]; then
-    phase libtorch 40 "$out/bin/gpu_torch"
-    row libtorch "stages of libtorch (examples/cuda/torch.cpp)" "losses of training in one piece" \
-      "$(tail -n 1 "$out/log/libtorch.txt" | cut -c 1-300)" "$(grep -q '^loss' "$out/log/libtorch.txt" && echo seen || echo FAILED)"
-  else
-    row libtorch "stages of libtorch (examples/cuda/torch.cpp)" "" \
-      "not built with this torch: $(grep -m 1 error "$out/log/compile-examples_cuda_torch.txt" | cut -c 1-200)" skipped
+  [[ -x $out/bin/gpu_torch ]] || return 0  # its row says why
+  if missing=$(ldd "$out/bin/gpu_torch" 2>&1 | grep -m 1 'not found'); then
+    row libtorch "stages of libtorch (examples/cuda/torch.cpp)" "" "it does not start:$missing" skipped
+    return
   fi
+  phase libtorch 40 "$out/bin/gpu_torch"
+  row libtorch "stages of libtorch (examples/cuda/torch.cpp)" "losses of training in one piece" \
+    "$(tail -n 1 "$out/log/libtorch.txt" | cut -c 1-300)" "$(grep -q '^loss' "$out/log/libtorch.txt" && echo seen || echo FAILED)"
 }
 
 # What an example prints is what its last lines say.
@@ -314,31 +364,42 @@ run_example() {
     "$([[ $(cat "$out/log/example.txt") == "$promised" ]] && echo passed || echo FAILED)"
 }
 
+# What is known so far; $state is where the run is, and nothing once all of it has run.
 write_results() {
-  awk -F '\t' -v about="$about" '
+  local unfinished=${state:+ Unfinished: it was at $state.}
+  awk -F '\t' -v about="$about$unfinished" '
     BEGIN { printf "# On a GPU\n\n%s\n\n| | what | expected | measured | |\n|---|---|---|---|---|\n", about }
     { gsub(/\|/, "\\|"); printf "| %s | %s | %s | %s | %s |\n", $1 == part ? "" : $1, $2, $3, $4, $5; part = $1 }' \
     "$rows" > "$out/results.md"
   # Nothing here needs more than these two to be quoted: rows have no other control characters than tabs.
-  sed 's/\\/\\\\/g; s/"/\\"/g' "$rows" | awk -F '\t' -v about="$about" '
-    BEGIN { gsub(/"/, "", about); printf "{\"on\": \"%s\", \"rows\": [", about }
+  sed 's/\\/\\\\/g; s/"/\\"/g' "$rows" | awk -F '\t' -v about="$about" -v finished="$([[ $state ]] && echo false || echo true)" '
+    BEGIN { gsub(/"/, "", about); printf "{\"on\": \"%s\", \"finished\": %s, \"rows\": [", about, finished }
     { printf "%s\n  {\"part\": \"%s\", \"what\": \"%s\", \"expected\": \"%s\", \"measured\": \"%s\", \"verdict\": \"%s\", \"number\": %s}",
         (NR > 1 ? "," : ""), $1, $2, $3, $4, $5, $6 }
     END { print "\n]}" }' > "$out/results.json"
   if [[ ${OUT:-} && -d ${OUT:-} ]]; then
     cp "$out/results.md" "$out/results.json" "$OUT"
-    tail -n 40 "$out"/log/*.txt > "$OUT/logs.txt"
+    tail -n 40 "$out"/log/*.txt > "$OUT/logs.txt" 2> /dev/null
   fi
+}
+
+# then_run PART COMMAND...: after what was found before it is written.
+then_run() {
+  state=$1
+  write_results
+  shift
+  "$@"
 }
 
 find_toolkit
 find_nccl
-find_torch
 processors=$(nproc)
 rows=$out/rows.txt
 rm -rf "$out"
 mkdir -p "$out/objects" "$out/bin" "$out/log"
 : > "$rows"
+look_for_torch > "$out/torch.txt" &
+torch_search=$!
 export CLEAVE_GPU_ROWS=$rows
 export CUDA_DEVICE_MAX_CONNECTIONS=32  # of streams, so that those of four ranks do not wait for each other
 
@@ -356,19 +417,25 @@ else
 fi
 say "$about"
 say "building with $processors processors"
-build
+trap write_results EXIT
+trap 'exit 143' TERM INT
+
+# First whether sums are right, then what they take, where time on a GPU is scarce; last what may hang or be refused.
+then_run build build
 row build "programs" "" "built after $SECONDS s" seen
+then_run kernels phase kernels 90 "$out/bin/gpu_kernels" ${fake:+few}
+then_run sums phase sums 120 "$out/bin/gpu_sums" "$out" $small
+then_run torch compare_with_torch
+then_run pipeline phase pipeline 60 "$out/bin/gpu_pipeline"
+then_run loopback phase loopback 60 "$out/bin/gpu_loopback"
+then_run example run_example
+then_run processes processes
+then_run sanitizers sanitizers
+then_run profile profile
 
-phase kernels 90 "$out/bin/gpu_kernels" ${fake:+few}
-phase loopback 60 "$out/bin/gpu_loopback"
-run_example
-processes
-sanitizers
-phase sums 120 "$out/bin/gpu_sums" "$out" $small
-compare_with_torch
-phase pipeline 60 "$out/bin/gpu_pipeline"
-
+state=
 write_results
+trap - EXIT
 echo
 cat "$out/results.md"
 echo
