@@ -45,6 +45,7 @@ class small_stages {
   std::span<cleave::region const> parameters(cleave::stage_id) { return region_of(0); }
   std::span<cleave::region const> gradients(cleave::stage_id) { return region_of(1); }
   void update(cudaStream_t s, cleave::stage_id, double factor) { launch_update(s, at(0), at(1), factor); }
+  bool records() const { return true; }  // the same kernels on the same memory, step after step
 
  private:
   static double* number(cleave::tensor_view const& v) { return static_cast<double*>(v.data); }

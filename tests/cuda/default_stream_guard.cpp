@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <stdexcept>
@@ -132,5 +133,31 @@ TEST_CASE("default stream guard: a launch that failed and that nobody looked at 
   } catch (run_error const& e) {
     CHECK(std::string(e.what()).starts_with("rank 1, forward, stage 1, microbatch 1: device error: "));
     CHECK(std::string(e.what()).find("cudaErrorInvalidValue") != std::string::npos);
+  }
+}
+
+TEST_CASE("default stream guard: that something has not ended yet, as a stage may ask, is no failure") {
+  for (auto const checks : {cuda_checks::none, cuda_checks::streams}) {
+    fake_cuda fake;
+    cuda_device d({.checks = checks});
+    auto const b = d.allocate(256);
+    auto const s = d.make_stream(0);
+    auto const ask = [&] {
+      fake.fail("cudaEventQuery", 1, cudaErrorNotReady);
+      auto const e = d.resources()->take_event();
+      CHECK(cudaEventQuery(e) == cudaErrorNotReady);
+      d.resources()->give_event(e);
+      set(s.handle(), b);
+    };
+    CHECK_NOTHROW(s.watch(ask));
+    ask();
+    CHECK(cudaStreamSynchronize(s.handle()) == cudaSuccess);
+    CHECK(d.sum_of_squares(std::array{region{b.data(), 32, element_type::f64}}) == 0);
+    auto const refused = [&] {
+      set(s.handle(), b);
+      fake.fail("cudaMemsetAsync", 1, cudaErrorInvalidValue);
+      set(s.handle(), b);
+    };
+    CHECK_THROWS_AS(s.watch(refused), error);
   }
 }

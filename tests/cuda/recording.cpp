@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -160,6 +161,43 @@ TEST_CASE("cuda recording: memory of a step that is taken and given back inside 
   }
   CHECK(fake.reports() == sentences());
   CHECK(fake.leaks() == sentences());
+}
+
+TEST_CASE("cuda recording: memory of a step that is taken inside and kept is there anew in each replay") {
+  fake_cuda fake;
+  {
+    counting_gpu g;
+    cuda_step_memory memory(g.d.resources());
+    g.d.begin_recording(g.a);
+    auto* const p = memory.take(g.a.handle(), sizeof(int));
+    check_cuda(cudaMemcpyAsync(p, g.at(0), sizeof(int), cudaMemcpyDefault, g.a.handle()), "cudaMemcpyAsync");
+    g.increase(g.a, static_cast<int*>(p));
+    check_cuda(cudaMemcpyAsync(g.at(0), p, sizeof(int), cudaMemcpyDefault, g.a.handle()), "cudaMemcpyAsync");
+    auto recorded = std::optional(g.d.end_recording(g.a));
+    for (int i = 0; i < 3; ++i) g.d.replay(*recorded, g.a);
+    CHECK(g.read(0) == 3);
+    int kept = 0;
+    check_cuda(cudaMemcpy(&kept, p, sizeof kept, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    CHECK(kept == 3);
+    recorded.reset();
+    g.d.begin_recording(g.a);  // one that nobody replays leaves nothing
+    memory.take(g.a.handle(), sizeof(int));
+    static_cast<void>(g.d.end_recording(g.a));
+  }
+  CHECK(fake.reports() == sentences());
+  CHECK(fake.leaks() == sentences());
+}
+
+TEST_CASE("cuda recording: one that is dropped after a failure leaves no error for the next launch") {
+  fake_cuda fake;
+  counting_gpu g;
+  g.d.begin_recording(g.a);
+  static_cast<void>(cudaStreamSynchronize(g.a.handle()));
+  static_cast<void>(cudaGetLastError());
+  g.d.drop_recording(g.a);
+  CHECK(cudaPeekAtLastError() == cudaSuccess);
+  CHECK_NOTHROW(g.a.watch([&] { g.increase(g.a, g.at(0)); }));
+  CHECK(g.read(0) == 1);
 }
 
 TEST_CASE("cuda recording: what cannot be recorded is said in one sentence, and the streams go on") {

@@ -203,10 +203,16 @@ TEST_CASE("replayed steps: where one rank cannot, all issue them and say why") {
         "the options do not ask for it (step_mode::replayed)");
 
   auto p = make_rank_program(r.plan, rank_id{0});
-  linear_bodies const* const stages = nullptr;
+  struct sure {
+    bool records() const { return true; }
+  };
+  sure const stages;
   CHECK(find_replay_obstacle<cuda_device, loopback_communicator>(p, stages) ==
         "the communicator sends messages that cannot be recorded");
   CHECK(!find_replay_obstacle<cuda_device, nccl_communicator>(p, stages));
+  linear_bodies const* const silent = nullptr;
+  CHECK(find_replay_obstacle<cuda_device, nccl_communicator>(p, silent) ==
+        "the stages do not say that what they issue can be recorded (records())");
   p.layouts.edges[1].extents = shape_kind::dynamic;
   CHECK(find_replay_obstacle<cuda_device, nccl_communicator>(p, stages) ==
         "the shape of edge #1 is known only while a step runs");

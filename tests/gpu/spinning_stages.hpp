@@ -44,6 +44,7 @@ class spinning_bodies {
   void backward(cudaStream_t s, stage_pass const&, views, views) { spin(s, lengths_.backward); }
   void backward_input(cudaStream_t s, stage_pass const&, views, views) { spin(s, lengths_.backward / 2); }
   void backward_weight(cudaStream_t s, stage_pass const&) { spin(s, lengths_.backward / 2); }
+  bool records() const { return true; }
 
  private:
   static void spin(cudaStream_t s, std::chrono::nanoseconds length) {

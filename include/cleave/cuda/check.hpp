@@ -70,4 +70,10 @@ inline void check_cuda(cudaError_t e, char const* call) {
   throw cuda_error(cuda_text(call, e), e);
 }
 
+/// After kernels were launched, which `call` names. That something has not ended, as a question about an
+/// event may have left behind, is no failure of theirs. \throws cuda_error where one could not be launched
+inline void check_launch(char const* call) {
+  if (auto const e = cudaGetLastError(); e != cudaErrorNotReady) check_cuda(e, call);
+}
+
 }  // namespace cleave

@@ -28,7 +28,8 @@ class default_stream_guard {
   /// Whether there was any so far; then it sees nothing more.
   bool found() noexcept {
     ended_ = true;
-    is_own_ = cudaPeekAtLastError() != cudaSuccess;
+    auto const last = cudaPeekAtLastError();
+    is_own_ = last != cudaSuccess && last != cudaErrorNotReady;
     cudaGraph_t recorded = nullptr;
     auto const e = cudaStreamEndCapture(cudaStreamPerThread, &recorded);
     std::size_t count = 0;

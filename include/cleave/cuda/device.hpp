@@ -51,8 +51,8 @@ inline std::optional<cuda_error> find_cuda_device_fault(int device) {
 /// A GPU, as the thread of one rank uses it: work runs beside that thread, in streams. Several ranks may have
 /// the same GPU, each by a device of its own.
 ///
-/// It makes its GPU the current one of the thread that makes it; another thread calls `use` first, and so
-/// does one that uses several.
+/// Whoever uses it has its GPU as the current one, by `use` or `scope`; making it leaves the current GPU of
+/// the thread as it is.
 class cuda_device {
  public:
   using stream = cuda_stream;
@@ -64,7 +64,7 @@ class cuda_device {
   /// \throws cuda_error that says what is missing, and what to do
   explicit cuda_device(cuda_options const& options = {}) : options_(options) {
     if (auto const f = find_cuda_device_fault(options.device)) throw *f;
-    use();
+    cuda_scope const here(options.device);
     int processors = 0;
     check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, options.device),
                "cudaDeviceGetAttribute");
@@ -84,6 +84,8 @@ class cuda_device {
 
   /// The calling thread uses this GPU from now on. \throws cuda_error, as all that follow
   void use() const { check_cuda(cudaSetDevice(options_.device), "cudaSetDevice"); }
+  /// The same while what it returns lives.
+  [[nodiscard]] cuda_scope scope() const { return cuda_scope(options_.device); }
 
   stream make_stream(int priority) { return {resources_, priority}; }
   event make_event() { return event(resources_); }
@@ -137,16 +139,19 @@ class cuda_device {
     resources_->begin_recording();
   }
   recording end_recording(stream& s) {
+    auto const number = resources_->recording();
     resources_->end_recording();
     cudaGraph_t captured = nullptr;
     check_cuda(cudaStreamEndCapture(s.handle(), &captured), "cudaStreamEndCapture");
-    return {resources_, captured};
+    return {resources_, captured, number};
   }
   void drop_recording(stream& s) noexcept {
     resources_->end_recording();
     cudaGraph_t captured = nullptr;
     if (cudaStreamEndCapture(s.handle(), &captured) == cudaSuccess)
       static_cast<void>(cudaGraphDestroy(captured));
+    else
+      static_cast<void>(cudaGetLastError());  // or the next launch would be blamed for it
   }
   void replay(recording const& r, stream& s) { r.launch(s); }
 

@@ -126,7 +126,7 @@ class loopback_group {
     if (bytes > 0) {
       cuda_scope const gpu(resources_[0]->device());
       launch_sum_in_order(handle, regions_, parts[0].op, processors_[0]);
-      check_cuda(cudaGetLastError(), "launch of a sum in order");
+      check_launch("launch of a sum in order");
     }
     for (std::size_t m = 0; m < parts.size(); ++m)
       if (!is_shared(0, m)) copy(here, parts[m].memory.data, regions_[m].data, bytes);

@@ -88,7 +88,8 @@ using pinned_buffer = basic_cuda_buffer<cuda_pinned_kind>;
 
 /// Memory of a GPU that stages take and give back as they go, in the order of a stream: neither waits for the
 /// GPU, and what was given back is taken again without asking the driver. For few pieces at a time. What is
-/// not given back goes with it.
+/// not given back goes with it; what a recorded step takes and does not give back is taken anew, at the same
+/// place, in each replay.
 class cuda_step_memory {
  public:
   /// \throws cuda_error
@@ -142,7 +143,7 @@ class cuda_step_memory {
   void end() noexcept {
     if (!pool_ || of_->is_kept()) return;
     for (auto const& t : taken_)
-      if (t.recording == 0) static_cast<void>(cudaFree(t.at));  // others go with what was recorded
+      if (t.recording == 0 || of_->was_launched(t.recording)) static_cast<void>(cudaFree(t.at));
     static_cast<void>(cudaMemPoolDestroy(pool_));
   }
 

@@ -93,7 +93,7 @@ class nccl_ordered_reducer {
     for (std::uint32_t r = 0; r < size_; ++r)
       if (r != here_) parts_[r].data = parts + r * stride;
     launch_sum_in_order(s.handle(), parts_, op, rank_->device().processors());
-    check_cuda(cudaGetLastError(), "sum_in_order");
+    check_launch("sum_in_order");
   }
 
   void check(std::string_view call, ncclResult_t r) const { rank_->check(call, r, *with_); }

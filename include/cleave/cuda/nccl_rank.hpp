@@ -46,11 +46,10 @@ class nccl_rank {
  public:
   using milliseconds = std::chrono::milliseconds;
 
-  /// `d` must outlive it. `here` is the rank in the run, for messages.
+  /// `d` must outlive it, and is the current GPU wherever a communicator is made or used. `here` is the rank
+  /// in the run, for messages.
   nccl_rank(cuda_device& d, rank_id here, nccl_options const& o = {})
-      : device_(&d), here_(here), options_(o) {
-    d.use();
-  }
+      : device_(&d), here_(here), options_(o) {}
   nccl_rank(nccl_rank&&) = delete;
   ~nccl_rank() { abort_all(); }
 

@@ -65,6 +65,13 @@ class cuda_resources {
   std::uint64_t recording() const { return recording_; }
   void begin_recording() { recording_ = ++recordings_; }
   void end_recording() { recording_ = 0; }
+  /// Which recordings were launched: what they have taken is there.
+  void note_launch(std::uint64_t recording) {
+    if (!was_launched(recording)) launched_.push_back(recording);
+  }
+  bool was_launched(std::uint64_t recording) const noexcept {
+    return std::ranges::find(launched_, recording) != launched_.end();
+  }
 
   /// From now on nothing of this GPU is freed.
   void keep() noexcept { kept_.store(true); }
@@ -141,6 +148,7 @@ class cuda_resources {
   milliseconds drain_within_;
   cuda_checks checks_;
   std::uint64_t recording_ = 0, recordings_ = 0;
+  std::vector<std::uint64_t> launched_;  // of the recordings
   std::atomic<bool> kept_ = false;
   std::mutex mutex_;
   std::vector<cudaEvent_t> events_;  // that nobody uses

@@ -42,7 +42,7 @@ class cuda_stream {
       default_stream_guard::call(issue);
     else
       issue();
-    check_cuda(cudaGetLastError(), "launch of a kernel");
+    check_launch("launch of a kernel");
   }
 
  private:

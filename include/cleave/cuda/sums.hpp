@@ -82,7 +82,7 @@ class cuda_sums {
   /// One kernel for each run. \throws cuda_error
   void issue(cuda_stream const& s, accumulate_options const& o, std::uint32_t processors) const {
     for (auto const& r : runs_) launch_sums(s.handle(), segments(), r, o, processors);
-    check_cuda(cudaGetLastError(), "launch of sums");
+    check_launch("launch of sums");
   }
 
  private:
@@ -112,7 +112,7 @@ class cuda_squares {
       at += r.tiles;
     }
     launch_sum_of_partials(s.handle(), all, terms_.tiles(), at);
-    check_cuda(cudaGetLastError(), "launch of a sum of squares");
+    check_launch("launch of a sum of squares");
     check_cuda(cudaMemcpyAsync(sum_.data(), at, sizeof(double), cudaMemcpyDeviceToHost, s.handle()),
                "cudaMemcpyAsync");
   }

@@ -36,9 +36,10 @@ struct executor_options {
   /// How long a step may take until it no longer waits for what it has issued; none: whoever runs it sees
   /// to that.
   std::optional<std::chrono::milliseconds> limit = {};
-  /// Replayed where device, communicator, stages and program can (`find_replay_obstacle`); the same on all
-  /// ranks, as are the weights that steps are given. Stages are then called in the first two steps alone, and
-  /// times of later ones are all 0. What a stage issues must be the same in each step.
+  /// Replayed where device, communicator and program can, and the stages say that they can (`records()`);
+  /// else `find_replay_obstacle` says why not. The same on all ranks, as are the weights that steps are
+  /// given. Stages are then called in the first two steps alone, and times of later ones are all 0. What a
+  /// stage issues must be the same in each step.
   step_mode steps = step_mode::issued;
 };
 

@@ -16,6 +16,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/rank_grid.hpp"
+#include "cleave/run/device_scope.hpp"
 #include "cleave/run/failure_teller.hpp"
 #include "cleave/run/gradients/gradient_agreement.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
@@ -56,7 +57,8 @@ class process_pipeline : activity_source {
   using device = typename Backend::device;
 
   /// `make_stages(device)` gives the stages of this rank; `with` is what the backend is made of. Every rank
-  /// calls it. \throws error where there are not as many ranks as the plan and the replicas need; run_error,
+  /// calls it. The device is the current one then, in all calls of the stages and when they are destroyed.
+  /// \throws error where there are not as many ranks as the plan and the replicas need; run_error,
   /// tie_order_error, program_need_error, and what the other two throw
   template <std::invocable<device&> F, class... With>
   process_pipeline(planned_step auto const& p, F make_stages, process_options const& o,
@@ -70,7 +72,8 @@ class process_pipeline : activity_source {
         watch_(backend_.board(), backend_, *this, o.watch) {
     rank_watch::turn const together(watch_);
     try {
-      stages_.emplace(make_stages(backend_.own_device()));
+      stages_.make(backend_.own_device(), make_stages);
+      auto const here = scope_of(backend_.own_device());
       connect(p.order().place);
       runtime_.emplace(backend_.own_device(), with_, teller_, *stages_, p.order().place,
                        rank_id{place().pipe}, sets_, o.bucket_bytes, steps_);
@@ -104,6 +107,7 @@ class process_pipeline : activity_source {
   /// \throws run_error where theirs differ; placement_change_error, program_need_error
   std::size_t add_plan(planned_step auto const& p) {
     rank_watch::turn const together(watch_);
+    auto const here = scope_of(own_device());
     return add_plan_together(p);
   }
 
@@ -231,6 +235,7 @@ class process_pipeline : activity_source {
     if (auto const failed = board().poll()) throw run_error(teller_.placed(*failed));
     rank_watch::turn const together(watch_);
     try {
+      auto const here = scope_of(own_device());
       f();
     } catch (stage_error const&) {
       throw;
@@ -263,7 +268,7 @@ class process_pipeline : activity_source {
   rank_id here_;
   failure_teller teller_;
   rank_communicators<communicator_type> with_;
-  std::optional<S> stages_;
+  made_on_device<S, device> stages_;
   std::optional<runtime> runtime_;
   std::atomic<std::size_t> plan_ = 0;  // the one that is run
   std::atomic<std::size_t> plans_ = 0;

@@ -40,8 +40,9 @@ template <class C, class D>
 concept recorded_communicator =
     communicator<C, D> && recording_device<D> && requires { requires C::can_be_recorded; };
 
-/// Stages that know whether what they issue is the same in each step, and can be written down; others are
-/// taken to be so.
+/// Stages that say whether what they issue is the same in each step, in the same memory, and can be written
+/// down. Those that say nothing are never recorded: what they call may keep memory of its own, and use it for
+/// something else between the steps.
 /// - `st.records()`
 template <class S>
 concept recorded_stage = requires(S const& st) {

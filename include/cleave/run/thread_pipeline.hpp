@@ -19,6 +19,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/rank_grid.hpp"
 #include "cleave/run/blame.hpp"
+#include "cleave/run/device_scope.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/host_threads.hpp"
@@ -59,15 +60,18 @@ class thread_pipeline {
     stages_ = std::move(stages);
     begin(p);
   }
-  /// `make_stages(r, device)` gives the stages of rank r, which uses that device.
+  /// `make_stages(r, device)` gives the stages of rank r, which uses that device; it is the current one then,
+  /// in all calls of these stages and when they are destroyed.
   /// \throws as above, and what it throws
   template <std::invocable<rank_id, device&> F>
   thread_pipeline(planned_step auto const& p, F make_stages, thread_options options = {},
                   Backend backend = {})
       : thread_pipeline(std::move(options), std::move(backend), p) {
     stages_.reserve(ranks_.count());
-    for (std::uint32_t r = 0; r < ranks_.count(); ++r)
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
+      auto const here = scope_of(devices_[r]);
       stages_.push_back(make_stages(rank_id{r}, devices_[r]));
+    }
     begin(p);
   }
   ~thread_pipeline() { stop(); }
@@ -81,7 +85,10 @@ class thread_pipeline {
   /// \throws placement_change_error, program_need_error, run_error
   std::size_t add_plan(planned_step auto const& p) {
     demand_no_failure();
-    for (auto& r : runtimes_) r->add_plan(p, plans_);
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
+      auto const here = scope_of(devices_[r]);
+      runtimes_[r]->add_plan(p, plans_);
+    }
     return plans_++;
   }
 
@@ -153,9 +160,11 @@ class thread_pipeline {
   void begin(planned_step auto const& p) {
     auto const sets = tie_sets_of(options_.ties);
     auto with = connections_->connect(grid_, p.order().place, sets);
-    for (std::uint32_t r = 0; r < ranks_.count(); ++r)
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
+      auto const here = scope_of(devices_[r]);
       runtimes_[r].emplace(devices_[r], std::move(with[r]), ranks_, stages_[r], p.order().place,
                            rank_id{place_of(r).pipe}, sets, options_.bucket_bytes);
+    }
     add_plan(p);
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) threads_.emplace_back([this, r] { serve(r); });
   }
@@ -251,6 +260,8 @@ class thread_pipeline {
     begin_.notify_all();
     for (auto& t : threads_) t.join();
     backend_.end(devices_);
+    runtimes_.clear();
+    while (!stages_.empty()) end_on(devices_[stages_.size() - 1], [this] { stages_.pop_back(); });
   }
 
   thread_options options_;

@@ -95,11 +95,11 @@ cudaError_t end_capture(runtime& r, host_thread& t, stream& s, cudaGraph_t* hand
   return cudaSuccess;
 }
 
-std::shared_ptr<graph_exec> instantiate(runtime& r, std::shared_ptr<graph> const& g) {
-  if (g->memory->taken.size() != g->memory->given_back)
-    r.report("a graph takes memory that it does not give back, so that it could be launched only once");
+std::shared_ptr<graph_exec> instantiate(runtime& r, std::shared_ptr<graph> const& g,
+                                        unsigned long long flags) {
   auto e = std::make_shared<graph_exec>();
   e->what = std::make_shared<graph>(*g);
+  e->frees_on_launch = (flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0;
   for (auto const device : g->devices) {
     e->branches.push_back(make_stream(r, device, false, 0));
     e->branches.back()->is_inner = true;
@@ -142,7 +142,11 @@ cudaError_t launch_graph(runtime& r, host_thread& t, stream& s, graph_exec& e, r
         r.report(n.what.name + ", in a graph, " + (f.is_write ? "writes " : "reads ") + *fault);
         return cudaErrorInvalidValue;
       }
+  auto& memory = *e.what->memory;
+  bool const leaves_some = memory.given_back.size() < memory.taken.size();
+  if (leaves_some && memory.is_there && !e.frees_on_launch) return cudaErrorInvalidValue;
   if (auto const error = issue(r, t, s, std::move(first), lock); error != cudaSuccess) return error;
+  memory.is_there = true;
   auto const begin = push_mark(r, t, s);
   for (auto const& b : e.branches) push_wait(r, t, *b, begin);
   std::vector<std::shared_ptr<mark>> ends;
@@ -222,11 +226,11 @@ cudaError_t cudaGraphDestroy(cudaGraph_t handle) {
   });
 }
 
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* to, cudaGraph_t handle, unsigned long long) {
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* to, cudaGraph_t handle, unsigned long long flags) {
   return call("cudaGraphInstantiateWithFlags", [&](runtime& r, host_thread&, runtime_lock&) {
     auto const g = find(r, r.graphs, handle, "cudaGraphInstantiateWithFlags");
     if (!g) return cudaErrorInvalidValue;
-    *to = reinterpret_cast<cudaGraphExec_t>(instantiate(r, g).get());
+    *to = reinterpret_cast<cudaGraphExec_t>(instantiate(r, g, flags).get());
     return cudaSuccess;
   });
 }

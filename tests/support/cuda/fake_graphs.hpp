@@ -15,10 +15,12 @@ struct graph_node {
   std::size_t branch = 0;          // the captured stream that it was issued to
 };
 
-/// What a graph takes by nodes of its own: there as long as the graph, or what was made from it, is.
+/// What a graph takes by nodes of its own: there as long as the graph, or what was made from it, is; and what
+/// it does not give back, from its first launch on until somebody frees it.
 struct graph_memory {
   std::vector<allocation*> taken;
-  std::size_t given_back = 0;
+  std::vector<allocation const*> given_back;
+  bool is_there = false;  // launched
 };
 
 struct graph {
@@ -42,6 +44,7 @@ struct capture {
 struct graph_exec {
   std::shared_ptr<graph> what;
   std::vector<std::shared_ptr<stream>> branches;  // streams of its own
+  bool frees_on_launch = false;                   // what an earlier launch has taken and not given back
   bool is_destroyed = false;
 };
 

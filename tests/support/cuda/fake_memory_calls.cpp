@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -147,7 +148,7 @@ cudaError_t take_in_graph(stream& s, runtime& r, int device, void** to, std::siz
   return record(s, std::move(w));
 }
 cudaError_t give_back_in_graph(stream& s, allocation const& a) {
-  ++s.capture->into->memory->given_back;
+  s.capture->into->memory->given_back.push_back(&a);
   work w;
   w.is = work::kind::memory;
   w.name = "cudaFreeAsync";
@@ -176,7 +177,11 @@ cudaError_t allocate_on(runtime& r, host_thread& t, memory_pool const& pool, cud
 
 void cleave::testing::fake::let_go_of_memory(runtime& r, graph& g) {
   if (g.memory.use_count() == 1)
-    for (auto* const a : g.memory->taken) give_back(r, *a, "the end of a graph");
+    for (auto* const a : g.memory->taken) {
+      bool const goes =
+          !g.memory->is_there || std::ranges::find(g.memory->given_back, a) != g.memory->given_back.end();
+      if (goes && a->freed_by.empty()) give_back(r, *a, "the end of a graph");
+    }
   g.memory = std::make_shared<graph_memory>();
 }
 

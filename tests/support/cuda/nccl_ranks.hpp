@@ -66,7 +66,9 @@ struct nccl_place {
       : board(join_board(s)),
         device({.device = gpu}),
         rank(device, s.rank, o),
-        stream(device.make_stream(0)) {}
+        stream(device.make_stream(0)) {
+    device.use();
+  }
   nccl_place(process_start const& s, nccl_options const& o = {})
       : nccl_place(s, o, static_cast<int>(index(s.rank))) {}
 

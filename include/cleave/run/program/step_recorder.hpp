@@ -27,9 +27,12 @@ std::optional<std::string> find_replay_obstacle(rank_program const& p, S const& 
     for (std::size_t e = 0; e < p.layouts.edges.size(); ++e)
       if (p.layouts.edges[e].extents == shape_kind::dynamic)
         return "the shape of edge #" + std::to_string(e) + " is known only while a step runs";
-    if constexpr (recorded_stage<S>)
-      if (!stages.records()) return "the stages say that what they issue cannot be recorded";
-    return std::nullopt;
+    if constexpr (recorded_stage<S>) {
+      if (stages.records()) return std::nullopt;
+      return "the stages say that what they issue cannot be recorded";
+    } else {
+      return "the stages do not say that what they issue can be recorded (records())";
+    }
   }
 }
 

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/cuda/pipeline.hpp"
+#include "cleave/cuda/threads.hpp"
+#include "support/cuda/fake_cuda.hpp"
+#include "support/cuda/linear_runs.hpp"
+#include "support/cuda/nccl_ranks.hpp"
+#include "support/linear_chain.hpp"
+#include "support/random_schedule.hpp"
+#include "support/rng.hpp"
+
+/// Which GPU is the current one: in what users call, and when they are called.
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+using namespace std::chrono_literals;
+using sentences = std::vector<std::string>;
+
+int current_gpu() {
+  int n = -1;
+  check_cuda(cudaGetDevice(&n), "cudaGetDevice");
+  return n;
+}
+
+/// Where users were called with another GPU than that of their rank, by any thread.
+class wrong_places {
+ public:
+  void note(char const* where, int gpu) {
+    if (current_gpu() == gpu) return;
+    std::lock_guard lock(mutex_);
+    all_.push_back(std::string(where) + " on GPU " + std::to_string(current_gpu()));
+  }
+  sentences all() {
+    std::lock_guard lock(mutex_);
+    return all_;
+  }
+
+ private:
+  std::mutex mutex_;
+  sentences all_;
+};
+
+/// Memory that is taken without a word about where, as libraries do.
+class plain_memory {
+ public:
+  plain_memory(wrong_places& seen, int gpu) : seen_(seen), gpu_(gpu) {
+    check_cuda(cudaMalloc(&data_, 64), "cudaMalloc");
+    seen_.note("begin", gpu_);
+    cudaPointerAttributes of = {};
+    check_cuda(cudaPointerGetAttributes(&of, data_), "cudaPointerGetAttributes");
+    CHECK(of.device == gpu);
+  }
+  plain_memory(plain_memory&&) = delete;
+  ~plain_memory() {
+    seen_.note("end", gpu_);
+    static_cast<void>(cudaFree(data_));
+  }
+  void note(char const* where) { seen_.note(where, gpu_); }
+
+ private:
+  wrong_places& seen_;
+  int gpu_;
+  void* data_ = nullptr;
+};
+
+/// Linear stages that look at the current GPU wherever they are called.
+struct looking_bodies : linear_bodies {
+  std::shared_ptr<plain_memory> own;
+
+  looking_bodies(wrong_places& seen, cuda_device& d, std::vector<linear_stage> const& stages)
+      : linear_bodies(d, stages), own(std::make_shared<plain_memory>(seen, d.number())) {}
+
+  void forward(cudaStream_t s, stage_pass const& p, std::span<tensor_view const> in,
+               std::span<tensor_view> out) {
+    own->note("forward");
+    linear_bodies::forward(s, p, in, out);
+  }
+  std::span<region const> gradients(stage_id s) {
+    own->note("gradients");
+    return linear_bodies::gradients(s);
+  }
+  std::span<region const> parameters(stage_id s) {
+    own->note("parameters");
+    return linear_bodies::parameters(s);
+  }
+  void update(cudaStream_t s, stage_id i, double factor) {
+    own->note("update");
+    linear_bodies::update(s, i, factor);
+  }
+};
+using looking_stages = callable_stage<looking_bodies>;
+
+struct chain_of_two {
+  schedule s = family_schedule(schedule_family::one_f_one_b, 2, 4);
+  rng random{8};
+  linear_chain model{s, random};
+  step_plan plan{
+      s, model.t, linear_layouts(model.t, model.rows), {.delivery = {.delivery = delivery::one_queue}}};
+};
+
+}  // namespace
+
+TEST_CASE("current gpu: a device leaves it to the thread, and has it for as long as it is asked") {
+  fake_cuda fake({.devices = {3, fake_gpu()}});
+  check_cuda(cudaSetDevice(1), "cudaSetDevice");
+  cuda_device d({.device = 2});
+  CHECK(current_gpu() == 1);
+  {
+    auto const here = d.scope();
+    CHECK(current_gpu() == 2);
+  }
+  CHECK(current_gpu() == 1);
+  CHECK_THROWS_AS(cuda_device({.device = 3}), cuda_error);
+  CHECK(current_gpu() == 1);
+  d.use();
+  CHECK(current_gpu() == 2);
+}
+
+TEST_CASE("current gpu: threads have that of their rank wherever stages are called, and the caller its own") {
+  chain_of_two const x;
+  fake_cuda fake({.devices = {3, fake_gpu()}});
+  wrong_places seen;
+  {
+    cuda_device first({.device = 1});
+    cuda_step const step(first, x.model.values());
+    check_cuda(cudaSetDevice(2), "cudaSetDevice");
+    cuda_thread_pipeline<looking_stages> run(
+        x.plan,
+        [&](rank_id, cuda_device& d) { return looking_stages(looking_bodies(seen, d, x.model.stages)); },
+        {.limit = 20s, .replicas = 2}, {.gpus = {1, 0}});
+    CHECK(current_gpu() == 2);
+    run.add_plan(x.plan);
+    run.share_ties();
+    run.run_step(std::vector(2, step.values()));
+    run.update();
+    CHECK(current_gpu() == 2);
+  }
+  CHECK(current_gpu() == 2);
+  CHECK(seen.all() == sentences());
+  CHECK(fake.reports() == sentences());
+  CHECK(fake.leaks() == sentences());
+}
+
+TEST_CASE(
+    "current gpu: stages that cannot be made leave the caller its own, and those made before end there") {
+  chain_of_two const x;
+  fake_cuda fake({.devices = {2, fake_gpu()}});
+  wrong_places seen;
+  auto const make = [&](rank_id r, cuda_device& d) {
+    if (r == rank_id{1}) throw error("no room");
+    return looking_stages(looking_bodies(seen, d, x.model.stages));
+  };
+  CHECK_THROWS_WITH_AS(cuda_thread_pipeline<looking_stages>(x.plan, make, {}, {.gpus = {1, 0}}), "no room",
+                       error);
+  CHECK(current_gpu() == 0);
+  CHECK(seen.all() == sentences());
+  CHECK(fake.leaks() == sentences());
+}
+
+TEST_CASE(
+    "current gpu: processes have that of their rank wherever stages are called, and the caller its own") {
+  chain_of_two const x;
+  fake_cuda fake(fake_gpus(2));
+  wrong_places seen;
+  auto const thrown = on_ranks(2, [&](process_start const& s) {
+    auto const other = 1 - static_cast<int>(index(s.rank));
+    check_cuda(cudaSetDevice(other), "cudaSetDevice");
+    {
+      cuda_pipeline_options o;
+      o.watch.limit = 20s;
+      o.gpu = static_cast<int>(index(s.rank));
+      cuda_pipeline<looking_stages> run(
+          x.plan, [&](cuda_device& d) { return looking_stages(looking_bodies(seen, d, x.model.stages)); }, o,
+          s);
+      cuda_step const step(run.own_device(), x.model.values());
+      CHECK(current_gpu() == other);
+      run.share_ties();
+      run.run_step(step.values());
+      run.update();
+      run.add_plan(x.plan);
+      run.run_step(step.values(), 1);
+      CHECK(current_gpu() == other);
+    }
+    CHECK(current_gpu() == other);
+  });
+  for (auto const& text : thrown) CHECK(text == "");
+  CHECK(seen.all() == sentences());
+  CHECK(fake.reports() == sentences());
+  CHECK(fake.leaks() == sentences());
+}
