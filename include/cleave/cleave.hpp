@@ -53,6 +53,7 @@
 #include "cleave/graph/scopes.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/graph/snapshot_reader.hpp"
+#include "cleave/graph/unlisted_values.hpp"
 
 #include "cleave/partition/assign.hpp"
 #include "cleave/partition/assign_after_modules.hpp"

@@ -15,6 +15,7 @@
 
 #include "cleave/graph/order.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "support/error_text.hpp"
 #include "support/random_program.hpp"
 #include "support/rng.hpp"
 #include "support/toy_ir.hpp"
@@ -32,10 +33,20 @@ struct listed : toy::graph {
   std::vector<toy::op const*> const& nodes() const { return order; }
 };
 
+/// The same with a list of its constants.
+struct closed : listed {
+  std::vector<std::string> list{"c"};
+  using listed::listed;
+  std::vector<std::string> const& constants() const { return list; }
+};
+static_assert(closed_graph<closed> && !closed_graph<listed>);
+
 /// Whether a promise is broken, by comparing each with each.
-bool is_broken(toy::program const& p, listed const& g) {
+template <class Graph>
+bool is_broken(toy::program const& p, Graph const& g) {
   auto arguments = p.inputs;
   arguments.insert(arguments.end(), p.weights.begin(), p.weights.end());
+  if constexpr (closed_graph<Graph>) arguments.insert(arguments.end(), g.list.begin(), g.list.end());
   auto const repeats = [](auto list) {
     std::ranges::sort(list);
     return std::ranges::adjacent_find(list) != list.end();
@@ -49,16 +60,24 @@ bool is_broken(toy::program const& p, listed const& g) {
     for (auto const* m : g.order[i]->follows)
       broken |= static_cast<std::size_t>(std::ranges::find(g.order, m) - g.order.begin()) >= i;
   }
+  for (auto const* o : g.order)
+    for (auto const& v : o->in) broken |= closed_graph<Graph> && std::ranges::count(made, v) == 0;
+  for (auto const& v : p.outputs) {
+    bool const read =
+        std::ranges::any_of(g.order, [&](auto const* o) { return std::ranges::count(o->in, v) != 0; });
+    broken |= std::ranges::count(made, v) == 0 && !read;
+  }
   return broken;
 }
 
 /// One change that may or may not break a promise.
-void change(testing::rng& r, toy::program& p, listed& g) {
+template <class Graph>
+void change(testing::rng& r, toy::program& p, Graph& g) {
   auto const any = [&] { return r.below(p.ops.size()); };
   auto& o = *p.ops[any()];
   auto const& other = *p.ops[any()];
   auto const at = [&] { return g.order.begin() + static_cast<std::ptrdiff_t>(r.below(g.order.size())); };
-  switch (r.below(8)) {
+  switch (r.below(12)) {
     case 0:
       std::iter_swap(at(), at());
       break;
@@ -80,6 +99,18 @@ void change(testing::rng& r, toy::program& p, listed& g) {
     case 6:
       p.inputs.push_back(r.one_in(2) ? "z" : "w");
       break;
+    case 7:
+      o.in.push_back(r.one_in(2) ? "typo" : "c");
+      break;
+    case 8:
+      p.outputs.push_back(r.one_in(3) ? "typo" : r.one_in(2) ? "c" : other.out.front());
+      break;
+    case 9:
+      if constexpr (closed_graph<Graph>) g.list.push_back(r.one_in(4) ? "c" : r.one_in(3) ? "w" : "typo");
+      break;
+    case 10:
+      if (r.one_in(3)) o.out.push_back("c");
+      break;
     default:
       p.weights.push_back(r.one_in(2) ? "x" : "w");
   }
@@ -87,15 +118,16 @@ void change(testing::rng& r, toy::program& p, listed& g) {
 
 }  // namespace
 
-TEST_CASE(
+TEST_CASE_TEMPLATE(
     "adapter_fault: found exactly where comparing each with each finds one, and snapshot_of throws the "
-    "same") {
+    "same",
+    Graph, listed, closed) {
   testing::rng r(1);
   std::set<broken_promise> kinds;
   int sound = 0, cycles = 0;
   for (int i = 0; i < 2000; ++i) {
     auto p = testing::random_program(r, 1 + r.below(7));
-    listed g(p);
+    Graph g(p);
     for (auto changes = r.below(4); changes-- > 0;) change(r, p, g);
     auto const fault = find_adapter_fault(g);
     REQUIRE(fault.has_value() == is_broken(p, g));
@@ -116,14 +148,14 @@ TEST_CASE(
           (fault->what == broken_promise::after_its_user || fault->what == broken_promise::follows_a_later));
     }
   }
-  CHECK(kinds.size() == 7);
+  CHECK(kinds.size() == (closed_graph<Graph> ? 9 : 8));
   CHECK(sound > 400);
   CHECK(cycles > 50);
 }
 
 TEST_CASE("adapter_fault: each promise has a sentence of its own, which ends the message") {
   std::set<std::string> sentences;
-  for (int what = 0; what <= static_cast<int>(broken_promise::not_a_size); ++what) {
+  for (int what = 0; what <= static_cast<int>(broken_promise::unmade_output); ++what) {
     std::string const sentence = describe(broken_promise(what));
     CHECK(sentence.size() > 10);
     CHECK(sentences.insert(sentence).second);
@@ -164,4 +196,58 @@ TEST_CASE(
   CHECK(find_adapter_fault(holder{{101}}) == adapter_fault{broken_promise::after_its_user, 1});
   CHECK(!find_adapter_fault(holder{{5}}));
   CHECK(find_adapter_fault(holder{{5}, -1}) == adapter_fault{broken_promise::not_a_size, 0});
+}
+
+TEST_CASE(
+    "adapter_fault: an output that nobody makes and an operand that no list has are found with their "
+    "places") {
+  toy::program p{{"x"}, {"w"}, {"b", "bb", "x"}};
+  p.add({"first", {"x", "w"}, {"a"}});
+  p.add({"second", {"a", "typo"}, {"b"}});
+  CHECK(find_adapter_fault(listed(p)) == adapter_fault{broken_promise::unmade_output, 1});
+  CHECK(testing::error_text([&] { snapshot_of(listed(p)); }) ==
+        "adapter: output #1 " + std::string(describe(broken_promise::unmade_output)));
+  CHECK(find_adapter_fault(closed(p)) == adapter_fault{broken_promise::unlisted_operand, 1, 1});
+  CHECK(testing::error_text([&] { snapshot_of(closed(p)); }) ==
+        "adapter: operand #1 of node second (#1) " + std::string(describe(broken_promise::unlisted_operand)));
+  p.outputs = {"b", "w", "x", "typo"};  // passed through, and a constant that a node reads
+  CHECK(!find_adapter_fault(listed(p)));
+  closed all(p);
+  all.list = {"unused", "typo"};
+  CHECK(!find_adapter_fault(all));
+  auto const s = snapshot_of(all);
+  CHECK(s.from[s.find_slot("typo")] == source::constant);
+  CHECK(s.inputs.size() == 1);
+  CHECK(s.state.size() == 1);
+}
+
+TEST_CASE("adapter_fault: memory that is written is an output under any handle of it") {
+  struct cache {  // 0 writes what 9 is; 7 is another handle of that
+    int output = 7, second_reads = 8;
+    static std::vector<int> nodes() { return {0, 1}; }
+    std::vector<int> operands(int n) const { return {n == 0 ? 8 : second_reads}; }
+    static std::vector<int> results(int n) { return {100 + n}; }
+    static std::vector<int> inputs() { return {8, 9}; }
+    std::vector<int> outputs() const { return {101, output}; }
+    static std::vector<int> constants() { return {}; }
+    static int storage(int v) { return v == 7 || v == 9 ? 50 : v; }
+    static std::vector<int> overwrites(int n) { return n == 0 ? std::vector{9} : std::vector<int>(); }
+  };
+  static_assert(aliasing_graph<cache> && closed_graph<cache>);
+  for (int const output : {6, 7, 9, 101})
+    for (int const read : {6, 7, 8, 9}) {
+      cache const g{output, read};
+      auto const fault = find_adapter_fault(g);
+      auto const expected = read == 6 || read == 7
+                                ? std::optional(adapter_fault{broken_promise::unlisted_operand, 1, 0})
+                            : output == 6 ? std::optional(adapter_fault{broken_promise::unmade_output, 1})
+                                          : std::nullopt;
+      CHECK(fault == expected);
+      try {
+        snapshot_of(g);
+        CHECK(!fault);
+      } catch (adapter_error const& e) {
+        CHECK(e.witness == fault);
+      }
+    }
 }

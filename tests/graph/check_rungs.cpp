@@ -38,6 +38,7 @@ struct namesakes {
   void inputs(int) {}
   void outputs(int) {}
   void state(int) {}
+  void constants(int) {}
 };
 
 /// Members that are not const only beside ones that are.
@@ -53,7 +54,7 @@ struct both_ways {
 
 static_assert(
     pass<archetype::graph, archetype::results_graph, archetype::weighted, archetype::sized, archetype::costed,
-         archetype::function, archetype::stateful, archetype::tied, archetype::aliasing,
+         archetype::function, archetype::stateful, archetype::closed, archetype::tied, archetype::aliasing,
          archetype::replicating, archetype::bounded, archetype::nested, archetype::effectful,
          archetype::accompanied, archetype::named, archetype::hierarchical>());
 static_assert(pass<toy::graph, module_graph>());

@@ -19,7 +19,8 @@ static_assert(multi_result<archetype::results_graph> && !weighted_graph<archetyp
 static_assert(weighted_graph<archetype::weighted> && !sized_graph<archetype::weighted>);
 static_assert(sized_graph<archetype::sized> && !weighted_graph<archetype::sized>);
 static_assert(function_graph<archetype::function> && !stateful_graph<archetype::function>);
-static_assert(stateful_graph<archetype::stateful>);
+static_assert(stateful_graph<archetype::stateful> && !closed_graph<archetype::stateful>);
+static_assert(closed_graph<archetype::closed> && !stateful_graph<archetype::closed>);
 static_assert(tied_graph<archetype::tied> && !aliasing_graph<archetype::tied>);
 static_assert(aliasing_graph<archetype::aliasing> && !replicating_graph<archetype::aliasing>);
 static_assert(replicating_graph<archetype::replicating> && !bounded_graph<archetype::replicating>);
@@ -37,8 +38,9 @@ static_assert(stateful_graph<module_graph> && tied_graph<module_graph> && effect
 
 TEST_CASE_TEMPLATE("snapshot: asks no more than the rung that it reads", Graph, archetype::graph,
                    archetype::results_graph, archetype::weighted, archetype::sized, archetype::function,
-                   archetype::stateful, archetype::tied, archetype::replicating, archetype::bounded,
-                   archetype::effectful, archetype::accompanied, archetype::named, archetype::hierarchical) {
+                   archetype::stateful, archetype::closed, archetype::tied, archetype::replicating,
+                   archetype::bounded, archetype::effectful, archetype::accompanied, archetype::named,
+                   archetype::hierarchical) {
   Graph const g;
   CHECK_FALSE(find_adapter_fault(g));
   CHECK_FALSE(find_cycle(g));

@@ -132,6 +132,9 @@ struct stateful : results_graph {
   once<value> outputs() const { return once<value>({value(11)}); }
   once<value> state() const { return once<value>({value(9)}); }
 };
+struct closed : function {
+  once<value> constants() const { return once<value>({}); }
+};
 struct tied : results_graph {
   place storage(value v) const { return place(v.number()); }
 };

@@ -12,27 +12,33 @@
 #include "cleave/graph/captures.hpp"
 #include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
+#include "cleave/graph/memory.hpp"
 #include "cleave/graph/numbering.hpp"
+#include "cleave/graph/unlisted_values.hpp"
 
 namespace cleave {
 
 /// A promise of an adapter that no concept can state.
 enum class broken_promise : std::uint8_t {
-  node_twice,       ///< `nodes()` lists a node twice
-  after_its_user,   ///< a node is listed after a user of its result
-  two_producers,    ///< a node produces what another node produces, or the same value twice
-  makes_argument,   ///< a node produces what `inputs()` or `state()` lists
-  follows_a_later,  ///< `after(n)` names a node that is listed later, or never
-  input_twice,      ///< `inputs()` or `state()` lists a value twice
-  input_and_state,  ///< a value is in both
-  not_a_size,       ///< `bytes(v)` of a value that a node reads or makes is negative, or no number
+  node_twice,        ///< `nodes()` lists a node twice
+  after_its_user,    ///< a node is listed after a user of its result
+  two_producers,     ///< a node produces what another node produces, or the same value twice
+  makes_argument,    ///< a node produces what `inputs()`, `state()` or `constants()` lists
+  follows_a_later,   ///< `after(n)` names a node that is listed later, or never
+  input_twice,       ///< `inputs()`, `state()` or `constants()` lists a value twice
+  input_and_state,   ///< a value is in two of them
+  not_a_size,        ///< `bytes(v)` of a value that a node reads or makes is negative, or no number
+  unlisted_operand,  ///< no node produces what a node reads, and `constants()`, which is there, does not list
+                     ///< it
+  unmade_output,     ///< no node produces or reads what `outputs()` lists, and nothing else lists it
 };
 
-/// Which promise, and where: a position in `nodes()`, for `input_twice` and `input_and_state` in `inputs()`
-/// followed by `state()`.
+/// Which promise, and where: a position in `nodes()`; for `input_twice` and `input_and_state` in `inputs()`
+/// followed by `state()` and `constants()`, for `unmade_output` in `outputs()`.
 struct adapter_fault {
   broken_promise what;
   std::size_t at;
+  std::size_t operand = 0;  ///< for `unlisted_operand`: its number, as in `unlisted_value`
 
   bool operator==(adapter_fault const&) const = default;
 };
@@ -48,15 +54,20 @@ constexpr char const* describe(broken_promise what) {
     case broken_promise::two_producers:
       return "produces a value that is produced already";
     case broken_promise::makes_argument:
-      return "produces a value that inputs() or state() lists";
+      return "produces a value that inputs(), state() or constants() lists";
     case broken_promise::follows_a_later:
       return "follows, by after(n), a node that is not listed before it; list both, in topological_order(g)";
     case broken_promise::input_twice:
-      return "is listed twice in inputs() and state()";
+      return "is listed twice in inputs(), state() and constants()";
     case broken_promise::input_and_state:
-      return "is both input and state";
+      return "is in two of inputs(), state() and constants()";
     case broken_promise::not_a_size:
       return "reads or makes a value whose bytes(v) is negative or no number; give 0 where nobody knows";
+    case broken_promise::unlisted_operand:
+      return "is produced by no node, and none of inputs(), state() and constants() lists it";
+    case broken_promise::unmade_output:
+      return "is produced by no node, none reads it, and neither inputs() nor state() nor constants() lists "
+             "it";
   }
   return "";
 }
@@ -97,6 +108,17 @@ std::optional<std::size_t> find_node_without_size(Graph const& g) {
   return std::nullopt;
 }
 
+/// Whether `v` names memory that is written through one handle at a time: then it means what that holds.
+template <dataflow_graph Graph>
+bool names_a_version(Graph const& g, value_t<Graph> const& v) {
+  if constexpr (aliasing_graph<Graph>) {
+    memory<Graph> memory(g);
+    return memory.cell(memory.number(v)).versioned();
+  } else {
+    return false;
+  }
+}
+
 /// The first broken promise of an adapter, or nothing: the first thing to run on a new one. Expected O(V +
 /// E).
 template <dataflow_graph Graph>
@@ -109,27 +131,29 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
       if (arguments.insert(v) != inputs) return adapter_fault{broken_promise::input_twice, inputs};
       ++inputs;
     }
-  if constexpr (stateful_graph<Graph>)
-    for (std::size_t at = inputs; auto v : g.state()) {
+  std::size_t listed = inputs;
+  auto const find_in = [&](auto&& list) -> std::optional<adapter_fault> {
+    for (std::size_t const before = listed; auto v : list) {
       auto const known = arguments.insert(v);
-      if (known < inputs) return adapter_fault{broken_promise::input_and_state, at};
-      if (known != at) return adapter_fault{broken_promise::input_twice, at};
-      ++at;
+      if (known < before) return adapter_fault{broken_promise::input_and_state, listed};
+      if (known != listed) return adapter_fault{broken_promise::input_twice, listed};
+      ++listed;
     }
+    return std::nullopt;
+  };
+  if constexpr (stateful_graph<Graph>)
+    if (auto const fault = find_in(g.state())) return fault;
+  if constexpr (closed_graph<Graph>)
+    if (auto const fault = find_in(g.constants())) return fault;
 
   numbering<node_t<Graph>, std::size_t> nodes;
   std::size_t at = 0;
   for (auto n : g.nodes()) {
     if (nodes.insert(n) != at) return adapter_fault{broken_promise::node_twice, at};
-    for (auto v : g.operands(n)) used.insert(v);
-    if constexpr (nested_graph<Graph>)
-      for (auto v : captures(g, n)) used.insert(v);
+    each_read(g, n, [&](value_t<Graph> const& v) { used.insert(v); });
     std::vector<value_t<Graph>> written;
     if constexpr (aliasing_graph<Graph>)
-      for (auto v : g.overwrites(n)) {
-        used.insert(v);
-        written.push_back(v);
-      }
+      for (auto v : g.overwrites(n)) written.push_back(v);
     for (auto v : results_of(g, n)) {
       if (std::ranges::find(written, v) != written.end()) continue;  // what it holds now, not another value
       if (arguments.find(v) != none<std::size_t>) return adapter_fault{broken_promise::makes_argument, at};
@@ -142,6 +166,20 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
         if (auto const first = nodes.find(m); first == none<std::size_t> || first == at)
           return adapter_fault{broken_promise::follows_a_later, at};
     ++at;
+  }
+  if constexpr (closed_graph<Graph>)
+    if (auto const unlisted = find_unlisted_values(g); !unlisted.empty())
+      return adapter_fault{broken_promise::unlisted_operand, unlisted[0].node, unlisted[0].operand};
+  if constexpr (function_graph<Graph>) {
+    auto const is_known = [&](value_t<Graph> const& v) {
+      for (auto const* list : {&arguments, &made, &used})
+        if (list->find(v) != none<std::size_t>) return true;
+      return names_a_version(g, v);
+    };
+    for (std::size_t i = 0; auto v : g.outputs()) {
+      if (!is_known(v)) return adapter_fault{broken_promise::unmade_output, i};
+      ++i;
+    }
   }
   if constexpr (sized_graph<Graph>)
     if (auto const n = find_node_without_size(g)) return adapter_fault{broken_promise::not_a_size, *n};

@@ -98,6 +98,9 @@ consteval void check_rungs() {
       stateful_graph<Graph> || !requires(Graph& g) { g.state(); },
       "state(): make it const, a range of value_t, beside inputs() and outputs()");
   static_assert(
+      closed_graph<Graph> || !requires(Graph& g) { g.constants(); },
+      "constants(): make it const, a range of value_t, beside inputs() and outputs()");
+  static_assert(
       tied_graph<Graph> || !requires(Graph& g, V v) { g.storage(v); }, "storage(v): make it const, a handle");
   static_assert(
       aliasing_graph<Graph> || !requires(Graph& g, N n) { g.overwrites(n); },

@@ -89,6 +89,13 @@ concept stateful_graph = function_graph<Graph> && requires(Graph const& g) {
   { g.state() } -> range_of<value_t<Graph>>;
 };
 
+/// - `g.constants()`  all values that no node produces and that are neither inputs nor state. Then any other
+///                    operand is a mistake, and found to be one.
+template <class Graph>
+concept closed_graph = function_graph<Graph> && requires(Graph const& g) {
+  { g.constants() } -> range_of<value_t<Graph>>;
+};
+
 /// - `g.storage(v)`  a handle, equal where two values share memory (ties, views, caches).
 template <class Graph>
 concept tied_graph = dataflow_graph<Graph> && requires(Graph const& g, value_t<Graph> v) {

@@ -40,6 +40,8 @@ class memory {
       for (auto v : g.inputs()) meet(v, made);
     if constexpr (stateful_graph<Graph>)
       for (auto v : g.state()) meet(v, made);
+    if constexpr (closed_graph<Graph>)
+      for (auto v : g.constants()) meet(v, made);
     for (auto n : g.nodes()) {
       std::vector<std::size_t> overwritten;
       for (auto v : g.operands(n)) meet(v, made);

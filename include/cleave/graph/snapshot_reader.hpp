@@ -31,8 +31,8 @@ class snapshot_reader {
     if constexpr (std::ranges::sized_range<decltype(g_.nodes())>) make_room(std::ranges::size(g_.nodes()));
     read_arguments();
     for (auto n : g_.nodes()) read_node(n);
-    if constexpr (function_graph<Graph>)
-      for (auto v : g_.outputs()) s_.outputs.push_back(use(v));
+    if constexpr (closed_graph<Graph>) refuse_unlisted();
+    if constexpr (function_graph<Graph>) read_outputs();
     if constexpr (accompanied_graph<Graph>) read_companions();
     s_.users = users_of(s_.operands, s_.values());
     if constexpr (!function_graph<Graph>) infer_arguments();
@@ -79,7 +79,7 @@ class snapshot_reader {
   void read_arguments() {
     auto const claim = [&](value const& v, source from) {
       Index const k = slot(v);
-      auto const at = s_.inputs.size() + s_.state.size();
+      auto const at = s_.values();
       if (s_.latest[k] != none<Index>)
         fault(s_.from[s_.latest[k]] == from ? input_twice : input_and_state, at,
               "argument #" + std::to_string(at));
@@ -91,6 +91,31 @@ class snapshot_reader {
       for (auto v : g_.inputs()) s_.inputs.push_back(claim(v, source::input));
     if constexpr (stateful_graph<Graph>)
       for (auto v : g_.state()) s_.state.push_back(claim(v, source::state));
+    if constexpr (closed_graph<Graph>)
+      for (auto v : g_.constants()) claim(v, source::constant);
+    listed_ = s_.values();
+  }
+
+  /// Throws where a node reads what became a constant and was not listed.
+  void refuse_unlisted() {
+    for (auto v = listed_; v < s_.values(); ++v)
+      if (s_.producer[v] == none<Index>) {
+        auto const first = find_unlisted_values(g_).front();
+        auto const n = static_cast<Index>(first.node);
+        throw adapter_error(
+            {unlisted_operand, first.node, first.operand},
+            "operand #" + std::to_string(first.operand) + " of node " + label(g_, s_.node[n], n));
+      }
+  }
+
+  void read_outputs() {
+    for (auto v : g_.outputs()) {
+      if (s_.latest[slot(v)] == none<Index>) {
+        auto const at = s_.outputs.size();
+        fault(unmade_output, at, "output #" + std::to_string(at));
+      }
+      s_.outputs.push_back(use(v));
+    }
   }
 
   void read_node(node_t<Graph> n) {
@@ -140,9 +165,9 @@ class snapshot_reader {
   /// Why no node can make what `slot` names: where its first value comes from.
   broken_promise clash(Index slot) const {
     auto const first = static_cast<std::size_t>(std::ranges::find(s_.slot, slot) - s_.slot.begin());
-    return s_.producer[first] != none<Index>    ? two_producers
-           : s_.from[first] == source::constant ? after_its_user
-                                                : makes_argument;
+    return s_.producer[first] != none<Index> ? two_producers
+           : first < listed_                 ? makes_argument
+                                             : after_its_user;
   }
 
   void read(value const& v, Index at) {
@@ -289,6 +314,7 @@ class snapshot_reader {
   Snapshot s_;
   typename std::conditional_t<aliasing_graph<Graph>, std::type_identity<memory<Graph>>,
                               std::type_identity<no_memory>>::type memory_;
+  std::size_t listed_ = 0;      // the first values: arguments and constants that are listed
   std::vector<cell_log> logs_;  // by the memory's cell number
 };
 

@@ -78,6 +78,7 @@ class onnx_graph {
   std::span<value const> inputs() const { return inputs_; }
   std::span<value const> outputs() const { return scopes_.yields[0]; }
   std::span<value const> state() const { return state_; }
+  static std::span<value const> constants() { return {}; }  ///< none but state
 
   /// The initializer that `v` is through Identity nodes, else `v`: stages that hold equal storages share a
   /// tie.
@@ -199,8 +200,8 @@ class onnx_graph {
   std::vector<std::size_t> bytes_;
 };
 
-static_assert(multi_result<onnx_graph> && stateful_graph<onnx_graph> && tied_graph<onnx_graph> &&
-              nested_graph<onnx_graph> && named_graph<onnx_graph> && weighted_graph<onnx_graph> &&
-              sized_graph<onnx_graph>);
+static_assert(multi_result<onnx_graph> && stateful_graph<onnx_graph> && closed_graph<onnx_graph> &&
+              tied_graph<onnx_graph> && nested_graph<onnx_graph> && named_graph<onnx_graph> &&
+              weighted_graph<onnx_graph> && sized_graph<onnx_graph>);
 
 }  // namespace cleave

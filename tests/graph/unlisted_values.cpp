@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/graph/unlisted_values.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/random_program.hpp"
+#include "support/rng.hpp"
+#include "support/toy_ir.hpp"
+
+using namespace cleave;
+
+namespace {
+
+using unlisted = unlisted_value<std::string>;
+
+/// The same, by asking of each operand whether anybody knows it.
+std::vector<unlisted> asked_one_by_one(toy::program const& p) {
+  std::set<std::string> known(p.inputs.begin(), p.inputs.end());
+  known.insert(p.weights.begin(), p.weights.end());
+  for (auto const& o : p.ops) known.insert(o->out.begin(), o->out.end());
+  std::vector<unlisted> found;
+  for (std::size_t n = 0; n < p.ops.size(); ++n)
+    for (std::size_t i = 0; i < p.ops[n]->in.size(); ++i)
+      if (known.insert(p.ops[n]->in[i]).second) found.push_back({n, i, p.ops[n]->in[i]});
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("unlisted_values: what no node makes and no list has, each once, where it is read first") {
+  testing::rng r(5);
+  std::size_t found = 0;
+  for (int i = 0; i < 500; ++i) {
+    auto p = testing::random_program(r, 1 + r.below(8));
+    for (auto changes = r.below(4); changes-- > 0;) {
+      auto& in = p.ops[r.below(p.ops.size())]->in;
+      in.insert(in.begin() + static_cast<std::ptrdiff_t>(r.below(in.size() + 1)),
+                "c" + std::to_string(r.below(3)));
+    }
+    auto const values = find_unlisted_values(toy::graph(p));
+    REQUIRE(values == asked_one_by_one(p));
+    found += values.size();
+  }
+  CHECK(found > 300);
+}
+
+TEST_CASE("unlisted_values: of a graph without inputs these are its inputs") {
+  struct chain {
+    static std::vector<int> nodes() { return {1, 2}; }
+    static std::vector<int> operands(int n) { return n == 1 ? std::vector{7, 8, 7} : std::vector{1}; }
+  };
+  CHECK(find_unlisted_values(chain{}) == std::vector<unlisted_value<int>>{{0, 0, 7}, {0, 1, 8}});
+}
+
+TEST_CASE("unlisted_values: what bodies read comes after the operands") {
+  struct holder {
+    static std::vector<int> nodes() { return {0}; }
+    static std::vector<int> operands(int) { return {7}; }
+    static std::vector<int> results(int) { return {100}; }
+    static std::vector<int> inputs() { return {7}; }
+    static std::vector<int> outputs() { return {100}; }
+    static std::vector<int> regions(int) { return {5}; }
+    static std::vector<int> nodes(int) { return {}; }
+    static std::vector<int> arguments(int) { return {}; }
+    static std::vector<int> yields(int) { return {7, 9}; }
+  };
+  static_assert(nested_graph<holder>);
+  CHECK(find_unlisted_values(holder{}) == std::vector<unlisted_value<int>>{{0, 2, 9}});
+}
