@@ -20,10 +20,10 @@ using namespace cleave::testing;
 using namespace std::chrono_literals;
 
 TEST_CASE("queued stream: no more is ahead than may be") {
-  queued_rank r({.ahead = 3});
-  auto s = r.d.make_stream(0);
   std::atomic<bool> go = false;
   std::atomic<int> begun = 0;
+  queued_rank r({.ahead = 3});
+  auto s = r.d.make_stream(0);
   int issued = 0, most = 0;
   std::thread opener([&] {
     std::this_thread::sleep_for(20ms);
