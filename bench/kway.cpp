@@ -52,7 +52,7 @@ double edge_pass(graph const& g, std::vector<std::uint32_t> const& part) {
   return least_ms([&] {
     std::int64_t cut = 0;
     for (std::size_t n = 0; n < part.size(); ++n)
-      for (auto a = g.first[n]; a < g.first[n + 1]; ++a) cut += part[g.head[a]] != part[n];
+      for (auto a = g.offsets[n]; a < g.offsets[n + 1]; ++a) cut += part[g.targets[a]] != part[n];
     kept = cut;
   });
 }
@@ -64,10 +64,10 @@ double label_round(graph const& g, std::vector<std::uint32_t> const& part, std::
     std::int64_t sum = 0;
     for (std::size_t n = 0; n < part.size(); ++n) {
       auto most = part[n];
-      for (auto a = g.first[n]; a < g.first[n + 1]; ++a) ++count[part[g.head[a]]];
-      for (auto a = g.first[n]; a < g.first[n + 1]; ++a)
-        if (auto const p = part[g.head[a]]; count[p] > count[most]) most = p;
-      for (auto a = g.first[n]; a < g.first[n + 1]; ++a) count[part[g.head[a]]] = 0;
+      for (auto a = g.offsets[n]; a < g.offsets[n + 1]; ++a) ++count[part[g.targets[a]]];
+      for (auto a = g.offsets[n]; a < g.offsets[n + 1]; ++a)
+        if (auto const p = part[g.targets[a]]; count[p] > count[most]) most = p;
+      for (auto a = g.offsets[n]; a < g.offsets[n + 1]; ++a) count[part[g.targets[a]]] = 0;
       sum += most;
     }
     kept = sum;
@@ -100,7 +100,7 @@ double contraction(graph const& g) {
     for (std::uint32_t n = 0; n < nodes; ++n)
       if (mate[n] >= n) id[n] = id[mate[n]] = pairs++;
     std::vector<std::uint32_t> last(pairs, 0);  // one past where it was put last
-    head.reserve(g.head.size()), weight.reserve(g.head.size());
+    head.reserve(g.targets.size()), weight.reserve(g.targets.size());
     auto const merge = [&](std::uint32_t n, std::size_t row) {
       for (auto const neighbour : g.view().neighbours(n)) {
         auto const to = id[neighbour];
@@ -193,7 +193,7 @@ void print_memory(std::string const& name, std::string const& word, std::uint32_
     if (rows == 0)
       rows = bench::in_child([&] {
         auto const g = graph_called(word);
-        return 4 * static_cast<double>(g.first.size() + g.head.size());
+        return 4 * static_cast<double>(g.offsets.size() + g.targets.size());
       });
     std::printf(" %.2f |", bytes / rows);
   }

@@ -9,11 +9,11 @@
 cleave::adjacency<std::uint32_t> grid(std::uint32_t rows, std::uint32_t columns) {
   cleave::adjacency<std::uint32_t> g;
   for (std::uint32_t n = 0; n < rows * columns; ++n) {
-    if (n >= columns) g.head.push_back(n - columns);
-    if (n % columns > 0) g.head.push_back(n - 1);
-    if (n % columns + 1 < columns) g.head.push_back(n + 1);
-    if (n + columns < rows * columns) g.head.push_back(n + columns);
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    if (n >= columns) g.targets.push_back(n - columns);
+    if (n % columns > 0) g.targets.push_back(n - 1);
+    if (n % columns + 1 < columns) g.targets.push_back(n + 1);
+    if (n + columns < rows * columns) g.targets.push_back(n + columns);
+    g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
   }
   return g;
 }

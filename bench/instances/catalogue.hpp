@@ -230,7 +230,7 @@ inline std::optional<made_instance> find_instance(std::string_view word) {
 inline graph undirected_instance(made_instance const& made) {
   if (auto const* g = std::get_if<graph>(&made)) return *g;
   auto const from = undirected(std::get<cost_dag>(made));
-  graph g{from.first, from.head, {}, {}};
+  graph g{from.offsets, from.targets, {}, {}};
   auto const thousandths = [](double x) { return static_cast<std::int64_t>(std::llround(x * 1000)); };
   for (double const w : from.node_weight) g.node_weight.push_back(thousandths(w));
   for (double const w : from.edge_weight) g.edge_weight.push_back(thousandths(w));

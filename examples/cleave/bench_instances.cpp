@@ -50,8 +50,8 @@ loaded_instance made(std::string const& name) {
   auto instance = *bench::find_instance(name);
   if (auto* const dag = std::get_if<cleave::cost_dag>(&instance)) return of_dag(std::move(*dag));
   auto& g = std::get<bench::graph>(instance);
-  return {.rows = {{g.first.begin(), g.first.end()},
-                   {g.head.begin(), g.head.end()},
+  return {.rows = {{g.offsets.begin(), g.offsets.end()},
+                   {g.targets.begin(), g.targets.end()},
                    std::move(g.node_weight),
                    std::move(g.edge_weight)}};
 }

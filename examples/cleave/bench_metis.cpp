@@ -48,8 +48,8 @@ struct metis_arrays {
 
 template <bool Recursive>
 std::function<bench_answer()> prepare(bench_task const& task) {
-  metis_arrays arrays{{task.graph.first.begin(), task.graph.first.end()},
-                      {task.graph.head.begin(), task.graph.head.end()},
+  metis_arrays arrays{{task.graph.offsets.begin(), task.graph.offsets.end()},
+                      {task.graph.targets.begin(), task.graph.targets.end()},
                       narrowed(task.graph.node_weight),
                       narrowed(task.graph.edge_weight),
                       std::vector<idx_t>(METIS_NOPTIONS),

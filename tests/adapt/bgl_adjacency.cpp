@@ -90,13 +90,13 @@ TEST_CASE_TEMPLATE("bgl_adjacency: reads each kind of adjacency_list alike, with
     for (auto& e : renamed) e.a = place[e.a], e.b = place[e.b];
     CHECK(rows_of_graph(made) == rows_of_edges(nodes, renamed));
     CHECK(bgl_adjacency<std::uint64_t>(g).edge_weight.empty());
-    CHECK(bgl_adjacency<std::uint64_t>(g).head.size() == made.head.size());
+    CHECK(bgl_adjacency<std::uint64_t>(g).targets.size() == made.targets.size());
   }
 }
 
 TEST_CASE("bgl_adjacency: a set of edges keeps one of parallel ones, as Boost does") {
   auto const g = listed<list<setS, vecS, undirectedS>>(2, {{0, 1, 2}, {1, 0, 3}});
-  CHECK(bgl_adjacency(g).head == std::vector<std::uint32_t>{1, 0});
+  CHECK(bgl_adjacency(g).targets == std::vector<std::uint32_t>{1, 0});
 }
 
 TEST_CASE("bgl_adjacency: weights are a tag's, a map's or a function's") {

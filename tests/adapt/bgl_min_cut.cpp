@@ -30,8 +30,8 @@ adjacency<std::uint32_t, std::int64_t, Weight> random_flow_graph(cleave::testing
   }
   adjacency<std::uint32_t, std::int64_t, Weight> g;
   for (auto const& row : rows) {
-    for (auto const& [to, w] : row) g.head.push_back(to), g.edge_weight.push_back(w);
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    for (auto const& [to, w] : row) g.targets.push_back(to), g.edge_weight.push_back(w);
+    g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
   }
   return g;
 }
@@ -41,8 +41,8 @@ template <class Graph>
 double weight_between(Graph const& g, std::size_t side) {
   double sum = 0;
   for (std::size_t n = 0; n < g.view().nodes(); ++n)
-    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
-      if ((side >> n & 1) > (side >> g.head[arc] & 1)) sum += static_cast<double>(g.edge_weight[arc]);
+    for (auto arc = g.offsets[n]; arc < g.offsets[n + 1]; ++arc)
+      if ((side >> n & 1) > (side >> g.targets[arc] & 1)) sum += static_cast<double>(g.edge_weight[arc]);
   return sum;
 }
 
@@ -89,7 +89,7 @@ TEST_CASE_TEMPLATE("bgl_min_cut: cuts between terminals and of the whole are the
 
 TEST_CASE("bgl_min_cut: both methods find the same side, the smallest around the first terminals") {
   adjacency<std::uint32_t> const path{
-      .first = {0, 1, 3, 5, 6}, .head = {1, 0, 2, 1, 3, 2}, .node_weight = {}, .edge_weight = {}};
+      .offsets = {0, 1, 3, 5, 6}, .targets = {1, 0, 2, 1, 3, 2}, .node_weight = {}, .edge_weight = {}};
   std::array<std::size_t, 1> const first{0}, second{3};
   for (auto const method : {max_flow_method::boykov_kolmogorov, max_flow_method::push_relabel})
     CHECK(bits_of(min_cut_between(path.view(), first, second, method)) == 0b1110);
@@ -97,7 +97,7 @@ TEST_CASE("bgl_min_cut: both methods find the same side, the smallest around the
 
 TEST_CASE("bgl_min_cut: terminals that are none, of both sides or missing are errors") {
   adjacency<std::uint32_t> const pair{
-      .first = {0, 1, 2}, .head = {1, 0}, .node_weight = {}, .edge_weight = {}};
+      .offsets = {0, 1, 2}, .targets = {1, 0}, .node_weight = {}, .edge_weight = {}};
   auto const said = [&](std::vector<std::size_t> const& first, std::vector<std::size_t> const& second) {
     return cleave::testing::error_text<terminal_error>([&] { min_cut_between(pair.view(), first, second); });
   };
@@ -105,7 +105,8 @@ TEST_CASE("bgl_min_cut: terminals that are none, of both sides or missing are er
   CHECK(said({0}, {2}) == "min cut: node #2 is none of 2");
   CHECK(said({0, 1}, {1}) == "min cut: node #1 is named for both sides");
   CHECK(said({0, 0}, {1}) == "accepted");
-  adjacency<std::uint32_t> const alone{.first = {0, 0}, .head = {}, .node_weight = {}, .edge_weight = {}};
+  adjacency<std::uint32_t> const alone{
+      .offsets = {0, 0}, .targets = {}, .node_weight = {}, .edge_weight = {}};
   CHECK(cleave::testing::error_text([&] { global_min_cut(alone.view()); }) ==
         "min cut: a cut parts two nodes, and there are 1");
 }

@@ -143,8 +143,8 @@ TEST_CASE("bgl_oracle: largest flows are as large as those of Boost") {
     flow.build();
     adjacency<std::uint32_t> g;
     for (auto const& row : rows) {
-      for (auto const& [to, w] : row) g.head.push_back(to), g.edge_weight.push_back(w);
-      g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+      for (auto const& [to, w] : row) g.targets.push_back(to), g.edge_weight.push_back(w);
+      g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
     }
     std::vector<std::size_t> const sources{0, 1, 2}, sinks{nodes - 1, nodes - 2};
     for (auto const n : sources) flow.add(flow_end::source, static_cast<std::uint32_t>(n));

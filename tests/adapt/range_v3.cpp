@@ -36,7 +36,7 @@ TEST_CASE("range_v3: the nodes of a part and the parts are views that compose wi
 
 TEST_CASE("range_v3: the edges between parts come each once, and only as far as somebody looks") {
   adjacency<std::uint32_t> const path{
-      .first = {0, 1, 3, 4}, .head = {1, 0, 2, 1}, .node_weight = {}, .edge_weight = {5, 5, 7, 7}};
+      .offsets = {0, 1, 3, 4}, .targets = {1, 0, 2, 1}, .node_weight = {}, .edge_weight = {5, 5, 7, 7}};
   partition const p{{part_id{0}, part_id{1}, part_id{0}}, 2};
   CHECK((cut_edges(path.view(), p) | ranges::to<std::vector>()) == std::vector<edge>{{0, 1, 5}, {1, 2, 7}});
   CHECK((cut_edges(path.view(), p) | views::take(1) | ranges::to<std::vector>()) ==
@@ -58,8 +58,8 @@ TEST_CASE("range_v3: the edges between parts come each once, and only as far as 
     }
     adjacency<std::uint32_t> g;
     for (auto const& row : rows) {
-      g.head.insert(g.head.end(), row.begin(), row.end());
-      g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+      g.targets.insert(g.targets.end(), row.begin(), row.end());
+      g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
     }
     std::int64_t seen = 0;
     for (auto const& e : cut_edges(g.view(), parts)) seen += e.weight;

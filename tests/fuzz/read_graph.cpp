@@ -19,7 +19,7 @@ namespace {
 
 template <class Graph>
 bool same(Graph const& a, Graph const& b) {
-  return a.first == b.first && a.head == b.head && a.node_weight == b.node_weight &&
+  return a.offsets == b.offsets && a.targets == b.targets && a.node_weight == b.node_weight &&
          a.edge_weight == b.edge_weight;
 }
 

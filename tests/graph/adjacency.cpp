@@ -3,14 +3,17 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <concepts>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 using namespace cleave;
 
 TEST_CASE("adjacency: rows are read in place, and weights that are not there are 1") {
   adjacency<std::uint32_t, int, float> path{
-      .first = {0, 1, 3, 4}, .head = {1, 0, 2, 1}, .node_weight = {}, .edge_weight = {}};
+      .offsets = {0, 1, 3, 4}, .targets = {1, 0, 2, 1}, .node_weight = {}, .edge_weight = {}};
   auto view = path.view();
   CHECK(view.nodes() == 3);
   CHECK(view.arcs() == 4);
@@ -23,10 +26,47 @@ TEST_CASE("adjacency: rows are read in place, and weights that are not there are
   view = path.view();
   CHECK(view.weight(2) == 5);
   CHECK(view.weight_of_arc(1) == 0.5f);
-  CHECK(view.head.data() == path.head.data());
+  CHECK(view.targets.data() == path.targets.data());
 }
 
 TEST_CASE("adjacency: no arrays are no nodes") {
   CHECK(adjacency_view<int>{}.nodes() == 0);
   CHECK(adjacency<int>{}.view().nodes() == 0);
+}
+
+TEST_CASE("adjacency: the types of a view follow from arrays, and offsets have their own") {
+  std::vector<std::int64_t> const offsets{0, 1, 3, 4};
+  std::vector<std::int32_t> targets{1, 0, 2, 1};
+  std::vector<float> const node_weight{3, 4, 5};
+  std::array<double, 4> const edge_weight{1, 1, 2, 2};
+
+  adjacency_view const plain{offsets, targets};
+  static_assert(std::same_as<decltype(plain),
+                             adjacency_view<std::int32_t, std::int64_t, std::int64_t, std::int64_t> const>);
+  CHECK(plain.nodes() == 3);
+  CHECK(plain.neighbours(1).data() == targets.data() + 1);
+  CHECK(plain.weight_of_arc(2) == 1);
+
+  adjacency_view const of_nodes{std::span(offsets), std::span(targets), node_weight};
+  static_assert(
+      std::same_as<decltype(of_nodes), adjacency_view<std::int32_t, float, float, std::int64_t> const>);
+  CHECK(of_nodes.weight(2) == 5);
+
+  adjacency_view const of_both{offsets, targets, node_weight, edge_weight};
+  static_assert(
+      std::same_as<decltype(of_both), adjacency_view<std::int32_t, float, double, std::int64_t> const>);
+  CHECK(of_both.weight_of_arc(2) == 2);
+
+  adjacency_view const of_edges{offsets, targets, {}, edge_weight};
+  static_assert(std::same_as<decltype(of_edges),
+                             adjacency_view<std::int32_t, std::int64_t, double, std::int64_t> const>);
+  CHECK(of_edges.weight(2) == 1);
+
+  std::uint16_t const few[] = {0, 0};
+  adjacency_view const alone{few, std::array<std::uint16_t, 0>{}};
+  static_assert(std::same_as<decltype(alone), adjacency_view<std::uint16_t> const>);
+
+  adjacency_view<std::int32_t, std::int64_t, double, std::int64_t> const named{
+      .offsets = offsets, .targets = targets, .edge_weight = edge_weight};
+  CHECK(named.weight_of_arc(3) == 2);
 }

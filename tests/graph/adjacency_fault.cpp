@@ -21,7 +21,7 @@ namespace {
 using enum broken_adjacency;
 
 adjacency<std::uint32_t> path_of_three() {
-  return {.first = {0, 1, 3, 4}, .head = {1, 0, 2, 1}, .node_weight = {}, .edge_weight = {}};
+  return {.offsets = {0, 1, 3, 4}, .targets = {1, 0, 2, 1}, .node_weight = {}, .edge_weight = {}};
 }
 
 template <class Adjacency>
@@ -45,8 +45,8 @@ struct random_rows {
   adjacency<std::uint32_t> graph() const {
     adjacency<std::uint32_t> g;
     for (auto const& r : row) {
-      for (auto const& [to, w] : r) g.head.push_back(to), g.edge_weight.push_back(w);
-      g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+      for (auto const& [to, w] : r) g.targets.push_back(to), g.edge_weight.push_back(w);
+      g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
     }
     return g;
   }
@@ -64,8 +64,10 @@ TEST_CASE("adjacency_fault: whole arrays have none, with any index and weight ty
   CHECK(find_adjacency_fault(path_of_three().view()) == std::nullopt);
   CHECK(find_adjacency_fault(adjacency_view<int>{}) == std::nullopt);
   CHECK(find_adjacency_fault(adjacency<std::uint8_t, float, unsigned>{}.view()) == std::nullopt);
-  adjacency<std::int64_t, double, float> const loops{
-      .first = {0, 3, 5}, .head = {0, 1, 1, 0, 0}, .node_weight = {0.5, 0}, .edge_weight = {7, 1, 2, 2, 1}};
+  adjacency<std::int64_t, double, float> const loops{.offsets = {0, 3, 5},
+                                                     .targets = {0, 1, 1, 0, 0},
+                                                     .node_weight = {0.5, 0},
+                                                     .edge_weight = {7, 1, 2, 2, 1}};
   CHECK(find_adjacency_fault(loops.view()) == std::nullopt);
 }
 
@@ -85,27 +87,27 @@ TEST_CASE("adjacency_fault: each broken promise is found where it is, and told")
         "graph: the edge from node #1 to node #2 weighs -5: weights are finite, not negative");
 
   g = path_of_three();
-  g.first = {0, 3, 1, 4};
+  g.offsets = {0, 3, 1, 4};
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{rows_out_of_arcs, 2, 0});
   CHECK(complaint(g) ==
         "graph: first[2] is 1: rows begin at 0, never before the row above, and end with the 4 "
         "arcs");
-  g.first = {1, 1, 3, 4};
+  g.offsets = {1, 1, 3, 4};
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{rows_out_of_arcs, 0, 0});
-  g.first = {0, 1, 3, 3};
+  g.offsets = {0, 1, 3, 3};
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{rows_out_of_arcs, 3, 0});
-  adjacency<int> const negative{.first = {0, -1, 0}, .head = {}, .node_weight = {}, .edge_weight = {}};
+  adjacency<int> const negative{.offsets = {0, -1, 0}, .targets = {}, .node_weight = {}, .edge_weight = {}};
   CHECK(find_adjacency_fault(negative.view()) == adjacency_fault{rows_out_of_arcs, 1, 0});
-  adjacency<int> const headless{.first = {}, .head = {0}, .node_weight = {}, .edge_weight = {}};
+  adjacency<int> const headless{.offsets = {}, .targets = {0}, .node_weight = {}, .edge_weight = {}};
   CHECK(complaint(headless) == "graph: there are 1 arcs and no rows");
 
   g = path_of_three();
-  g.head[2] = 3;
+  g.targets[2] = 3;
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{no_such_node, 1, 2});
   CHECK(complaint(g) == "graph: node #1 names the neighbour 3, and there are 3 nodes");
 
   g = path_of_three();
-  g.head[3] = 0;
+  g.targets[3] = 0;
   CHECK(find_adjacency_fault(g.view())->what == one_sided_edge);
   g = path_of_three();
   g.edge_weight = {1, 1, 2, 3};
@@ -119,11 +121,12 @@ TEST_CASE("adjacency_fault: weights that are no numbers, and sums past 63 bits, 
   auto const nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   for (double const bad : {nan, inf, -1.0}) {
     adjacency<std::uint32_t, double> const g{
-        .first = {0, 0, 0}, .head = {}, .node_weight = {1, bad}, .edge_weight = {}};
+        .offsets = {0, 0, 0}, .targets = {}, .node_weight = {1, bad}, .edge_weight = {}};
     CHECK(find_adjacency_fault(g.view()) == adjacency_fault{bad_node_weight, 1, 0});
   }
   auto const most = std::numeric_limits<std::int64_t>::max();
-  adjacency<std::uint32_t> heavy{.first = {0, 0, 0}, .head = {}, .node_weight = {most, 0}, .edge_weight = {}};
+  adjacency<std::uint32_t> heavy{
+      .offsets = {0, 0, 0}, .targets = {}, .node_weight = {most, 0}, .edge_weight = {}};
   CHECK(find_adjacency_fault(heavy.view()) == std::nullopt);
   heavy.node_weight[1] = 1;
   CHECK(find_adjacency_fault(heavy.view()) == adjacency_fault{nodes_too_heavy, 1, 0});
@@ -133,10 +136,10 @@ TEST_CASE("adjacency_fault: weights that are no numbers, and sums past 63 bits, 
   g.edge_weight = {most / 2, most / 2, 1, 1};
   CHECK(find_adjacency_fault(g.view())->what == edges_too_heavy);
   adjacency<std::uint32_t, std::uint64_t> const unsigned_weights{
-      .first = {0, 0}, .head = {}, .node_weight = {std::uint64_t{1} << 63}, .edge_weight = {}};
+      .offsets = {0, 0}, .targets = {}, .node_weight = {std::uint64_t{1} << 63}, .edge_weight = {}};
   CHECK(find_adjacency_fault(unsigned_weights.view())->what == nodes_too_heavy);
   adjacency<std::uint32_t, double> const huge{
-      .first = {0, 0, 0}, .head = {}, .node_weight = {1e308, 1e308}, .edge_weight = {}};
+      .offsets = {0, 0, 0}, .targets = {}, .node_weight = {1e308, 1e308}, .edge_weight = {}};
   CHECK(find_adjacency_fault(huge.view()) == adjacency_fault{nodes_too_heavy, 1, 0});
 }
 
@@ -161,9 +164,9 @@ TEST_CASE("adjacency_fault: an edge is one-sided just where its rows disagree, o
     if (!fault) continue;
     ++broken;
     CHECK(fault->what == one_sided_edge);
-    REQUIRE(fault->arc >= g.first[fault->node]);
-    REQUIRE(fault->arc < g.first[fault->node + 1]);
-    auto const other = g.head[fault->arc];
+    REQUIRE(fault->arc >= g.offsets[fault->node]);
+    REQUIRE(fault->arc < g.offsets[fault->node + 1]);
+    auto const other = g.targets[fault->arc];
     auto const w = g.edge_weight[fault->arc];
     CHECK(rows.listed(fault->node, other, w) > rows.listed(other, fault->node, w));
   }

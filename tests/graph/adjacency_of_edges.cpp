@@ -19,8 +19,8 @@ TEST_CASE("edges to rows: each edge is at both ends, neighbours ascend, loops ar
   edge_pairs<std::uint32_t> e;
   e.add(3, 1), e.add(0, 3), e.add(2, 2), e.add(1, 0);
   auto const g = adjacency_of_edges(5, e);
-  CHECK(g.first == std::vector<std::uint32_t>{0, 2, 4, 4, 6, 6});
-  CHECK(g.head == std::vector<std::uint32_t>{1, 3, 0, 3, 0, 1});
+  CHECK(g.offsets == std::vector<std::uint32_t>{0, 2, 4, 4, 6, 6});
+  CHECK(g.targets == std::vector<std::uint32_t>{1, 3, 0, 3, 0, 1});
   CHECK(g.edge_weight.empty());
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("edges to rows: random lists equal a table of pairs") {
         CHECK(g.edge_weight[arc++] == (entry++)->second);
       }
     auto const again = adjacency_of_edges(n, edges_of(g.view()));
-    CHECK(again.head == g.head);
+    CHECK(again.targets == g.targets);
     CHECK(again.edge_weight == g.edge_weight);
   }
 }

@@ -59,8 +59,8 @@ TEST_CASE("neighbour_snapshot: handles of any kind become positions, weights kee
   auto const s = neighbours_of(three_cities());
   static_assert(std::is_same_v<decltype(s.node_weight), std::vector<int>>);
   static_assert(std::is_same_v<decltype(s.edge_weight), std::vector<float>>);
-  CHECK(s.first == std::vector<std::uint32_t>{0, 1, 3, 4});
-  CHECK(s.head == std::vector<std::uint32_t>{1, 0, 2, 1});
+  CHECK(s.offsets == std::vector<std::uint32_t>{0, 1, 3, 4});
+  CHECK(s.targets == std::vector<std::uint32_t>{1, 0, 2, 1});
   CHECK(s.node_weight == std::vector<int>{10, 1, 1});
   CHECK(s.edge_weight == std::vector<float>{2.5f, 2.5f, 4, 4});
   CHECK(s.node[2] == "Kiel");
@@ -75,7 +75,7 @@ TEST_CASE_TEMPLATE("neighbour_snapshot: asks no more than the rung that it reads
   CHECK_FALSE(find_neighbour_fault(g));
   auto const s = neighbours_of<std::uint16_t>(g);
   CHECK(s.view().nodes() == 2);
-  CHECK(s.head == std::vector<std::uint16_t>{1, 0});
+  CHECK(s.targets == std::vector<std::uint16_t>{1, 0});
   CHECK(s.node_weight.size() == (node_weighted_graph<Graph> ? 2 : 0));
   CHECK(s.edge_weight.size() == (edge_weighted_graph<Graph> ? 2 : 0));
 }

@@ -36,10 +36,10 @@ weighted_graph_arrays graph_of(std::uint32_t nodes, std::vector<listed_edge> con
   }
   for (auto const& row : rows) {
     for (auto const& [to, w] : row) {
-      g.head.push_back(to);
+      g.targets.push_back(to);
       if (weighted) g.edge_weight.push_back(w);
     }
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
   }
   return g;
 }
@@ -105,8 +105,8 @@ std::int64_t cut_of(weighted_graph_arrays const& g, std::vector<part_id> const& 
   auto const v = g.view();
   std::int64_t cut = 0;
   for (std::size_t n = 0; n < v.nodes(); ++n)
-    for (std::size_t arc = v.first[n]; arc < v.first[n + 1]; ++arc)
-      if (of[n] != of[v.head[arc]]) cut += v.weight_of_arc(arc);
+    for (std::size_t arc = v.offsets[n]; arc < v.offsets[n + 1]; ++arc)
+      if (of[n] != of[v.targets[arc]]) cut += v.weight_of_arc(arc);
   return cut / 2;
 }
 
@@ -364,8 +364,8 @@ TEST_CASE("kway: floating weights are cut as their multiples in integers are") {
   rng random(5);
   auto const whole = random_weighted(600, 2400, random);
   adjacency<std::uint64_t, float, double> part;
-  part.first.assign(whole.first.begin(), whole.first.end());
-  part.head.assign(whole.head.begin(), whole.head.end());
+  part.offsets.assign(whole.offsets.begin(), whole.offsets.end());
+  part.targets.assign(whole.targets.begin(), whole.targets.end());
   for (auto const w : whole.node_weight) part.node_weight.push_back(static_cast<float>(w) * 0.25f);
   for (auto const w : whole.edge_weight) part.edge_weight.push_back(static_cast<double>(w) * 0.125);
   auto const p = partition_kway(part.view(), 6);
@@ -389,7 +389,7 @@ TEST_CASE("kway: a given partition is brought within the limits and made no wors
 
 TEST_CASE("kway: an edge at one end only, weights and options that cannot be are errors that say where") {
   weighted_graph_arrays one_sided = path_of(4);
-  one_sided.head[0] = 3;
+  one_sided.targets[0] = 3;
   CHECK_THROWS_AS(partition_kway(one_sided.view(), 2), adjacency_error);
   auto g = path_of(4);
   g.node_weight = {1, -1, 1, 1};

@@ -27,8 +27,9 @@ graph graph_of(std::size_t nodes, std::vector<std::array<std::size_t, 3>> const&
   graph g;
   for (auto const& row : rows) {
     for (auto const& [to, w] : row)
-      g.head.push_back(static_cast<std::uint32_t>(to)), g.edge_weight.push_back(static_cast<std::int64_t>(w));
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+      g.targets.push_back(static_cast<std::uint32_t>(to)),
+          g.edge_weight.push_back(static_cast<std::int64_t>(w));
+    g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
   }
   return g;
 }
@@ -74,8 +75,9 @@ verdict judge(graph const& g, partition const& old, partition const& p, repartit
   for (std::size_t n = 0; n < p.of.size(); ++n) {
     weight[index(p.of[n])] += g.view().weight(n);
     total += g.view().weight(n);
-    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
-      if (p.of[g.head[arc]] != p.of[n]) v.objective += 0.5 * static_cast<double>(g.view().weight_of_arc(arc));
+    for (auto arc = g.offsets[n]; arc < g.offsets[n + 1]; ++arc)
+      if (p.of[g.targets[arc]] != p.of[n])
+        v.objective += 0.5 * static_cast<double>(g.view().weight_of_arc(arc));
     if (old.of[n] != no_part && old.of[n] != p.of[n])
       v.objective += o.cost_per_byte * static_cast<double>(o.bytes.empty() ? 1 : o.bytes[n]);
   }
@@ -221,10 +223,10 @@ TEST_CASE("repartition: more parts and fewer parts than before") {
 
 TEST_CASE("repartition: floating weights, unequal shares and no nodes at all") {
   auto const whole = grid(10);
-  adjacency<std::uint32_t, double, float> g{.first = whole.first,
-                                            .head = whole.head,
+  adjacency<std::uint32_t, double, float> g{.offsets = whole.offsets,
+                                            .targets = whole.targets,
                                             .node_weight = std::vector<double>(100, 0.125),
-                                            .edge_weight = std::vector<float>(whole.head.size(), 0.5f)};
+                                            .edge_weight = std::vector<float>(whole.targets.size(), 0.5f)};
   repartition_options o{.cost_per_byte = 0.3, .bytes = {}, .stays = {}, .kway = {.share = {3.0, 1.0}}};
   auto const found = repartition(g.view(), bands(10, 2), 2, o);
   CHECK(found.within_limits);

@@ -76,7 +76,7 @@ TEST_CASE("verify partition: each thing that can be wrong is found") {
   CHECK(hollow.empty == 1);
   CHECK(verify_partition(path(2).view(), parts_of({0, 2}, 4)).sound());  // more parts than nodes
   auto one_sided = path(3);
-  one_sided.head[1] = 2;
+  one_sided.targets[1] = 2;
   CHECK(faults_of(verify_partition(one_sided.view(), parts_of({0, 1, 2}, 3))) ==
         std::vector{one_sided_graph});
   auto large = path(2);

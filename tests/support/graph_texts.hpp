@@ -36,7 +36,7 @@ adjacency<Index, Weight> random_adjacency(rng& dice, std::size_t most, random_we
 
 template <class Graph>
 bool same_graph(Graph const& a, Graph const& b) {
-  return a.first == b.first && a.head == b.head && a.node_weight == b.node_weight &&
+  return a.offsets == b.offsets && a.targets == b.targets && a.node_weight == b.node_weight &&
          a.edge_weight == b.edge_weight;
 }
 

@@ -34,8 +34,8 @@ class word_digest {
 std::uint64_t digest_of(bench::made_instance const& made) {
   word_digest d;
   if (auto const* g = std::get_if<bench::graph>(&made)) {
-    for (auto const i : g->first) d.add(i);
-    for (auto const i : g->head) d.add(i);
+    for (auto const i : g->offsets) d.add(i);
+    for (auto const i : g->targets) d.add(i);
     return d.value();
   }
   auto const& dag = std::get<cost_dag>(made);
@@ -128,10 +128,10 @@ TEST_CASE("instances: networks have the degrees and the edges that they are know
   CHECK(degrees("torus3d:1k") == std::set<std::size_t>{6});
   CHECK(degrees("debruijn:1k") == std::set<std::size_t>{2, 3, 4});
   CHECK(degrees("btree:1023") == std::set<std::size_t>{1, 2, 3});
-  CHECK(named("btree:1023").head.size() == 2 * 1022);
-  CHECK(named("er:10k").head.size() == doctest::Approx(60'000).epsilon(0.01));
+  CHECK(named("btree:1023").targets.size() == 2 * 1022);
+  CHECK(named("er:10k").targets.size() == doctest::Approx(60'000).epsilon(0.01));
   auto const ring = named("ws:10k");
-  CHECK(ring.head.size() == doctest::Approx(80'000).epsilon(0.01));
+  CHECK(ring.targets.size() == doctest::Approx(80'000).epsilon(0.01));
   std::size_t near = 0;
   for (std::uint32_t n = 0; n < 10'000; ++n)
     for (auto const to : ring.view().neighbours(n)) near += (to + 10'000 - n) % 10'000 <= 4;
@@ -146,7 +146,7 @@ TEST_CASE("instances: with weights they are the same graphs, and sound") {
   for (auto const* word : {"rgg2d:2k+nodes", "rgg2d:2k+edges", "rgg2d:2k+weights"}) {
     auto const g = named(word);
     CAPTURE(word);
-    CHECK(g.head == plain.head);
+    CHECK(g.targets == plain.targets);
     CHECK(!find_adjacency_fault(g.view()));
     std::string_view const what = std::string_view(word).substr(9);
     CHECK(g.node_weight.empty() == (what == "edges"));

@@ -24,10 +24,10 @@ inline adjacency<std::uint32_t> adjacency_of(std::size_t nodes, std::vector<weig
   for (std::uint32_t n = 0; n < nodes; ++n) {
     for (auto const& e : edges) {
       if (e.from != n && e.to != n) continue;
-      g.head.push_back(e.from == n ? e.to : e.from);
+      g.targets.push_back(e.from == n ? e.to : e.from);
       g.edge_weight.push_back(e.weight);
     }
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+    g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
   }
   return g;
 }
@@ -50,11 +50,11 @@ inline adjacency<std::uint32_t> grid_adjacency(std::uint32_t width, std::uint32_
   for (std::uint32_t y = 0; y < height; ++y)
     for (std::uint32_t x = 0; x < width; ++x) {
       auto const n = y * width + x;
-      if (y > 0) g.head.push_back(n - width);
-      if (x > 0) g.head.push_back(n - 1);
-      if (x + 1 < width) g.head.push_back(n + 1);
-      if (y + 1 < height) g.head.push_back(n + width);
-      g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+      if (y > 0) g.targets.push_back(n - width);
+      if (x > 0) g.targets.push_back(n - 1);
+      if (x + 1 < width) g.targets.push_back(n + 1);
+      if (y + 1 < height) g.targets.push_back(n + width);
+      g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
     }
   return g;
 }
@@ -74,8 +74,8 @@ inline adjacency<std::uint32_t> clique_ring(std::uint32_t count, std::uint32_t s
 inline std::int64_t plain_cut(adjacency<std::uint32_t> const& g, std::vector<part_id> const& of) {
   std::int64_t both_ends = 0;
   for (std::size_t n = 0; n < of.size(); ++n)
-    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
-      both_ends += of[n] != of[g.head[arc]] ? g.view().weight_of_arc(arc) : 0;
+    for (auto arc = g.offsets[n]; arc < g.offsets[n + 1]; ++arc)
+      both_ends += of[n] != of[g.targets[arc]] ? g.view().weight_of_arc(arc) : 0;
   return both_ends / 2;
 }
 

@@ -43,8 +43,8 @@ class terminal_error : public witness_error<std::size_t> {
 };
 
 /// The unit in which edge weights are integers.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-fixed_point edge_unit(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+fixed_point edge_unit(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   double total = 0;
   if constexpr (std::floating_point<EdgeWeight>)
     for (std::size_t arc = 0; arc < g.arcs(); ++arc) total += static_cast<double>(g.weight_of_arc(arc));
@@ -63,9 +63,10 @@ std::int64_t whole_weight(Weight w, fixed_point unit) {
 /// and two nodes more are tied to the terminals by more than all edges weigh.
 class bgl_flow_network {
  public:
-  template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-  bgl_flow_network(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::span<std::size_t const> first,
-                   std::span<std::size_t const> second, max_flow_method method)
+  template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+  bgl_flow_network(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                   std::span<std::size_t const> first, std::span<std::size_t const> second,
+                   max_flow_method method)
       : nodes_(g.nodes()), method_(method) {
     unit_ = edge_unit(g);
     std::int64_t all = 1;
@@ -74,9 +75,9 @@ class bgl_flow_network {
       arcs_.push_back({to, from, back, arcs_.size()});
     };
     for (std::size_t n = 0; n < nodes_; ++n)
-      for (auto arc = static_cast<std::size_t>(g.first[n]); arc < static_cast<std::size_t>(g.first[n + 1]);
-           ++arc)
-        if (auto const to = static_cast<std::size_t>(g.head[arc]); to > n) {
+      for (auto arc = static_cast<std::size_t>(g.offsets[n]);
+           arc < static_cast<std::size_t>(g.offsets[n + 1]); ++arc)
+        if (auto const to = static_cast<std::size_t>(g.targets[arc]); to > n) {
           auto const w = whole_weight(g.weight_of_arc(arc), unit_);
           all += w;
           if (method == max_flow_method::boykov_kolmogorov) {
@@ -179,8 +180,8 @@ class bgl_flow_network {
 /// The lightest cut that parts all nodes of `first`, which come into part 0, from all of `second`. Of several
 /// such cuts that with the smallest part 0.
 /// \throws adjacency_error, terminal_error.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-two_part_cut min_cut_between(adjacency_view<Index, NodeWeight, EdgeWeight> g,
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+two_part_cut min_cut_between(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                              std::span<std::size_t const> first, std::span<std::size_t const> second,
                              max_flow_method method = max_flow_method::boykov_kolmogorov) {
   check_adjacency(g);
@@ -200,8 +201,8 @@ two_part_cut min_cut_between(adjacency_view<Index, NodeWeight, EdgeWeight> g,
 /// The lightest cut into two parts that have nodes; part 0 has node 0. O(n m + n^2 log n). Stoer, Wagner,
 /// JACM 44(4), 1997.
 /// \throws adjacency_error, and terminal_error where there are no two nodes.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-two_part_cut global_min_cut(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+two_part_cut global_min_cut(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   check_adjacency(g);
   auto const n = g.nodes();
   if (n < 2) throw terminal_error("min cut: a cut parts two nodes, and there are " + std::to_string(n), n);
@@ -210,9 +211,9 @@ two_part_cut global_min_cut(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
   auto const unit = edge_unit(g);
   network net(n);
   for (std::size_t from = 0; from < n; ++from)
-    for (auto arc = static_cast<std::size_t>(g.first[from]);
-         arc < static_cast<std::size_t>(g.first[from + 1]); ++arc)
-      if (auto const to = static_cast<std::size_t>(g.head[arc]); to > from)
+    for (auto arc = static_cast<std::size_t>(g.offsets[from]);
+         arc < static_cast<std::size_t>(g.offsets[from + 1]); ++arc)
+      if (auto const to = static_cast<std::size_t>(g.targets[arc]); to > from)
         add_edge(from, to, whole_weight(g.weight_of_arc(arc), unit), net);
   std::vector<char> side(n, 0);
   auto const sides = boost::make_iterator_property_map(side.begin(), get(boost::vertex_index, net));

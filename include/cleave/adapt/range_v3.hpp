@@ -43,23 +43,23 @@ struct cut_edge {
 };
 
 /// The edges between parts, each once, by their smaller node. Refers to the arrays behind `g`.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-auto cut_edges(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition const& p) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+auto cut_edges(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, partition const& p) {
   auto const arcs_of = [g, &p](std::size_t n) {
     auto const crosses = [g, &p, n](std::size_t arc) {
-      auto const to = static_cast<std::size_t>(g.head[arc]);
+      auto const to = static_cast<std::size_t>(g.targets[arc]);
       return to > n && p.of[to] != p.of[n];
     };
     auto const edge = [g, n](std::size_t arc) {
-      return cut_edge<EdgeWeight>{n, static_cast<std::size_t>(g.head[arc]), g.weight_of_arc(arc)};
+      return cut_edge<EdgeWeight>{n, static_cast<std::size_t>(g.targets[arc]), g.weight_of_arc(arc)};
     };
-    return ranges::views::iota(static_cast<std::size_t>(g.first[n]),
-                               static_cast<std::size_t>(g.first[n + 1])) |
+    return ranges::views::iota(static_cast<std::size_t>(g.offsets[n]),
+                               static_cast<std::size_t>(g.offsets[n + 1])) |
            ranges::views::filter(crosses) | ranges::views::transform(edge);
   };
   return ranges::views::iota(std::size_t{0}, g.nodes()) | ranges::views::for_each(arcs_of);
 }
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-auto cut_edges(adjacency_view<Index, NodeWeight, EdgeWeight>, partition&&) = delete;
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+auto cut_edges(adjacency_view<Index, NodeWeight, EdgeWeight, Offset>, partition&&) = delete;
 
 }  // namespace cleave

@@ -21,7 +21,7 @@ namespace cleave {
 /// A promise of `adjacency_view` that arrays may break.
 enum class broken_adjacency : std::uint8_t {
   wrong_length,      ///< an array of weights is neither empty nor as long as what it is of
-  rows_out_of_arcs,  ///< `first` does not rise from 0 to the number of arcs; `node`: the first such row
+  rows_out_of_arcs,  ///< `offsets` does not rise from 0 to the number of arcs; `node`: the first such row
   no_such_node,      ///< an arc leads to no node
   bad_node_weight,   ///< negative, infinite or no number
   bad_edge_weight,   ///< negative, infinite or no number
@@ -30,7 +30,7 @@ enum class broken_adjacency : std::uint8_t {
   one_sided_edge,    ///< the other end does not list the edge as often with this weight
 };
 
-/// Which promise, and where; `arc` is an index of `head` where the fault is that of an arc.
+/// Which promise, and where; `arc` is an index of `targets` where the fault is that of an arc.
 struct adjacency_fault {
   broken_adjacency what;
   std::size_t node = 0, arc = 0;
@@ -102,9 +102,9 @@ std::uint64_t weight_bits(Weight w) {
     return static_cast<std::uint64_t>(w);
 }
 
-/// An arc that its other end lacks; there is one. Precondition: heads are nodes. O(n + m log d).
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-std::optional<adjacency_fault> find_one_sided_edge(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+/// An arc that its other end lacks; there is one. Precondition: targets are nodes. O(n + m log d).
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+std::optional<adjacency_fault> find_one_sided_edge(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   struct entry {
     std::size_t other;
     std::uint64_t weight;
@@ -112,7 +112,7 @@ std::optional<adjacency_fault> find_one_sided_edge(adjacency_view<Index, NodeWei
   };
   auto const n = g.nodes();
   std::vector<std::size_t> first(n + 1);  // of arcs by the node they lead to
-  for (Index const to : g.head) ++first[static_cast<std::size_t>(to) + 1];
+  for (Index const to : g.targets) ++first[static_cast<std::size_t>(to) + 1];
   for (std::size_t i = 0; i < n; ++i) first[i + 1] += first[i];
   std::vector<entry> into(g.arcs());
   auto next = first;
@@ -156,16 +156,16 @@ std::optional<adjacency_fault> find_one_sided_edge(adjacency_view<Index, NodeWei
 
 /// The first broken promise of arrays, or nothing. Two passes over the arcs, no memory, unless an edge is
 /// one-sided.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-std::optional<adjacency_fault> find_adjacency_fault(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+std::optional<adjacency_fault> find_adjacency_fault(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   using enum broken_adjacency;
   auto const n = g.nodes();
   auto const fits = [](std::size_t weights, std::size_t of) { return weights == 0 || weights == of; };
   if (!fits(g.node_weight.size(), n) || !fits(g.edge_weight.size(), g.arcs()))
     return adjacency_fault{wrong_length};
   std::uint64_t end = 0;
-  for (std::size_t i = 0; i <= n && !g.first.empty(); ++i) {
-    auto const here = static_cast<std::uint64_t>(g.first[i]);  // a negative one is large
+  for (std::size_t i = 0; i <= n && !g.offsets.empty(); ++i) {
+    auto const here = static_cast<std::uint64_t>(g.offsets[i]);  // a negative one is large
     if (i == 0 ? here != 0 : here < end || here > g.arcs()) return adjacency_fault{rows_out_of_arcs, i, 0};
     end = here;
   }
@@ -180,9 +180,9 @@ std::optional<adjacency_fault> find_adjacency_fault(adjacency_view<Index, NodeWe
   weight_sum<EdgeWeight> edges;
   arc_balance balance;
   for (std::size_t from = 0; from < n; ++from) {
-    auto const last = static_cast<std::size_t>(g.first[from + 1]);
-    for (auto arc = static_cast<std::size_t>(g.first[from]); arc < last; ++arc) {
-      auto const to = static_cast<std::uint64_t>(g.head[arc]);
+    auto const last = static_cast<std::size_t>(g.offsets[from + 1]);
+    for (auto arc = static_cast<std::size_t>(g.offsets[from]); arc < last; ++arc) {
+      auto const to = static_cast<std::uint64_t>(g.targets[arc]);
       if (to >= n) return adjacency_fault{no_such_node, from, arc};
       auto const w = g.weight_of_arc(arc);
       if (!edges.is_weight(w)) return adjacency_fault{bad_edge_weight, from, arc};
@@ -195,22 +195,22 @@ std::optional<adjacency_fault> find_adjacency_fault(adjacency_view<Index, NodeWe
 }
 
 /// What is wrong, as a sentence in numbers of nodes.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-std::string describe(adjacency_fault f, adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+std::string describe(adjacency_fault f, adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   auto const count = [](std::size_t i) { return std::to_string(i); };
   auto const node = "node #" + count(f.node);
-  auto const edge = [&] { return "the edge from " + node + " to node #" + std::to_string(g.head[f.arc]); };
+  auto const edge = [&] { return "the edge from " + node + " to node #" + std::to_string(g.targets[f.arc]); };
   switch (f.what) {
     case broken_adjacency::wrong_length:
       return "there are " + count(g.nodes()) + " nodes and " + count(g.node_weight.size()) +
              " node weights, " + count(g.arcs()) + " arcs and " + count(g.edge_weight.size()) +
              " edge weights: give one for each, or none";
     case broken_adjacency::rows_out_of_arcs:
-      if (g.first.empty()) return "there are " + count(g.arcs()) + " arcs and no rows";
-      return "first[" + count(f.node) + "] is " + std::to_string(g.first[f.node]) +
+      if (g.offsets.empty()) return "there are " + count(g.arcs()) + " arcs and no rows";
+      return "offsets[" + count(f.node) + "] is " + std::to_string(g.offsets[f.node]) +
              ": rows begin at 0, never before the row above, and end with the " + count(g.arcs()) + " arcs";
     case broken_adjacency::no_such_node:
-      return node + " names the neighbour " + std::to_string(g.head[f.arc]) + ", and there are " +
+      return node + " names the neighbour " + std::to_string(g.targets[f.arc]) + ", and there are " +
              count(g.nodes()) + " nodes";
     case broken_adjacency::bad_node_weight:
       return node + " weighs " + std::to_string(g.node_weight[f.node]) + ": weights are finite, not negative";
@@ -230,8 +230,8 @@ std::string describe(adjacency_fault f, adjacency_view<Index, NodeWeight, EdgeWe
 }
 
 /// \throws adjacency_error if `find_adjacency_fault` finds one.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-void check_adjacency(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+void check_adjacency(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   if (auto const fault = find_adjacency_fault(g))
     throw adjacency_error("graph: " + describe(*fault, g), *fault);
 }

@@ -76,13 +76,13 @@ adjacency<Index, Weight> adjacency_of_edges(std::size_t nodes, edge_pairs<Index,
   }
 
   adjacency<Index, Weight> g;
-  g.head.resize(arcs);
+  g.targets.resize(arcs);
   g.edge_weight.resize(weighted ? arcs : 0);
   next = first;
   for (std::size_t to = 0, arc = 0; to < nodes; ++to)
     for (; arc < static_cast<std::size_t>(first[to + 1]); ++arc) {
       auto const at = static_cast<std::size_t>(next[static_cast<std::size_t>(tail[arc])]++);
-      g.head[at] = static_cast<Index>(to);
+      g.targets[at] = static_cast<Index>(to);
       if (weighted) g.edge_weight[at] = weight_in[arc];
     }
 
@@ -90,41 +90,41 @@ adjacency<Index, Weight> adjacency_of_edges(std::size_t nodes, edge_pairs<Index,
   for (std::size_t n = 0; n < nodes; ++n)
     for (auto arc = static_cast<std::size_t>(first[n]) + 1; arc < static_cast<std::size_t>(first[n + 1]);
          ++arc)
-      any_repeated |= g.head[arc] == g.head[arc - 1];
+      any_repeated |= g.targets[arc] == g.targets[arc - 1];
   if (!any_repeated) {
-    g.first = std::move(first);
+    g.offsets = std::move(first);
     return g;
   }
   if (!weighted && repeated == repeated_edges::add_up) g.edge_weight.assign(arcs, Weight{1});
   bool const sum = repeated == repeated_edges::add_up;
   std::size_t kept = 0;
-  g.first.assign(nodes + 1, 0);
+  g.offsets.assign(nodes + 1, 0);
   for (std::size_t n = 0; n < nodes; ++n) {
     auto const begin = kept;
     for (auto arc = static_cast<std::size_t>(first[n]); arc < static_cast<std::size_t>(first[n + 1]); ++arc) {
-      bool const again = kept > begin && g.head[kept - 1] == g.head[arc];
-      if (!again) g.head[kept++] = g.head[arc];
+      bool const again = kept > begin && g.targets[kept - 1] == g.targets[arc];
+      if (!again) g.targets[kept++] = g.targets[arc];
       if (g.edge_weight.empty()) continue;
       auto& w = g.edge_weight[kept - 1];
       auto const here = g.edge_weight[arc];
       w = !again ? here : sum ? static_cast<Weight>(w + here) : (std::max)(w, here);
     }
-    g.first[n + 1] = static_cast<Index>(kept);
+    g.offsets[n + 1] = static_cast<Index>(kept);
   }
-  g.head.resize(kept);
+  g.targets.resize(kept);
   if (!g.edge_weight.empty()) g.edge_weight.resize(kept);
   return g;
 }
 
 /// Each edge once, from the larger number to the smaller; edges of two nodes are added up.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-edge_pairs<Index, EdgeWeight> edges_of(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+edge_pairs<Index, EdgeWeight> edges_of(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   edge_pairs<Index, EdgeWeight> listed, merged;
   auto const collect = [](auto view, edge_pairs<Index, EdgeWeight>& to) {
     for (std::size_t n = 0, arc = 0; n < view.nodes(); ++n)
-      for (; arc < static_cast<std::size_t>(view.first[n + 1]); ++arc) {
-        if (static_cast<std::size_t>(view.head[arc]) >= n) continue;
-        to.add(static_cast<Index>(n), view.head[arc]);
+      for (; arc < static_cast<std::size_t>(view.offsets[n + 1]); ++arc) {
+        if (static_cast<std::size_t>(view.targets[arc]) >= n) continue;
+        to.add(static_cast<Index>(n), view.targets[arc]);
         if (!view.edge_weight.empty()) to.weight.push_back(view.edge_weight[arc]);
       }
   };

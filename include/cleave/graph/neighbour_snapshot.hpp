@@ -97,7 +97,7 @@ class neighbour_reader {
   std::optional<fault> read(neighbour_snapshot<Graph, Index>& s) {
     if constexpr (std::ranges::sized_range<decltype(g_.nodes())>) {
       s.node.reserve(std::ranges::size(g_.nodes()));
-      s.first.reserve(std::ranges::size(g_.nodes()) + 1);
+      s.offsets.reserve(std::ranges::size(g_.nodes()) + 1);
     }
     std::size_t at = 0;
     for (auto const& n : g_.nodes()) {
@@ -108,7 +108,7 @@ class neighbour_reader {
     at = 0;
     for (auto const& n : g_.nodes()) {
       if (auto const bad = read_row(s, n, at)) return bad;
-      s.first.push_back(narrow<Index>(s.head.size()));
+      s.offsets.push_back(narrow<Index>(s.targets.size()));
       ++at;
     }
     return in_handles(s, find_adjacency_fault(s.view()));
@@ -127,7 +127,7 @@ class neighbour_reader {
         if (to != at) s.edge_weight.push_back(static_cast<edge_weight_t<Graph>>(*weight));
         ++weight;
       }
-      if (to != at) s.head.push_back(to);
+      if (to != at) s.targets.push_back(to);
     }
     if (!(weight == last)) return fault{broken_neighbours::uneven_weights, n, n, at};
     return std::nullopt;
@@ -137,7 +137,7 @@ class neighbour_reader {
                                   std::optional<adjacency_fault> const& f) const {
     if (!f) return std::nullopt;
     auto const& n = s.node[static_cast<Index>(f->node)];
-    auto const& other = f->arc < s.head.size() ? s.node[s.head[f->arc]] : n;
+    auto const& other = f->arc < s.targets.size() ? s.node[s.targets[f->arc]] : n;
     switch (f->what) {
       case broken_adjacency::bad_node_weight:
         return fault{broken_neighbours::bad_node_weight, n, n, f->node};

@@ -45,8 +45,8 @@ class kway_start_error : public witness_error<std::size_t> {
 };
 
 /// Cut, weights and imbalance of parts, in the user's units.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeWeight, EdgeWeight> g,
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                      partition p, kway_options const& options) {
   kway_partition<NodeWeight, EdgeWeight> result;
   static_cast<partition&>(result) = std::move(p);
@@ -62,9 +62,9 @@ kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeW
     for (std::size_t n = ranges.begin(r); n < ranges.end(r); ++n) {
       auto const own = result.of[n];
       s.weight[index(own)] += static_cast<weight_total<NodeWeight>>(g.weight(n));
-      for (auto arc = static_cast<std::size_t>(g.first[n]); arc < static_cast<std::size_t>(g.first[n + 1]);
-           ++arc)
-        if (auto const to = static_cast<std::size_t>(g.head[arc]); to > n && result.of[to] != own)
+      for (auto arc = static_cast<std::size_t>(g.offsets[n]);
+           arc < static_cast<std::size_t>(g.offsets[n + 1]); ++arc)
+        if (auto const to = static_cast<std::size_t>(g.targets[arc]); to > n && result.of[to] != own)
           s.cut += static_cast<weight_total<EdgeWeight>>(g.weight_of_arc(arc));
     }
     piece[r] = std::move(s);
@@ -87,8 +87,8 @@ kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeW
 }
 
 /// Parts for a graph that has been checked, better ones than `start` if that is not empty.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-kway_partition<NodeWeight, EdgeWeight> kway_from(adjacency_view<Index, NodeWeight, EdgeWeight> g,
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+kway_partition<NodeWeight, EdgeWeight> kway_from(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                  std::uint32_t k, std::vector<std::uint32_t> start,
                                                  kway_options const& options, std::size_t loops) {
   auto const flat = make_flat(g, loops);
@@ -119,8 +119,8 @@ kway_partition<NodeWeight, EdgeWeight> kway_from(adjacency_view<Index, NodeWeigh
 /// is fixed, is too heavy for that. No part is empty if there are nodes enough and shares are alike. The same
 /// for a seed with any number of threads and any compiler. O((n + m) * log k).
 /// \throws adjacency_error, kway_option_error, kway_size_error.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-kway_partition<NodeWeight, EdgeWeight> partition_kway(adjacency_view<Index, NodeWeight, EdgeWeight> g,
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+kway_partition<NodeWeight, EdgeWeight> partition_kway(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                       std::uint32_t k, kway_options const& options = {}) {
   check_options(options, g.nodes(), k);
   auto const loops = check_arrays(g, thread_team(options.threads));
@@ -130,8 +130,8 @@ kway_partition<NodeWeight, EdgeWeight> partition_kway(adjacency_view<Index, Node
 /// Moves nodes of a given partition, from wherever it comes, so that it is within its limits and the cut is
 /// smaller; `fixed` nodes go where they belong first.
 /// \throws adjacency_error, kway_option_error, kway_size_error, kway_start_error.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-kway_partition<NodeWeight, EdgeWeight> refine_kway(adjacency_view<Index, NodeWeight, EdgeWeight> g,
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+kway_partition<NodeWeight, EdgeWeight> refine_kway(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                    partition const& start, kway_options const& options = {}) {
   check_options(options, g.nodes(), start.parts);
   auto const loops = check_arrays(g, thread_team(options.threads));

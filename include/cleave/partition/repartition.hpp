@@ -38,13 +38,13 @@ struct repartitioned : kway_partition<NodeWeight, EdgeWeight> {
 };
 
 /// Tries ways to new parts and keeps the best; `repartition` is its one use.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 class repartitioner {
  public:
   using result = repartitioned<NodeWeight, EdgeWeight>;
 
-  repartitioner(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition const& old, std::uint32_t k,
-                repartition_options const& o)
+  repartitioner(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, partition const& old,
+                std::uint32_t k, repartition_options const& o)
       : g_(g), k_(k), options_(o.kway), home_{old.of, o.bytes, o.cost_per_byte} {
     for (auto& part : home_.of)
       if (index(part) >= old.parts) part = no_part;
@@ -177,7 +177,7 @@ class repartitioner {
     best_ = std::move(r);
   }
 
-  adjacency_view<Index, NodeWeight, EdgeWeight> g_;
+  adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g_;
   std::uint32_t k_;
   kway_options options_;
   home_table home_;
@@ -196,14 +196,14 @@ class repartitioner {
 /// Kept, refined, remapped, made anew with homes: the best of them. Schloegel, Karypis, Kumar, JPDC 47, 1997,
 /// and SC 2000 (scratch-remap against diffusion).
 /// \throws repartition_error, and what `partition_kway` throws.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-repartitioned<NodeWeight, EdgeWeight> repartition(adjacency_view<Index, NodeWeight, EdgeWeight> g,
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+repartitioned<NodeWeight, EdgeWeight> repartition(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                   partition const& old, std::uint32_t k,
                                                   repartition_options const& options = {}) {
   check_repartition(g.nodes(), old, k, options);
   check_options(options.kway, g.nodes(), k);
   check_adjacency(g);
-  return repartitioner<Index, NodeWeight, EdgeWeight>(g, old, k, options).best();
+  return repartitioner<Index, NodeWeight, EdgeWeight, Offset>(g, old, k, options).best();
 }
 
 }  // namespace cleave

@@ -110,9 +110,9 @@ struct exact_sum {
 
 /// Measures and judges; never throws for what the parts say. Precondition: the rows of the graph lie within
 /// its arrays (`find_adjacency_fault`), weights are not negative. O(n + m + parts).
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 partition_verdict<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_partition(
-    adjacency_view<Index, NodeWeight, EdgeWeight> g, partition const& p,
+    adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, partition const& p,
     partition_demand const& demand = {}) {
   partition_verdict<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> v;
   auto const find = [&](partition_finding f) { v.findings.push_back(f); };

@@ -67,7 +67,7 @@ TEST_CASE("cost dag: in random ones each follows what it needs, or the circle is
 TEST_CASE("cost dag: without directions its edges cost what their arcs do") {
   auto const g = undirected(diamond());
   CHECK(!find_adjacency_fault(g.view()));
-  CHECK(g.head == std::vector<std::uint32_t>{1, 2, 0, 3, 0, 3, 1, 2});
+  CHECK(g.targets == std::vector<std::uint32_t>{1, 2, 0, 3, 0, 3, 1, 2});
   CHECK(g.edge_weight == std::vector<double>{2, .5, 2, 2, .5, 1.5, 2, 1.5});
   CHECK(g.node_weight == std::vector<double>{1, 2, 3, 4});
 }

@@ -22,8 +22,8 @@ std::string refused(std::string const& text) {
 
 TEST_CASE("DIMACS: edges of the second challenge, arcs of the ninth") {
   auto const g = read_dimacs_graph("c a path\np edge 4 3\nn 2 7\ne 1 2\ne 2 1\ne 3 2\n");
-  CHECK(g.first == std::vector<std::uint32_t>{0, 1, 3, 4, 4});
-  CHECK(g.head == std::vector<std::uint32_t>{1, 0, 2, 1});
+  CHECK(g.offsets == std::vector<std::uint32_t>{0, 1, 3, 4, 4});
+  CHECK(g.targets == std::vector<std::uint32_t>{1, 0, 2, 1});
   CHECK(g.node_weight == std::vector<std::int64_t>{1, 7, 1, 1});
   auto const road = read_dimacs_graph("c\np sp 3 4\na 1 2 803\na 2 1 803\nc\na 2 3 5\na 3 2 6\n");
   CHECK(road.edge_weight == std::vector<std::int64_t>{803, 803, 6, 6});
@@ -38,7 +38,7 @@ TEST_CASE("DIMACS: random graphs come back") {
     CHECK(testing::same_graph(read_dimacs_graph(write_dimacs_graph(g.view())), g));
   }
   auto g = testing::random_adjacency(dice, 9, testing::random_weights::both);
-  while (g.head.empty()) g = testing::random_adjacency(dice, 9, testing::random_weights::both);
+  while (g.targets.empty()) g = testing::random_adjacency(dice, 9, testing::random_weights::both);
   CHECK_THROWS_AS(write_dimacs_graph(g.view()), error);
 }
 

@@ -22,8 +22,8 @@ std::string refused(std::string const& text, edge_list_options const& options = 
 
 TEST_CASE("edge list: without weights an edge counts once, with weights they add up") {
   auto const g = read_edge_list("# from the web\n% and more\n\n0 1\n1 0\n2\t1\n2 2\n");
-  CHECK(g.first == std::vector<std::uint32_t>{0, 1, 3, 4});
-  CHECK(g.head == std::vector<std::uint32_t>{1, 0, 2, 1});
+  CHECK(g.offsets == std::vector<std::uint32_t>{0, 1, 3, 4});
+  CHECK(g.targets == std::vector<std::uint32_t>{1, 0, 2, 1});
   CHECK(g.edge_weight.empty());
   CHECK(read_edge_list("0 1 2\n1 0 3\n").edge_weight == std::vector<std::int64_t>{5, 5});
   CHECK(read_edge_list("1 2\n", {.first_node = 1}).view().nodes() == 2);

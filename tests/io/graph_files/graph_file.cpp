@@ -37,7 +37,7 @@ TEST_CASE("graph file: the same path in every format") {
   for (auto const* name : {"a.graph", "a.mtx", "a.edges", "a.txt", "a.dimacs", "b", "c"}) {
     CAPTURE(name);
     auto const g = read_graph_file(at / name);
-    CHECK(g.head == std::vector<std::uint32_t>{1, 0, 2, 1});
+    CHECK(g.targets == std::vector<std::uint32_t>{1, 0, 2, 1});
     CHECK(g.node_weight.empty());
     CHECK(g.edge_weight.empty());
   }
@@ -48,7 +48,7 @@ TEST_CASE("graph file: the same path in every format") {
   for (auto const* name : {"a.dag", "a.json"}) {
     CAPTURE(name);
     auto const g = read_graph_file<std::int32_t>(at / name);
-    CHECK(g.head == std::vector<std::int32_t>{1, 0, 2, 1});
+    CHECK(g.targets == std::vector<std::int32_t>{1, 0, 2, 1});
     CHECK(g.node_weight == std::vector<std::int64_t>{1, 2, 1});
     CHECK(g.edge_weight == std::vector<std::int64_t>{4, 4, 5, 5});
     CHECK(read_cost_dag(at / name).arcs == std::vector<cost_dag::arc>{{0, 1, 4}, {1, 2, 5}});
@@ -98,7 +98,7 @@ TEST_CASE("graph file: ends of lines and marks of UTF-8 from other systems chang
     for (char const c : text) other += c == '\n' ? std::string("\r\n") : std::string(1, c);
     for (auto const& variant : {other, "\xef\xbb\xbf" + text, "\xef\xbb\xbf" + other}) {
       put(at / name, variant);
-      CHECK(read_graph_file(at / name).head == std::vector<std::uint32_t>{1, 0, 2, 1});
+      CHECK(read_graph_file(at / name).targets == std::vector<std::uint32_t>{1, 0, 2, 1});
     }
     put(at / name, "\xff\xfe" + text);
     CHECK(refused(at / name).ends_with(": this is UTF-16; save it as UTF-8"));

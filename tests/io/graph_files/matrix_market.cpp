@@ -28,8 +28,8 @@ TEST_CASE("Matrix Market: the lower half, or both, with or without a diagonal, g
       read_matrix_market("%%matrixmarket MATRIX Coordinate Pattern General\n3 3 4\n1 2\n2 1\n3 2\n2 3\n");
   auto const above = read_matrix_market(head + "real general\n3 3 2\n1 2 -1.5\n2 3 1e9\n");
   for (auto const* g : {&half, &both, &above}) {
-    CHECK(g->first == std::vector<std::uint32_t>{0, 1, 3, 4});
-    CHECK(g->head == std::vector<std::uint32_t>{1, 0, 2, 1});
+    CHECK(g->offsets == std::vector<std::uint32_t>{0, 1, 3, 4});
+    CHECK(g->targets == std::vector<std::uint32_t>{1, 0, 2, 1});
     CHECK(g->edge_weight.empty());
   }
 }

@@ -24,8 +24,8 @@ TEST_CASE("METIS file: the manual's examples") {
   std::string const plain =
       "7 11\n5 3 2\n1 3 4\n5 4 2 1\n2 3 6 7\n1 3 6\n5 4 7\n6 4\n";  // figure 2 (a) of the manual
   auto const g = read_metis_graph(plain);
-  CHECK(g.first == std::vector<std::uint32_t>{0, 3, 6, 10, 14, 17, 20, 22});
-  CHECK(g.head[0] == 4);
+  CHECK(g.offsets == std::vector<std::uint32_t>{0, 3, 6, 10, 14, 17, 20, 22});
+  CHECK(g.targets[0] == 4);
   CHECK(g.node_weight.empty());
   CHECK(g.edge_weight.empty());
   CHECK(write_metis_graph(g.view()) == plain);
@@ -41,9 +41,9 @@ TEST_CASE("METIS file: the manual's examples") {
 TEST_CASE("METIS file: isolated nodes, loops, repeated edges, ends of lines of all kinds, no nodes") {
   CHECK(read_metis_graph("3 0\n\n\n\n").view().nodes() == 3);
   CHECK(read_metis_graph("0 0\n").view().nodes() == 0);
-  CHECK(read_metis_graph("2 1\r\n2\r\n1").head == std::vector<std::uint32_t>{1, 0});
+  CHECK(read_metis_graph("2 1\r\n2\r\n1").targets == std::vector<std::uint32_t>{1, 0});
   for (std::string const m : {"1", "2"})
-    CHECK(read_metis_graph("2 " + m + "\n1 2\n1\n").head == std::vector<std::uint32_t>{0, 1, 0});
+    CHECK(read_metis_graph("2 " + m + "\n1 2\n1\n").targets == std::vector<std::uint32_t>{0, 1, 0});
   CHECK(read_metis_graph("2 2\n2 2\n1 1\n").view().arcs() == 4);
   CHECK(read_metis_graph<std::int16_t, double>("2 1 1\n2 0.5\n1 5e-1\n").edge_weight[0] == 0.5);
 }

@@ -91,9 +91,9 @@ TEST_CASE("fiduccia_mattheyses: a side that is too heavy gives nodes away, fixed
 TEST_CASE("fiduccia_mattheyses: large and broken weights, unequal shares") {
   auto const g = testing::clique_ring(4, 6);
   adjacency<int, double, double> scaled{
-      {g.first.begin(), g.first.end()}, {g.head.begin(), g.head.end()}, {}, {}};
+      {g.offsets.begin(), g.offsets.end()}, {g.targets.begin(), g.targets.end()}, {}, {}};
   scaled.node_weight.assign(24, 0.1);
-  scaled.edge_weight.assign(scaled.head.size(), 1e300);
+  scaled.edge_weight.assign(scaled.targets.size(), 1e300);
   testing::rng r(3);
   auto const start = random_sides(r, 24);
   auto const found = fiduccia_mattheyses(scaled.view(), start, {.weights = {.imbalance = 0.1}});
@@ -120,7 +120,7 @@ TEST_CASE("fiduccia_mattheyses: bad input is named") {
   CHECK_THROWS_AS(fiduccia_mattheyses(view, start, {.weights = {.share = {0, 0}}}), error);
   CHECK_THROWS_AS(fiduccia_mattheyses(view, start, {.weights = {.imbalance = -0.5}}), error);
   auto one_sided = g;
-  one_sided.head[0] = 2;
+  one_sided.targets[0] = 2;
   CHECK_THROWS_AS(fiduccia_mattheyses(one_sided.view(), start), adjacency_error);
   CHECK(fiduccia_mattheyses(view, start, {.passes = 0}).of == start.of);
   CHECK(fiduccia_mattheyses(adjacency_view<int>{}, {{}, 2}).cut == 0);

@@ -23,8 +23,8 @@ namespace {
 double along_itself(adjacency<std::uint32_t> const& g, std::vector<double> const& x) {
   double sum = 0;
   for (std::size_t n = 0; n < x.size(); ++n)
-    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) {
-      double const d = x[n] - x[g.head[arc]];
+    for (auto arc = g.offsets[n]; arc < g.offsets[n + 1]; ++arc) {
+      double const d = x[n] - x[g.targets[arc]];
       sum += static_cast<double>(g.view().weight_of_arc(arc)) * d * d / 2;
     }
   return sum;

@@ -26,8 +26,8 @@ cleave::adjacency<std::uint32_t, int, EdgeWeight> graph_of(std::vector<std::vect
   cleave::adjacency<std::uint32_t, int, EdgeWeight> g;
   for (auto const& row : edge) {
     for (std::uint32_t v = 0; v < row.size(); ++v)
-      if (row[v] != 0) g.head.push_back(v), g.edge_weight.push_back(row[v]);
-    g.first.push_back(static_cast<std::uint32_t>(g.head.size()));
+      if (row[v] != 0) g.targets.push_back(v), g.edge_weight.push_back(row[v]);
+    g.offsets.push_back(static_cast<std::uint32_t>(g.targets.size()));
   }
   g.node_weight = std::move(weight);
   return g;
@@ -146,7 +146,7 @@ TEST_CASE("least_cut: more parts than nodes, no nodes, and what makes no sense")
             least_cut(three.view(), 2, {.most_steps = 3});
           }).find("steps were found no 2 parts of at most 2: ") != std::string::npos);
   auto one_sided = three;
-  one_sided.head[0] = 2;
+  one_sided.targets[0] = 2;
   REQUIRE_THROWS_AS(least_cut(one_sided.view(), 2), cleave::adjacency_error);
 }
 

@@ -46,8 +46,8 @@ arrays shuffled_mesh(std::uint32_t side, rng& random) {
   random.shuffle(name);
   edge_list edges;
   for (std::uint32_t n = 0; n < name.size(); ++n)
-    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
-      if (g.head[arc] > n) edges.emplace_back(name[n], name[g.head[arc]]);
+    for (auto arc = g.offsets[n]; arc < g.offsets[n + 1]; ++arc)
+      if (g.targets[arc] > n) edges.emplace_back(name[n], name[g.targets[arc]]);
   return rows_of(side * side, edges);
 }
 
@@ -66,13 +66,13 @@ arrays skewed(std::uint32_t nodes, std::uint32_t edges, rng& random) {
 
 /// Weights of nodes and edges, both zero here and there.
 arrays weighted(arrays g, rng& random) {
-  auto const nodes = static_cast<std::uint32_t>(g.first.size() - 1);
+  auto const nodes = static_cast<std::uint32_t>(g.offsets.size() - 1);
   for (std::uint32_t n = 0; n < nodes; ++n)
     g.node_weight.push_back(static_cast<std::int64_t>(random.below(6)));
   auto const salt = random.next();
   for (std::uint32_t n = 0; n < nodes; ++n)
-    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
-      g.edge_weight.push_back(static_cast<std::int64_t>(((n ^ g.head[arc]) * 2654435761u ^ salt) % 7));
+    for (auto arc = g.offsets[n]; arc < g.offsets[n + 1]; ++arc)
+      g.edge_weight.push_back(static_cast<std::int64_t>(((n ^ g.targets[arc]) * 2654435761u ^ salt) % 7));
   return g;
 }
 

@@ -32,16 +32,16 @@ auto bgl_adjacency(BoostGraph const& g, EdgeWeight const& edge_weight = {},
     ++next[position[u] + std::size_t{1}];
     ++next[position[v] + std::size_t{1}];
   });
-  made.first.resize(next.size());
-  for (std::size_t n = 1; n < next.size(); ++n) made.first[n] = narrow<Index>(next[n] += next[n - 1]);
-  made.head.resize(next.back());
+  made.offsets.resize(next.size());
+  for (std::size_t n = 1; n < next.size(); ++n) made.offsets[n] = narrow<Index>(next[n] += next[n - 1]);
+  made.targets.resize(next.back());
   if constexpr (!std::same_as<EdgeWeight, unsaid>) made.edge_weight.resize(next.back());
   each_bgl_edge(g, [&](vertex const& u, vertex const& v, edge const& e) {
     if (u == v) return;
     auto const arc = [&](Index from, Index to) {
       if constexpr (!std::same_as<EdgeWeight, unsaid>)
         made.edge_weight[next[from]] = static_cast<edge_number>(bgl_property(g, edge_weight, e));
-      made.head[next[from]++] = to;
+      made.targets[next[from]++] = to;
     };
     arc(position[u], position[v]);
     arc(position[v], position[u]);

@@ -65,8 +65,8 @@ adjacency<Index, Weight> read_dimacs_graph(std::string_view text) {
 
 /// The text that `read_dimacs_graph` reads: `p edge`, or `p sp` with each edge as two arcs where edges have
 /// weights. Edges of two nodes are added up. O(its size). \throws error if nodes and edges have weights
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-std::string write_dimacs_graph(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+std::string write_dimacs_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   auto const edges = edges_of(g);
   bool const weighted = !edges.weight.empty();
   demand_no_node_weights(weighted && !g.node_weight.empty(), "DIMACS' format for edges with weights");

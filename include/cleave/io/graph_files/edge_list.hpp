@@ -81,8 +81,8 @@ adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options
 
 /// The text that `read_edge_list` reads, with its first comment. Edges of two nodes are added up. O(its
 /// size). \throws error if nodes have weights
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-std::string write_edge_list(adjacency_view<Index, NodeWeight, EdgeWeight> g,
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+std::string write_edge_list(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                             edge_list_options const& options = {}) {
   demand_no_node_weights(!g.node_weight.empty(), "A list of edges");
   auto const edges = edges_of(g);

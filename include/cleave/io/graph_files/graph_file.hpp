@@ -148,7 +148,7 @@ adjacency<Index, Weight> with_weights_of(adjacency<Index, double> g) {
       }
       return to;
     };
-    return {std::move(g.first), std::move(g.head), whole(g.node_weight), whole(g.edge_weight)};
+    return {std::move(g.offsets), std::move(g.targets), whole(g.node_weight), whole(g.edge_weight)};
   }
 }
 

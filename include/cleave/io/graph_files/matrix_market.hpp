@@ -97,8 +97,8 @@ adjacency<Index, Weight> read_matrix_market(std::string_view text,
 
 /// The text that `read_matrix_market` reads; with real weights it must be told that they are weights. Edges
 /// of two nodes are added up. O(its size). \throws error if nodes have weights
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-std::string write_matrix_market(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+std::string write_matrix_market(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   demand_no_node_weights(!g.node_weight.empty(), "Matrix Market's format");
   auto const edges = edges_of(g);
   bool const weighted = !edges.weight.empty();

@@ -83,11 +83,11 @@ void check_metis_rows(std::string_view text, adjacency_view<Index, Weight> g) {
   auto const [what, node, arc] = *fault;
   if (what != broken_adjacency::one_sided_edge)
     throw graph_file_error(metis_place(text, (std::min)(node, g.nodes() - 1), 0), describe(*fault, g));
-  auto const other = static_cast<std::size_t>(g.head[arc]);
+  auto const other = static_cast<std::size_t>(g.targets[arc]);
   auto const row = metis_place(text, other, 0).line;
   auto const weight = g.edge_weight.empty() ? "" : " with weight " + std::to_string(g.edge_weight[arc]);
   throw graph_file_error(
-      metis_place(text, node, arc - static_cast<std::size_t>(g.first[node])),
+      metis_place(text, node, arc - static_cast<std::size_t>(g.offsets[node])),
       "the row of node " + std::to_string(node + 1) + " lists node " + std::to_string(other + 1) + weight +
           ", the row of node " + std::to_string(other + 1) + " (line " + std::to_string(row) +
           ") does not list node " + std::to_string(node + 1) + " as often" + (weight.empty() ? "" : " so") +
@@ -106,8 +106,8 @@ adjacency<Index, Weight> read_metis_graph(std::string_view text) {
     c.fail("there are more nodes or ends of edges than indices of " + std::to_string(8 * sizeof(Index)) +
            " bits can number; read the file with 64 bits");
   adjacency<Index, Weight> g;
-  g.first.reserve(h.nodes + 1);
-  g.head.reserve(2 * h.edges);
+  g.offsets.reserve(h.nodes + 1);
+  g.targets.reserve(2 * h.edges);
   if (h.has_edge_weights) g.edge_weight.reserve(2 * h.edges);
   if (h.has_node_weights) g.node_weight.reserve(h.nodes);
   std::size_t loops = 0;
@@ -121,16 +121,16 @@ adjacency<Index, Weight> read_metis_graph(std::string_view text) {
     while (!c.at_line_end()) {
       auto const to = c.whole("a neighbour", 1, h.nodes) - 1;
       loops += to == n ? 1 : 0;
-      g.head.push_back(static_cast<Index>(to));
+      g.targets.push_back(static_cast<Index>(to));
       if (h.has_edge_weights) g.edge_weight.push_back(read_weight<Weight>(c, "the weight of an edge"));
     }
     c.skip_line();
-    g.first.push_back(static_cast<Index>(g.head.size()));
+    g.offsets.push_back(static_cast<Index>(g.targets.size()));
   }
   c.skip_to_content("%");
   if (!c.at_end()) c.fail("a line after the " + std::to_string(h.nodes) + " rows that the heading says");
   check_metis_rows<Index, Weight>(text, g.view());
-  auto const ends = g.head.size() - loops;
+  auto const ends = g.targets.size() - loops;
   if (h.edges < ends / 2 || h.edges > ends / 2 + loops)
     c.fail_at(h.edges_at, "the heading says " + std::to_string(h.edges) + " edges, the rows list " +
                               std::to_string(ends) + " ends of edges, of which an edge has two");
@@ -138,8 +138,8 @@ adjacency<Index, Weight> read_metis_graph(std::string_view text) {
 }
 
 /// The text that `read_metis_graph` reads. O(its size).
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-std::string write_metis_graph(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+std::string write_metis_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   std::string text;
   bool const nodes = !g.node_weight.empty(), edges = !g.edge_weight.empty();
   std::size_t loops = 0;
@@ -152,9 +152,9 @@ std::string write_metis_graph(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
   text += '\n';
   for (std::size_t n = 0, arc = 0; n < g.nodes(); ++n) {
     if (nodes) append_number(text, g.node_weight[n]);
-    for (auto blank = nodes; arc < static_cast<std::size_t>(g.first[n + 1]); ++arc, blank = true) {
+    for (auto blank = nodes; arc < static_cast<std::size_t>(g.offsets[n + 1]); ++arc, blank = true) {
       if (blank) text += ' ';
-      append_number(text, static_cast<std::uint64_t>(g.head[arc]) + 1);
+      append_number(text, static_cast<std::uint64_t>(g.targets[arc]) + 1);
       if (!edges) continue;
       text += ' ';
       append_number(text, g.edge_weight[arc]);

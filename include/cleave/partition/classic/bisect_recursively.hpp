@@ -133,10 +133,11 @@ struct bisection_options {
 /// Teng, How good is recursive bisection?, SIAM J. Sci. Comput. 18, 1997. Parts are within their limits where
 /// the bisector keeps to those that it is given, and none is empty if there are k nodes. O((n + m) log k)
 /// beside what bisecting takes. \throws error where options make no sense, adjacency_error.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight,
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset,
           bisector Bisector = grow_and_move>
-measured_partition bisect_recursively(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::uint32_t k,
-                                      Bisector const& bisect = {}, bisection_options const& o = {}) {
+measured_partition bisect_recursively(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                      std::uint32_t k, Bisector const& bisect = {},
+                                      bisection_options const& o = {}) {
   auto const copy = integral_graph_of(g);
   auto const targets = targets_of(copy.total(), k, o.weights);
   return measured(g, partition_of(recursive_bisection(copy, targets, bisect).run(o.seed), k));

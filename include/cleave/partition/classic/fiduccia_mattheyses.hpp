@@ -145,8 +145,8 @@ struct fm_options {
 /// which is mended first as far as moves can; no part becomes empty. Weights and limits count, but of nodes
 /// that do not fit only the first few by gain are passed over in search for one that does. O(m) a pass.
 /// \throws error where start or options do not fit the graph, adjacency_error.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-measured_partition fiduccia_mattheyses(adjacency_view<Index, NodeWeight, EdgeWeight> g,
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+measured_partition fiduccia_mattheyses(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                        partition const& start, fm_options const& o = {}) {
   auto const copy = integral_graph_of(g);
   check_start(start, copy.nodes());

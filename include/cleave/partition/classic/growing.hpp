@@ -150,8 +150,8 @@ struct growing_options {
 /// k parts, each but the last grown from one node to its share of what was left when it began. No part but
 /// the last is heavier than it may be, unless one node is, and none is empty if there are k nodes.
 /// O(n + m) memory, O((n + m) log n) time. \throws error where options make no sense, adjacency_error.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-measured_partition grow_parts(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::uint32_t k,
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+measured_partition grow_parts(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::uint32_t k,
                               growing_options const& o = {}) {
   auto const copy = integral_graph_of(g);
   auto const targets = targets_of(copy.total(), k, o.weights);

@@ -48,8 +48,8 @@ struct integral_graph {
 
 /// A copy of `g`, floating weights in fixed point (`exact_unit`). O(n + m). \throws adjacency_error;
 /// index_overflow from 2^32 - 1 arcs up.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-integral_graph integral_graph_of(adjacency_view<Index, NodeWeight, EdgeWeight> g) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+integral_graph integral_graph_of(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   check_adjacency(g);
   auto const node_unit = exact_unit(g.node_weight);
   auto const edge_unit = exact_unit(g.edge_weight);

@@ -122,9 +122,9 @@ struct kl_options {
 /// would make one heavier than it may be are passed over. The cut never grows. O(n^2 log n) a pass and, where
 /// many edges join the best candidates, O(n^3): for some ten thousand nodes; `fiduccia_mattheyses` is for
 /// more. \throws error where start or options do not fit the graph, adjacency_error.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-measured_partition kernighan_lin(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition const& start,
-                                 kl_options const& o = {}) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+measured_partition kernighan_lin(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                 partition const& start, kl_options const& o = {}) {
   auto const copy = integral_graph_of(g);
   check_start(start, copy.nodes());
   if (start.parts != 2) throw error("Kernighan and Lin improve 2 parts, not " + std::to_string(start.parts));

@@ -130,8 +130,8 @@ struct label_options {
 /// Raghavan, Albert and Kumara, Physical Review E 76, 2007; with a limit of size, Meyerhenke, Sanders and
 /// Schulz, SEA 2014. Clusters are parts, numbered by their first nodes. O(n + m) a round. \throws error for a
 /// limit that is negative or no number, adjacency_error.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-measured_partition label_clusters(adjacency_view<Index, NodeWeight, EdgeWeight> g,
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+measured_partition label_clusters(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                   label_options const& o = {}) {
   if (!(o.most_weight >= 0)) throw error("label_clusters: the most that a cluster weighs is not negative");
   auto const copy = integral_graph_of(g);
@@ -160,9 +160,9 @@ struct label_refine_options {
 /// than it may be, which is mended as far as single moves into parts with room can; no part becomes empty.
 /// O(n + m) a round, and O(k) for each node that must go and has no neighbour with room.
 /// \throws error where start or options do not fit the graph, adjacency_error.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-measured_partition refine_by_labels(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition const& start,
-                                    label_refine_options const& o = {}) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+measured_partition refine_by_labels(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                    partition const& start, label_refine_options const& o = {}) {
   auto const copy = integral_graph_of(g);
   check_start(start, copy.nodes());
   if (start.of.empty()) return measured(g, start);

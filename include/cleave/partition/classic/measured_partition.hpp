@@ -21,8 +21,8 @@ struct measured_partition : partition {
 };
 
 /// `p` measured. O(n + m). Precondition: it is one of `g`.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-measured_partition measured(adjacency_view<Index, NodeWeight, EdgeWeight> g, partition p) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+measured_partition measured(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, partition p) {
   measured_partition m;
   static_cast<partition&>(m) = std::move(p);
   m.part_weights.resize(m.parts);

@@ -47,9 +47,10 @@ inline constexpr std::array<named_method, 7> classic_methods{{
 }};
 
 /// k parts by the method of that name. \throws error for an unknown one; what the method throws.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-measured_partition classic_partition(std::string_view name, adjacency_view<Index, NodeWeight, EdgeWeight> g,
-                                     std::uint32_t k, bisection_options const& o = {}) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+measured_partition classic_partition(std::string_view name,
+                                     adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::uint32_t k,
+                                     bisection_options const& o = {}) {
   if (name == "growing")
     return grow_parts(g, k, {.rule = growing_rule::breadth_first, .weights = o.weights, .seed = o.seed});
   if (name == "greedy-growing") return grow_parts(g, k, {.weights = o.weights, .seed = o.seed});

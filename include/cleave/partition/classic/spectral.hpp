@@ -94,9 +94,10 @@ struct spectral_bisection {
 /// k parts by spectral bisections of bisections; with `passes` each is improved by moves. Parts are within
 /// their limits only as far as whole nodes at the median allow, unless there are passes.
 /// O(log k) times what `fiedler_vector` takes. \throws error where options make no sense, adjacency_error.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-measured_partition partition_spectrally(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::uint32_t k,
-                                        spectral_bisection const& how = {}, bisection_options const& o = {}) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+measured_partition partition_spectrally(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                        std::uint32_t k, spectral_bisection const& how = {},
+                                        bisection_options const& o = {}) {
   return bisect_recursively(g, k, how, o);
 }
 

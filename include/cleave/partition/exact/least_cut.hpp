@@ -39,14 +39,14 @@ struct least_cut_partition : partition {
 };
 
 /// Branches over the part of one node after the other; `least_cut` is its one use.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 class cut_branching {
  public:
   using result = least_cut_partition<EdgeWeight>;
   using node_total = weight_total<NodeWeight>;
   using edge_total = weight_total<EdgeWeight>;
 
-  cut_branching(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::uint32_t k, node_total most)
+  cut_branching(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::uint32_t k, node_total most)
       : g_(g),
         k_(k),
         most_(most),
@@ -118,7 +118,7 @@ class cut_branching {
   }
   template <class F>
   void each_edge(std::size_t u, F f) const {
-    auto const begin = static_cast<std::size_t>(g_.first[u]);
+    auto const begin = static_cast<std::size_t>(g_.offsets[u]);
     auto const row = g_.neighbours(u);
     for (std::size_t i = 0; i < row.size(); ++i)
       if (static_cast<std::size_t>(row[i]) != u)
@@ -176,7 +176,7 @@ class cut_branching {
     return made;
   }
 
-  adjacency_view<Index, NodeWeight, EdgeWeight> g_;
+  adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g_;
   std::uint32_t k_;
   node_total most_;
   std::vector<std::uint32_t> part_;  // of a node; k where it has none
@@ -196,9 +196,9 @@ class cut_branching {
 /// \throws adjacency_error  where the graph is none,
 /// \throws error            for no parts or an imbalance that makes no sense,
 /// \throws infeasible_error where there are no such parts, or none was found in time.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-least_cut_partition<EdgeWeight> least_cut(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::uint32_t k,
-                                          least_cut_options const& o = {}) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+least_cut_partition<EdgeWeight> least_cut(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                          std::uint32_t k, least_cut_options const& o = {}) {
   check_adjacency(g);
   if (k == 0) throw error("least_cut: 0 parts are asked for: at least one is needed");
   if (!(o.imbalance >= 0))
@@ -213,7 +213,8 @@ least_cut_partition<EdgeWeight> least_cut(adjacency_view<Index, NodeWeight, Edge
   if constexpr (std::integral<total>) share = static_cast<double>(all / k + (all % k != 0));
   double const limit = (std::min)((1 + o.imbalance) * share, 0x1p62);
   auto const most = (std::max)(heaviest, static_cast<total>(limit));
-  auto const found = cut_branching<Index, NodeWeight, EdgeWeight>(g, k, most).run({o.most_steps, o.seconds});
+  auto const found =
+      cut_branching<Index, NodeWeight, EdgeWeight, Offset>(g, k, most).run({o.most_steps, o.seconds});
   if (found.of.size() < g.nodes())
     throw infeasible_error(
         (found.proved ? "there are no " : "in " + std::to_string(found.steps) + " steps were found no ") +

@@ -15,11 +15,12 @@ namespace cleave {
 
 /// `check_adjacency` on several threads, for graphs without weights; on one for others. Returns how many arcs
 /// lead from a node to itself. \throws adjacency_error.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-std::size_t check_arrays(adjacency_view<Index, NodeWeight, EdgeWeight> g, thread_team const& team) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+std::size_t check_arrays(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, thread_team const& team) {
   auto const all = g.nodes();
   if (!g.node_weight.empty() || !g.edge_weight.empty() || all == 0 || all >= no_cluster ||
-      static_cast<std::uint64_t>(g.first[0]) != 0 || static_cast<std::uint64_t>(g.first[all]) != g.arcs()) {
+      static_cast<std::uint64_t>(g.offsets[0]) != 0 ||
+      static_cast<std::uint64_t>(g.offsets[all]) != g.arcs()) {
     check_adjacency(g);
     return count_loops(g);
   }
@@ -33,11 +34,11 @@ std::size_t check_arrays(adjacency_view<Index, NodeWeight, EdgeWeight> g, thread
   team.share(ranges.count(), [&](std::size_t r) {
     findings f;
     for (std::size_t n = ranges.begin(r); n < ranges.end(r) && f.sound; ++n) {
-      auto const begin = static_cast<std::uint64_t>(g.first[n]);
-      auto const end = static_cast<std::uint64_t>(g.first[n + 1]);
+      auto const begin = static_cast<std::uint64_t>(g.offsets[n]);
+      auto const end = static_cast<std::uint64_t>(g.offsets[n + 1]);
       f.sound = begin <= end && end <= g.arcs();
       for (auto arc = begin; f.sound && arc < end; ++arc) {
-        auto const to = static_cast<std::uint64_t>(g.head[arc]);
+        auto const to = static_cast<std::uint64_t>(g.targets[arc]);
         if (to >= all) f.sound = false;
         f.loops += to == n;
         f.balance.add(n, to, 1);

@@ -37,8 +37,8 @@ struct graph_with_homes {
 
 /// What edge weights and costs are multiplied by to become integers: 1 where they all are, 1024 for costs
 /// that are not, and for floating edge weights as much as keeps their sum below 2^40.
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-double integer_scale(adjacency_view<Index, NodeWeight, EdgeWeight> g, home_table const& home) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+double integer_scale(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, home_table const& home) {
   if constexpr (std::floating_point<EdgeWeight>) {
     double total = 0;
     for (std::size_t arc = 0; arc < g.arcs(); ++arc) total += static_cast<double>(g.weight_of_arc(arc));
@@ -55,9 +55,10 @@ double integer_scale(adjacency_view<Index, NodeWeight, EdgeWeight> g, home_table
 }
 
 /// Adds the nodes of `k` parts to `g`; `fixed` are its own. O(n + m + k).
-template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight>
-graph_with_homes<NodeWeight> add_homes(adjacency_view<Index, NodeWeight, EdgeWeight> g, std::uint32_t k,
-                                       home_table const& home, std::span<part_id const> fixed) {
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+graph_with_homes<NodeWeight> add_homes(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                       std::uint32_t k, home_table const& home,
+                                       std::span<part_id const> fixed) {
   graph_with_homes<NodeWeight> made;
   auto const scale = integer_scale(g, home);
   auto const scaled = [&](double cost) { return rounded((std::min)(cost * scale, 0x1p61)); };
@@ -65,20 +66,20 @@ graph_with_homes<NodeWeight> add_homes(adjacency_view<Index, NodeWeight, EdgeWei
   auto const anchor = [&](part_id part) { return static_cast<std::uint32_t>(n + index(part)); };
   std::vector<std::uint32_t> residents(k, 0);
   auto& a = made.graph;
-  auto const close = [&] { a.first.push_back(narrow<std::uint32_t>(a.head.size())); };
+  auto const close = [&] { a.offsets.push_back(narrow<std::uint32_t>(a.targets.size())); };
   auto const tie_of = [&](std::size_t node) -> std::int64_t {
     auto const part = home.of[node];
     return part == no_part || index(part) >= k ? 0 : scaled(home.cost(node));
   };
   for (std::size_t node = 0; node < n; ++node) {
     a.node_weight.push_back(g.weight(node));
-    auto const last = static_cast<std::size_t>(g.first[node + 1]);
-    for (auto arc = static_cast<std::size_t>(g.first[node]); arc < last; ++arc) {
-      a.head.push_back(static_cast<std::uint32_t>(g.head[arc]));
+    auto const last = static_cast<std::size_t>(g.offsets[node + 1]);
+    for (auto arc = static_cast<std::size_t>(g.offsets[node]); arc < last; ++arc) {
+      a.targets.push_back(static_cast<std::uint32_t>(g.targets[arc]));
       a.edge_weight.push_back(scaled(static_cast<double>(g.weight_of_arc(arc))));
     }
     if (auto const tie = tie_of(node); tie > 0) {
-      a.head.push_back(anchor(home.of[node]));
+      a.targets.push_back(anchor(home.of[node]));
       a.edge_weight.push_back(tie);
       ++residents[index(home.of[node])];
     }
@@ -86,15 +87,15 @@ graph_with_homes<NodeWeight> add_homes(adjacency_view<Index, NodeWeight, EdgeWei
   }
   for (std::uint32_t part = 0; part < k; ++part) {
     a.node_weight.push_back(0);
-    a.head.resize(a.head.size() + residents[part]);
+    a.targets.resize(a.targets.size() + residents[part]);
     close();
   }
-  a.edge_weight.resize(a.head.size());
-  std::vector<std::size_t> next(a.first.begin() + static_cast<std::ptrdiff_t>(n), a.first.end());
+  a.edge_weight.resize(a.targets.size());
+  std::vector<std::size_t> next(a.offsets.begin() + static_cast<std::ptrdiff_t>(n), a.offsets.end());
   for (std::size_t node = 0; node < n; ++node)
     if (auto const tie = tie_of(node); tie > 0) {
       auto& at = next[index(home.of[node])];
-      a.head[at] = static_cast<std::uint32_t>(node);
+      a.targets[at] = static_cast<std::uint32_t>(node);
       a.edge_weight[at++] = tie;
     }
   made.fixed.assign(fixed.begin(), fixed.end());

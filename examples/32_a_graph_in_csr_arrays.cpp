@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// A graph that is there in arrays of its own, as SciPy and METIS have it, is cut where it lies.
+#include <cleave/graph/adjacency.hpp>
+#include <cleave/graph/adjacency_fault.hpp>
+#include <cleave/partition/kway.hpp>
+#include <cstdint>
+#include <iostream>
+#include <vector>
+
+int main() {
+  // [arrays]
+  // Two squares, 0 1 2 3 and 4 5 6 7, and an edge from 3 to 4. The neighbours of node n are
+  // targets[offsets[n]] to targets[offsets[n + 1] - 1]; what an edge weighs stands beside each of its ends.
+  std::vector<std::int64_t> const offsets{0, 2, 4, 6, 9, 12, 14, 16, 18};  // SciPy: indptr, METIS: xadj
+  std::vector<std::int32_t> const targets{1, 2, 0, 3, 0, 3, 1, 2, 4,
+                                          3, 5, 6, 4, 7, 4, 7, 5, 6};                       // indices, adjncy
+  std::vector<double> const weights{2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2};  // data, adjwgt
+
+  cleave::adjacency_view const graph{offsets, targets, {}, weights};  // nodes have no weights
+  auto const halves = cleave::partition_kway(graph, 2);
+  std::cout << "cut " << halves.cut << ", parts of";
+  for (auto const part : halves.of) std::cout << ' ' << index(part);
+  std::cout << '\n';
+  // [arrays]
+
+  // [names]
+  cleave::adjacency_view<std::int32_t, std::int64_t, double, std::int64_t> const same{
+      .offsets = offsets, .targets = targets, .edge_weight = weights};
+  std::cout << same.nodes() << " nodes, " << same.arcs() / 2 << " edges, node 3 has "
+            << same.neighbours(3).size() << " neighbours\n";
+  // [names]
+
+  // [fault]
+  auto one_sided = targets;
+  one_sided[0] = 5;
+  cleave::adjacency_view const wrong{offsets, one_sided};
+  if (auto const fault = cleave::find_adjacency_fault(wrong)) std::cout << describe(*fault, wrong) << '\n';
+  // [fault]
+}
+
+// It prints:
+//
+//   cut 1, parts of 1 1 1 1 0 0 0 0
+//   8 nodes, 9 edges, node 3 has 3 neighbours
+//   the edge from node #1 to node #0, of weight 1, is not listed as often at its other end with that weight: list each edge at both ends
