@@ -90,7 +90,7 @@ TEST_CASE("adjacency_fault: each broken promise is found where it is, and told")
   g.offsets = {0, 3, 1, 4};
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{rows_out_of_arcs, 2, 0});
   CHECK(complaint(g) ==
-        "graph: first[2] is 1: rows begin at 0, never before the row above, and end with the 4 "
+        "graph: offsets[2] is 1: rows begin at 0, never before the row above, and end with the 4 "
         "arcs");
   g.offsets = {1, 1, 3, 4};
   CHECK(find_adjacency_fault(g.view()) == adjacency_fault{rows_out_of_arcs, 0, 0});

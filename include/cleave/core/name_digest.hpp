@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// FNV-1a over names, one after the other: tells apart what differs by mistake, not by design of an enemy.

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstddef>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// What of a graph has no price: nodes of unknown cost and values of unknown bytes, which every load and
