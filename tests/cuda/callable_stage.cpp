@@ -28,7 +28,12 @@ using views = std::span<tensor_view const>;
 struct forward_bodies {
   void forward(cudaStream_t, stage_pass const&, views, std::span<tensor_view>) {}
 };
+struct custom_bodies : forward_bodies {
+  void custom(cudaStream_t, action const&, std::span<custom_part const>) {}
+};
 static_assert(stage<callable_stage<forward_bodies>, cuda_device>);
+static_assert(custom_stage<callable_stage<custom_bodies>, cuda_device>);
+static_assert(!custom_stage<callable_stage<forward_bodies>, cuda_device>);
 static_assert(!trained_stage<callable_stage<forward_bodies>, cuda_device>);
 static_assert(!parameter_stage<callable_stage<forward_bodies>>);
 static_assert(!stage<callable_stage<no_body>, cuda_device>);

@@ -9,6 +9,7 @@
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/stream.hpp"
 #include "cleave/run/concepts.hpp"
+#include "cleave/run/custom_stage.hpp"
 #include "cleave/run/recording.hpp"
 #include "cleave/run/tensor_view.hpp"
 #include "cleave/schedule/action.hpp"

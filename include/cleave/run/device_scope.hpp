@@ -11,7 +11,7 @@ concept scoped_device = requires(D& d) { d.scope(); };
 
 /// What stands for a scope where devices have none.
 struct no_scope {
-  ~no_scope() {}  // NOLINT(modernize-use-equals-default): so that one which is only held is used
+  ~no_scope() {}  // so that one which is only held is used
 };
 
 /// A scope of `d`, or nothing where it has none. \throws as the device

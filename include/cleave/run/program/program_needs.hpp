@@ -9,6 +9,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/run/concepts.hpp"
+#include "cleave/run/custom_stage.hpp"
 #include "cleave/run/program/rank_program.hpp"
 
 namespace cleave {

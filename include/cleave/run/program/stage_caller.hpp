@@ -8,6 +8,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/run/concepts.hpp"
+#include "cleave/run/custom_stage.hpp"
 #include "cleave/run/program/call_stage.hpp"
 #include "cleave/run/program/pass_memory.hpp"
 #include "cleave/run/program/rank_program.hpp"
