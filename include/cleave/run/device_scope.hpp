@@ -2,6 +2,8 @@
 #pragma once
 #include <optional>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave {
 
 /// A device that a thread has as its current one, which is meant by calls that name none.
