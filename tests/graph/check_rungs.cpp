@@ -33,6 +33,7 @@ struct namesakes {
   void regions() {}
   void after() {}
   void companions() {}
+  void together() {}
   int name() { return 1; }
   int path() { return 1; }
   void inputs(int) {}
@@ -56,7 +57,7 @@ static_assert(
     pass<archetype::graph, archetype::results_graph, archetype::weighted, archetype::sized, archetype::costed,
          archetype::function, archetype::stateful, archetype::closed, archetype::tied, archetype::aliasing,
          archetype::replicating, archetype::bounded, archetype::nested, archetype::effectful,
-         archetype::accompanied, archetype::named, archetype::hierarchical>());
+         archetype::grouped, archetype::accompanied, archetype::named, archetype::hierarchical>());
 static_assert(pass<toy::graph, module_graph>());
 static_assert(pass<namesakes>() && !weighted_graph<namesakes> && !sized_graph<namesakes> &&
               !function_graph<namesakes> && !named_graph<namesakes>);

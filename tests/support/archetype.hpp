@@ -161,6 +161,9 @@ struct effectful : results_graph {
     return once<node>(n == node(2) ? std::vector{node(1)} : std::vector<node>());
   }
 };
+struct grouped : results_graph {
+  once<node> together(node) const { return once<node>({node(1)}); }
+};
 struct accompanied : results_graph {
   once<value> companions(value v) const {
     return once<value>(v == value(10) ? std::vector{value(9)} : std::vector<value>());

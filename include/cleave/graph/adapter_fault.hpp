@@ -25,6 +25,7 @@ enum class broken_promise : std::uint8_t {
   two_producers,     ///< a node produces what another node produces, or the same value twice
   makes_argument,    ///< a node produces what `inputs()`, `state()` or `constants()` lists
   follows_a_later,   ///< `after(n)` names a node that is listed later, or never
+  stays_with_none,   ///< `together(n)` names a node that is never listed
   input_twice,       ///< `inputs()`, `state()` or `constants()` lists a value twice
   input_and_state,   ///< a value is in two of them
   not_a_size,        ///< `bytes(v)` of a value that a node reads or makes is negative, or no number
@@ -57,6 +58,8 @@ constexpr char const* describe(broken_promise what) {
       return "produces a value that inputs(), state() or constants() lists";
     case broken_promise::follows_a_later:
       return "follows, by after(n), a node that is not listed before it; list both, in topological_order(g)";
+    case broken_promise::stays_with_none:
+      return "must share its part, by together(n), with a node that is not listed";
     case broken_promise::input_twice:
       return "is listed twice in inputs(), state() and constants()";
     case broken_promise::input_and_state:
@@ -167,6 +170,12 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
           return adapter_fault{broken_promise::follows_a_later, at};
     ++at;
   }
+  if constexpr (grouped_graph<Graph>)
+    for (at = 0; auto n : g.nodes()) {
+      for (auto m : g.together(n))
+        if (nodes.find(m) == none<std::size_t>) return adapter_fault{broken_promise::stays_with_none, at};
+      ++at;
+    }
   if constexpr (closed_graph<Graph>)
     if (auto const unlisted = find_unlisted_values(g); !unlisted.empty())
       return adapter_fault{broken_promise::unlisted_operand, unlisted[0].node, unlisted[0].operand};

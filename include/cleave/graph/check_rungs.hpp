@@ -118,6 +118,9 @@ consteval void check_rungs() {
       effectful_graph<Graph> || !requires(Graph& g, N n) { g.after(n); },
       "after(n): make it const, a range of node_t");
   static_assert(
+      grouped_graph<Graph> || !requires(Graph& g, N n) { g.together(n); },
+      "together(n): make it const, a range of node_t");
+  static_assert(
       accompanied_graph<Graph> || !requires(Graph& g, V v) { g.companions(v); },
       "companions(v): make it const, a range of value_t");
   static_assert(

@@ -150,6 +150,14 @@ concept effectful_graph = dataflow_graph<Graph> && requires(Graph const& g, node
   { g.after(n) } -> range_of<node_t<Graph>>;
 };
 
+/// - `g.together(n)`  nodes that must share the part of `n`, though no value says so: the reads and writes of
+///                    a variable. It is enough if one of two names the other. Replicable nodes among them do
+///                    not count.
+template <class Graph>
+concept grouped_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
+  { g.together(n) } -> range_of<node_t<Graph>>;
+};
+
 /// - `g.companions(v)`  values that go wherever `v` goes although nobody may read them there: the sizes that
 ///                      its shape is written in. What makes one may come after the users of `v`.
 template <class Graph>

@@ -35,8 +35,8 @@ struct snapshot : basic_dense<Index> {
 /// `outputs()`, what nobody makes is an input and what nobody reads is an output. Memory that is written in
 /// place through one handle at a time gets a new value with each write, which follows the reads of what it
 /// destroys; memory that is written and viewed makes its nodes one group, and so does a value that is not
-/// portable. A replicable node stays one only if it follows nobody, touches no such memory and all it reads
-/// is constant, unwritten state or replicable; its weight is 0.
+/// portable; `together(n)` makes one, too. A replicable node stays one only if it follows nobody, touches no
+/// such memory and all it reads is constant, unwritten state or replicable; its weight is 0.
 ///
 /// \throws adapter_error  where the adapter breaks a promise that no concept can state,
 /// \throws cycle_error    where the nodes are out of order because they have none,

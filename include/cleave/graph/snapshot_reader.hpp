@@ -31,6 +31,7 @@ class snapshot_reader {
     if constexpr (std::ranges::sized_range<decltype(g_.nodes())>) make_room(std::ranges::size(g_.nodes()));
     read_arguments();
     for (auto n : g_.nodes()) read_node(n);
+    if constexpr (grouped_graph<Graph>) read_together();
     if constexpr (closed_graph<Graph>) refuse_unlisted();
     if constexpr (function_graph<Graph>) read_outputs();
     if constexpr (accompanied_graph<Graph>) read_companions();
@@ -94,6 +95,18 @@ class snapshot_reader {
     if constexpr (closed_graph<Graph>)
       for (auto v : g_.constants()) claim(v, source::constant);
     listed_ = s_.values();
+  }
+
+  void read_together() {
+    for (Index n = 0; n < s_.nodes(); ++n) {
+      together_.add(n);
+      for (auto m : g_.together(s_.node[n])) {
+        Index const other = s_.node.find(m);
+        if (other == none<Index>) fault(stays_with_none, n, "node " + label(g_, s_.node[n], n));
+        together_.add(other);
+      }
+      together_.close();
+    }
   }
 
   /// Throws where a node reads what became a constant and was not listed.
@@ -307,6 +320,12 @@ class snapshot_reader {
     for (std::size_t v = 0; v < s_.portable.size(); ++v)
       if (Index const p = s_.producer[v]; p != none<Index> && !s_.replicable[p] && !s_.portable[v])
         for (Index const user : s_.users[v]) sets.join(user, p);
+    for (std::size_t n = 0; n < together_.rows(); ++n) {
+      auto const counts = [&](Index m) { return s_.replicable[m] == 0; };
+      auto const first = std::ranges::find_if(together_[n], counts);
+      for (Index const m : together_[n])
+        if (counts(m)) sets.join(m, *first);
+    }
     for (Index n = 0; n < s_.nodes(); ++n) s_.group.push_back(sets[n]);
   }
 
@@ -315,6 +334,7 @@ class snapshot_reader {
   typename std::conditional_t<aliasing_graph<Graph>, std::type_identity<memory<Graph>>,
                               std::type_identity<no_memory>>::type memory_;
   std::size_t listed_ = 0;      // the first values: arguments and constants that are listed
+  csr<Index> together_;         // of a node: itself, and who must share its part
   std::vector<cell_log> logs_;  // by the memory's cell number
 };
 

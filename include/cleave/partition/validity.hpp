@@ -208,8 +208,9 @@ void check_assignment(basic_dense<Index> const& s, partition const& p) {
         {sent->producer, sent->consumer});
   if (auto const pair = find_split_group(s, p))
     throw partition_error(
-        "nodes that must share a part, since they share memory that is written and viewed, are cut apart: " +
-            part_of(pair->first) + ", " + part_of(pair->second),
+        "nodes that must share a part, by together(n) or for memory that is written and viewed, are cut "
+        "apart: " +
+            part_of(pair->first) + ", " + part_of(pair->second) + "; give both one part",
         {pair->first, pair->second});
 }
 
