@@ -77,7 +77,7 @@ class element_numbers {
     place_.push_back(element_[at]);
     if (rank_[at] == no) {
       of_[n] = static_cast<std::uint32_t>(std::get<std::int64_t>(key));
-      width_[whole] = std::max(width_[whole], of_[n] + 1);
+      width_[whole] = (std::max)(width_[whole], of_[n] + 1);
     } else {
       of_[n] = rank_[at];
       key_[n] = at;

@@ -187,8 +187,8 @@ inline std::optional<onnx_open_size> find_most_open_size(onnx_graph const& g, on
   if (sizes.size() > 8) sizes.resize(8);
   for (auto& open : sizes) {
     auto const then = onnx_unpriced_with(g, types, given, {&open, 1});
-    open.nodes = now.nodes - std::min(now.nodes, then.nodes);
-    open.values = now.values - std::min(now.values, then.values);
+    open.nodes = now.nodes - (std::min)(now.nodes, then.nodes);
+    open.values = now.values - (std::min)(now.values, then.values);
     if (open.nodes + open.values == 0) continue;
     if (!best || std::pair(best->nodes, best->values) < std::pair(open.nodes, open.values)) best = open;
   }
