@@ -7,6 +7,7 @@
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <concepts>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -63,6 +64,10 @@ std::string names(Dataflow const& g) {
 
 using directed = tasks<boost::vecS, boost::directedS>;
 using listed = tasks<boost::listS, boost::bidirectionalS>;
+
+// It refers to its graph, so that must not be a temporary one.
+static_assert(std::constructible_from<bgl_dataflow<directed>, directed const&> &&
+              !std::constructible_from<bgl_dataflow<directed>, directed>);
 
 }  // namespace
 

@@ -66,6 +66,10 @@ void add_scalar(onnx::GraphProto& g, std::string const& name) {
   t.add_float_data(1);
 }
 
+// It refers to its model, so that must not be a temporary one.
+static_assert(std::constructible_from<onnx_graph, onnx::ModelProto const&> &&
+              !std::constructible_from<onnx_graph, onnx::ModelProto>);
+
 }  // namespace
 
 TEST_CASE("onnx_graph: counts what the sidecar of each model counts") {
