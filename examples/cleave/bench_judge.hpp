@@ -43,9 +43,7 @@ inline std::optional<std::string> broken(std::vector<cleave::partition_finding> 
 /// Of a DAG the imbalance is that of the work, transfers left aside.
 inline std::optional<std::string> judge_dag(bench_row& row, bench_dag const& dag, run_outcome const& run,
                                             cleave::partition const& p) {
-  auto const v = cleave::verify_dag_partition(std::span<double const>(dag.file.work),
-                                              std::span<cleave::cost_dag::arc const>(dag.file.arcs), p,
-                                              std::span<char const>(dag.file.backward));
+  auto const v = cleave::verify_partition(dag.file, p);
   if (auto const fault = broken(v.findings)) return fault;
   std::vector<double> work(row.parts);
   std::vector<std::size_t> nodes(row.parts);

@@ -97,6 +97,10 @@ void add_options(command& c, partition_task& task) {
                          task.goal = static_cast<partition_goal>(found - goal_names.begin());
                          return !text.empty() && found != goal_names.end();
                        }});
+  c.options.push_back(
+      {"", "--flops-per-byte", "R", "a number from 0",
+       "of a graph in JSON: cost of moving a byte between parts, in its unit (0)",
+       [&](auto text) { return read_number(text, task.flops_per_byte.emplace(), 0.0, 1e12); }});
   c.options.push_back({"", "--seed", "N", "a whole number", "of the random choices (1)", [&](auto text) {
                          return read_number(text, task.options.seed, std::uint64_t{0}, ~std::uint64_t{0});
                        }});
@@ -149,6 +153,8 @@ int partition(std::span<std::string const> words) {
   if (!task.verify.empty() && !task.out.empty())
     throw usage_error("--verify judges parts that are there; there is nothing for --out");
   if (is_of_operations(task)) return cut_operations(task);
+  if (task.flops_per_byte)
+    throw usage_error("--flops-per-byte is of loads; edges between parts have weights of their own");
   try {
     return cut_graph<std::int64_t>(task);
   } catch (cleave::fractional_weight_error const&) {

@@ -8,10 +8,13 @@
 #include <cleave/partition/acyclic.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "certificate.hpp"
+#include "options.hpp"
 #include "partition_task.hpp"
 
 namespace tool {
@@ -42,10 +45,13 @@ cleave::acyclic_options options_of(partition_task const& task, cleave::dag_snaps
 
 /// What parts are, counted from the file and the parts alone.
 std::string facts_of(cleave::cost_dag const& d, cleave::partition const& p, cleave::dag_verdict const& v,
-                     double bound) {
-  auto text =
-      fact("bottleneck", cleave::short_text(v.bottleneck) + " (work and transfers of the worst part)" +
-                             (bound > 0 ? "; none can be below " + cleave::short_text(bound) : ""));
+                     std::optional<double> bound) {
+  certificate const proof{.objective = objective_of(d.arc_price()),
+                          .bottleneck = v.bottleneck,
+                          .bound = bound,
+                          .parts = plural(p.parts, "part"),
+                          .lacking = d.lacking};
+  auto text = "  " + sentence_of(proof) + "\n";
   text += fact("cut", cleave::short_text(v.cut) + " (arcs); " + cleave::short_text(v.traffic) +
                           " where a part gets a value once");
   std::vector<double> work(p.parts);
@@ -67,13 +73,15 @@ int cut_operations(partition_task const& task) {
   progress const doing;
   doing("reading " + task.file);
   partition_clock clock;
-  auto const d = cleave::read_cost_dag(task.file);
+  auto const d = cleave::read_cost_dag(task.file, task.flops_per_byte.value_or(0));
+  if (task.flops_per_byte && !d.cost_per_byte)
+    throw usage_error("--flops-per-byte is for graphs whose files say bytes; in this one arcs have costs");
   clock.has_read();
   demand_parts(task, task.parts, d.nodes());
   auto text = bold(cleave::printable(task.file, 200)) + ": " + plural(d.nodes(), "node") + ", " +
               plural(d.arcs.size(), "arc") + "\n";
   cleave::partition p;
-  double bound = 0;
+  std::optional<double> bound;
   bool balanced = true;
   std::string took;
   if (task.verify.empty()) {
@@ -81,9 +89,10 @@ int cut_operations(partition_task const& task) {
     auto const s = snapshot_of(d, task.file);
     auto const made = cleave::partition_acyclic(s.graph, task.parts, options_of(task, s));
     took = clock.facts();
-    bound = made.bound, balanced = made.balanced, p.parts = made.parts;
+    balanced = made.balanced, p.parts = made.parts;
     for (auto const at : s.position) p.of.push_back(made.of[at]);
     bool const cut = task.goal == partition_goal::cut;
+    if (!cut) bound = made.bound;
     text += fact("parts", cleave::count_text(made.parts) + ", goal " + (cut ? "cut" : "bottleneck") +
                               ", seed " + std::to_string(task.options.seed));
     write_parts(task, p);
@@ -92,7 +101,7 @@ int cut_operations(partition_task const& task) {
     text += fact("parts", cleave::count_text(p.parts) + ", of " + cleave::printable(task.verify, 200));
   }
   doing.clear();
-  auto const v = cleave::verify_dag_partition<cleave::cost_dag::arc>(d.work, d.arcs, p, d.backward);
+  auto const v = cleave::verify_partition(d, p);
   auto const empty = empty_parts_of(task, p, p.parts <= d.nodes() && d.together.empty());
   text += facts_of(d, p, v, bound) + empty.text + took;
   if (!balanced) text += fact("wrong", "parts as even as was asked for were not found");

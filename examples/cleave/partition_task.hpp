@@ -15,6 +15,7 @@
 #include <cleave/partition/verify_partition.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,7 @@ struct partition_task {
   std::string file;
   std::uint32_t parts = 0;
   partition_goal goal = partition_goal::by_file;
+  std::optional<double> flops_per_byte{};  ///< of a graph of ours; 0 where nothing is said
   cleave::kway_options options;
   cleave::graph_file_options reading;
   std::string out;     ///< where the parts go: a file, `-` for stdout, empty for nowhere

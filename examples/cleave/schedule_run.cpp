@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
+#include <cleave/graph/joined_sets.hpp>
 #include <cleave/io/costs_file.hpp>
 #include <cleave/io/schedule_chart.hpp>
 #include <cleave/io/schedule_json.hpp>
@@ -80,7 +81,10 @@ std::string text_of(cleave::timed_schedule const& t, bool in_file) {
          plural(t.order.place.stages(), "stage") + ", " + plural(t.order.microbatches, "microbatch") +
          "\n  the step takes " + cleave::time_text(t, t.times.makespan) + ", bubble " +
          cleave::percent_text(cleave::bubble_rate(t.times)) + ", " +
-         plural(cleave::count_messages(t.order), "message") + "\n\n" +
+         plural(cleave::count_messages(t.order), "message") + "\n" +
+         (t.time_unit == common_unit
+              ? "  1\u00a0F is what F of a rank's stages takes for a microbatch; I and W take as long\n\n"
+              : "\n") +
          cleave::schedule_chart(t, chart_options(in_file)) + small_letters_text(t) + "\n" + table_of(t);
 }
 
@@ -108,6 +112,19 @@ std::string written(schedule_run const& run, schedule_output const& to) {
 
 }  // namespace
 
+std::uint32_t copies_in(cleave::placement const& place) {
+  cleave::joined_sets<std::uint32_t> sets(place.stages());
+  for (auto const& e : place.edges) sets.join(index(e.from), index(e.to));
+  std::uint32_t copies = 0;
+  for (std::uint32_t s = 0; s < place.stages(); ++s) copies += sets[s] == s;
+  return copies;
+}
+
+cleave::stage_cost common_cost(cleave::placement const& place) {
+  double const share = static_cast<double>(place.ranks) * copies_in(place) / std::max(1u, place.stages());
+  return {share, 2 * share, share, share, share};
+}
+
 void add_time_options(command& c, time_options& to) {
   c.options.push_back({"", "--costs", "FILE", "a file name",
                        "times, bytes and links, as docs/schedules.md says",
@@ -123,7 +140,11 @@ void add_time_options(command& c, time_options& to) {
 }
 
 schedule_run run_in_time(std::string const& name, cleave::schedule order, time_options const& options) {
-  auto const costs = costs_of(options);
+  auto costs = costs_of(options);
+  if (costs.stages.empty()) {
+    costs.stages = {common_cost(order.place)};
+    if (costs.unit.empty()) costs.unit = common_unit;
+  }
   auto timing = cleave::simulate_options_of(costs, order.place);
   if (options.hop) timing.hop = *options.hop;
   if (options.overlap) timing.compounds = cleave::compound_time::longest_part;

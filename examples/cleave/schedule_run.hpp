@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cleave/io/timed_schedule.hpp>
+#include <cleave/schedule/placement.hpp>
 #include <cleave/schedule/schedule.hpp>
 #include <cleave/schedule/schedule_times.hpp>
+#include <cleave/schedule/stage_cost.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +13,16 @@
 #include "options.hpp"
 
 namespace tool {
+
+/// The unit of times where no file of costs says one, so that schedules with different stages compare: F of
+/// the stages of a rank takes 1 for a microbatch, I and W the same, B twice that.
+inline constexpr char common_unit[] = "F";
+
+/// How often the stages are there: the groups of stages that edges join.
+std::uint32_t copies_in(cleave::placement const& place);
+
+/// What a stage takes in that unit; the mean, where ranks have unlike numbers of stages.
+cleave::stage_cost common_cost(cleave::placement const& place);
 
 /// What a schedule is put in time with.
 struct time_options {

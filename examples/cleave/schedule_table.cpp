@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "schedule_facts.hpp"
+#include "schedule_run.hpp"
 #include "terminal.hpp"
 
 namespace tool {
@@ -33,17 +34,16 @@ compared_schedule compared(schedule_facts const& facts, table_counts const& coun
   compared_schedule row{facts, {counts.ranks, stages, counts.microbatches}};
   try {
     auto const s = cleave::make_schedule(facts.family, row.shape);
-    auto const chains = s.place.stages() - s.place.edges.size();
-    double const share = static_cast<double>(counts.ranks * chains) / s.place.stages();
-    auto const times = cleave::simulate(s, {.costs = {{share, 2 * share, share, share}}});
+    auto const cost = common_cost(s.place);
+    auto const times = cleave::simulate(s, {.costs = {cost}});
     row.time = times.makespan;
     row.share = cleave::bubble_rate(times);
     row.bubble = times.makespan * row.share;
     for (auto const& kept : times.most_kept)
       if (facts.family != cleave::schedule_family::forward_only)
-        row.kept = std::max(row.kept, share * static_cast<double>(kept.passes));
+        row.kept = std::max(row.kept, cost.forward * static_cast<double>(kept.passes));
     row.messages = cleave::count_messages(s);
-    row.copies = chains;
+    row.copies = copies_in(s.place);
   } catch (cleave::shape_error const& e) {
     row.refused = describe(e.witness);
   }
@@ -99,10 +99,10 @@ std::string schedule_table_text(table_counts const& counts) {
   for (auto const& facts : all_schedule_facts) rows.push_back(cells(compared(facts, counts)));
   return bold(plural(counts.ranks, "rank") + ", " + plural(counts.microbatches, "microbatch")) + "\n" +
          table_text(rows) +
-         "\n  F, I and W of a rank take 1 each for a microbatch, a message nothing. bubble: how long a rank\n"
-         "  computes nothing, on average, and which share of the step that is. kept: the most forward "
-         "passes\n"
-         "  that a rank keeps, each of 1/p of the model. weights: how often they are there.\n";
+         "\n  Times are in F: what F of a rank's stages takes for a microbatch; I and W take as long, a\n"
+         "  message nothing. bubble: how long a rank computes nothing, on average, and which share of the\n"
+         "  step that is. kept: the most forward passes that a rank keeps, each of 1/p of the model.\n"
+         "  weights: how often they are there.\n";
 }
 
 std::string schedule_table_markdown(table_counts const& counts, std::string const& pictures) {

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "support/rng.hpp"
 #include "support/tool.hpp"
 
 using namespace cleave::testing;
@@ -75,9 +80,10 @@ TEST_CASE("tool: partition cuts operations into parts that can run one after the
   scratch_folder const at;
   std::ofstream(at / "a.dag") << "4 3\n1 0\n1 0\n1 0\n1 0\n0 1 3\n1 2 0.5\n2 3 2\n";
   auto const r = run_tool({"partition", at / "a.dag", "-k", "2", "--out", at / "parts"});
-  check_said(r, 0, "bottleneck 2.5 (work and transfers of the worst part); none can be below ");
+  check_said(r, 0, "largest load (cost and transfer) 2.5; no cut into 2 parts can be below 2.5: optimal");
   CHECK(text_of_file(at / "parts") == "0\n0\n1\n1\n");
-  check_said(run_tool({"partition", at / "a.dag", "--verify", at / "parts"}), 0, "bottleneck 2.5");
+  check_said(run_tool({"partition", at / "a.dag", "--verify", at / "parts"}), 0,
+             "largest load (cost and transfer) 2.5\n");
   check_said(run_tool({"partition", at / "a.dag", "-k", "2", "--goal", "cut", "--eps", "0"}), 0,
              "cut        0.5 (arcs)");
   std::ofstream(at / "circle") << "0\n1\n0\n1\n";
@@ -89,6 +95,73 @@ TEST_CASE("tool: partition cuts operations into parts that can run one after the
   put_grid(at / "grid.edges", 3);
   check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--goal", "cut"}), 2,
              "others have --goal edges");
+}
+
+TEST_CASE("tool: split and partition make the same load of a graph in JSON small, and say so alike") {
+  scratch_folder const at;
+  auto const page = text_of_file(std::filesystem::path(CLEAVE_SOURCE_DIR) / "docs" / "graph_json.md");
+  auto const begin = page.find("{\"format\"");
+  std::ofstream(at / "g.json") << page.substr(begin, page.find("```", begin) - begin);
+  for (auto const& [price, said] : {std::pair<std::string, std::string>{
+                                        "0", "largest load (cost; transfers are free) 12.5; no cut into 2 "},
+                                    {"0.001", "largest load (cost and transfer) 16.6; no cut into 2 "}}) {
+    CAPTURE(price);
+    for (std::string const command : {"split", "partition"}) {
+      auto const r = run_tool({command, at / "g.json", "-k", "2", "--flops-per-byte", price});
+      check_said(r, 0, said + (command == "split" ? "stages" : "parts") + " can be below ");
+      check_said(r, 0, price == "0" ? ": optimal" : "7.1\u00a0% above the optimum");
+      auto const plain = run_tool({command, at / "g.json", "-k", "2"});
+      check_said(plain, 0, "largest load (cost; transfers are free) 12.5; no cut");
+    }
+  }
+  auto const cut = run_tool({"partition", at / "g.json", "-k", "2", "--out", at / "parts"});
+  check_said(cut, 0, "2 nodes, 1 arc");
+  CHECK(text_of_file(at / "parts") == "0\n1\n");
+  check_said(run_tool({"partition", at / "g.json", "--verify", at / "parts", "--flops-per-byte", "1"}), 0,
+             "largest load (cost and transfer) 4.11\u00a0k\n");
+  std::ofstream(at / "a.dag") << "2 1\n1 0\n1 0\n0 1 3\n";
+  check_said(run_tool({"partition", at / "a.dag", "-k", "2", "--flops-per-byte", "1"}), 2,
+             "in this one arcs have costs");
+  put_grid(at / "grid.edges", 3);
+  check_said(run_tool({"partition", at / "grid.edges", "-k", "2", "--flops-per-byte", "1"}), 2, "of loads");
+}
+
+TEST_CASE("tool: parts of random graphs have one load, whichever command is asked") {
+  scratch_folder const at;
+  rng dice(7);
+  for (int round = 0; round < 6; ++round) {
+    std::string text = R"({"format": "cleave graph 1", "nodes": [{"name": "n0", "op": "placeholder"})";
+    auto const calls = 3 + dice.below(12);
+    for (std::size_t n = 1; n <= calls; ++n)
+      text += R"(,{"name": "n)" + std::to_string(n) + R"(", "operands": ["n)" +
+              std::to_string(dice.below(n)) + R"(", "n)" + std::to_string(dice.below(n)) + R"("], "cost": )" +
+              std::to_string(dice.below(50)) + R"(, "bytes": )" + std::to_string(1 + dice.below(20)) + "}";
+    std::ofstream(at / "g.json") << text << "]}";
+    CAPTURE(text);
+    auto const price = std::to_string(round % 3);
+    auto const number_after = [](std::string const& said, std::string const& words) {
+      auto const found = said.find(words);
+      REQUIRE(found != said.npos);
+      return std::stod(said.substr(found + words.size()));
+    };
+    auto const split = nlohmann::json::parse(
+        run_tool({"split", at / "g.json", "-k", "3", "--flops-per-byte", price, "--json"}).said);
+    auto const cut =
+        run_tool({"partition", at / "g.json", "-k", "3", "--flops-per-byte", price, "--out", at / "parts"});
+    CAPTURE(cut.said);
+    auto const load = number_after(cut.said, "load (" + split.at("objective").get<std::string>() + ") ");
+    CHECK(number_after(cut.said, "can be below ") == doctest::Approx(split.at("bound").get<double>()));
+    CHECK(load <= split.at("bottleneck").get<double>());
+    // The parts of one command, judged by the other.
+    std::istringstream parts(text_of_file(at / "parts"));
+    std::ofstream named(at / "by");
+    for (std::size_t n = 1, part = 0; parts >> part; ++n) named << 'n' << n << ' ' << part << '\n';
+    named.close();
+    auto const other = nlohmann::json::parse(
+        run_tool({"split", at / "g.json", "--by", "file=" + (at / "by"), "--flops-per-byte", price, "--json"})
+            .said);
+    CHECK(other.at("bottleneck").get<double>() == doctest::Approx(load));
+  }
 }
 
 TEST_CASE("tool: partition names parts that no node is in, and without -k they are wrong") {

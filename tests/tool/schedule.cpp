@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,30 @@ TEST_CASE("tool: schedule says which names, counts and options it takes") {
   check_refusal({"gpipe", "--hop", "nan"}, 2, "--hop takes a time");
   check_refusal({"gpipe", "-o", "no/such/folder/x", "--svg"}, 3, "cannot be written");
   check_refusal({"all", "--svg"}, 2, "all schedules are a table");
+}
+
+TEST_CASE("tool: a schedule takes as long by itself as in the table of all, and both name the unit") {
+  auto const all = run_tool({"schedule", "all", "-p", "4", "-m", "8"}).said;
+  CHECK(all.find("Times are in F: what F of a rank's stages takes for a microbatch") != std::string::npos);
+  std::istringstream lines(all);
+  std::size_t compared = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name, stages, time;
+    words >> name >> stages >> time;
+    if (std::ranges::find(cleave::schedule_names, name) == std::ranges::end(cleave::schedule_names)) continue;
+    CAPTURE(name);
+    ++compared;
+    auto const one = run_tool({"schedule", name, "-p", "4", "-m", "8"}).said;
+    CHECK(one.find("the step takes " + time + "\u00a0F, bubble ") != std::string::npos);
+    CHECK(one.find("1\u00a0F is what F of a rank's stages takes for a microbatch") != std::string::npos);
+    auto const said = json::parse(run_tool({"schedule", name, "-p", "4", "-m", "8", "--json"}).said);
+    CHECK(said.at("time_unit") == "F");
+    CHECK(said.at("makespan").get<double>() == doctest::Approx(std::stod(time)));
+  }
+  CHECK(compared == std::ranges::size(cleave::schedule_names));
+  CHECK(run_tool({"schedule", "ZBV", "-p", "4", "-m", "8"}).said.find("takes 25.5\u00a0F") !=
+        std::string::npos);
 }
 
 TEST_CASE("tool: all schedules are compared, and listed") {

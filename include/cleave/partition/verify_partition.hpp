@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "cleave/core/error.hpp"
@@ -192,11 +193,14 @@ struct dag_verdict {
 
 /// The same of operations that need each other: `arcs` are values with `from`, `to` and `cost`, `work` is of
 /// a node. What a node makes costs as much as the dearest of the arcs from it, to its part and to each other
-/// part that reads it. Arcs into and out of nodes where `free` is not 0 cost but do not restrict the order.
-/// O(n + m log m + parts).
+/// part that reads it. Arcs into and out of nodes where `free` is not 0 cost but do not restrict the order;
+/// pairs in `after`, the second of which follows the first, restrict it and cost nothing. `arc_price` is what
+/// loads have for each unit of an arc's cost. O(n + m log m + parts).
 template <class Arc>
 dag_verdict verify_dag_partition(std::span<double const> work, std::span<Arc const> arcs, partition const& p,
-                                 std::span<char const> free = {}) {
+                                 std::span<char const> free = {},
+                                 std::span<std::pair<std::uint32_t, std::uint32_t> const> after = {},
+                                 double arc_price = 1) {
   dag_verdict v;
   if (p.of.size() != work.size()) {
     v.findings.push_back({partition_fault::wrong_length, 0, 0, static_cast<double>(p.of.size()),
@@ -226,14 +230,17 @@ dag_verdict verify_dag_partition(std::span<double const> work, std::span<Arc con
     bool const restricts = free.empty() || (free[a.from] == 0 && free[a.to] == 0);
     if (restricts) pairs.push_back(std::uint64_t{from} << 32 | to);
   }
+  for (auto const& [first, later] : after)
+    if (auto const from = index(p.of[first]), to = index(p.of[later]); from != to)
+      pairs.push_back(std::uint64_t{from} << 32 | to);
   std::sort(readers.begin(), readers.end(),
             [](reader a, reader b) { return a.node != b.node ? a.node < b.node : a.part < b.part; });
   for (std::size_t i = 0; i < readers.size(); ++i) {
     auto const [node, part] = readers[i];
     bool const first = i == 0 || readers[i - 1].node != node;
     if (!first && readers[i - 1].part == part) continue;
-    if (first) v.loads[index(p.of[node])] += dearest[node];
-    v.loads[part] += dearest[node];
+    if (first) v.loads[index(p.of[node])] += arc_price * dearest[node];
+    v.loads[part] += arc_price * dearest[node];
     v.traffic += dearest[node];
   }
   for (double const load : v.loads) v.bottleneck = (std::max)(v.bottleneck, load);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,12 +16,15 @@
 #include "cleave/graph/adjacency_of_edges.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/balance_options.hpp"
+#include "cleave/partition/partition.hpp"
+#include "cleave/partition/unpriced.hpp"
+#include "cleave/partition/verify_partition.hpp"
 
 namespace cleave {
 
 /// Operations that need each other, with costs: what files of planners say. Nodes are in any order. What a
-/// node makes costs as much as the dearest of the arcs from it, once for each other part that reads it, in
-/// the unit of `work`.
+/// node makes costs as much as the dearest of the arcs from it, once for each other part that reads it: in
+/// the unit of `work`, or in bytes where `cost_per_byte` says what one costs.
 struct cost_dag {
   struct arc {
     std::uint32_t from, to;
@@ -36,7 +40,13 @@ struct cost_dag {
   std::vector<std::string> name = {};                   ///< of a node; empty: not said
   std::uint32_t devices = 0, hosts = 0;                 ///< 0: not said
   double device_memory = 0;                             ///< of each device; 0: not said
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> after =
+      {};                                    ///< the second follows the first, and reads nothing of it
+  std::optional<double> cost_per_byte = {};  ///< in the unit of `work`; none: arcs have that unit themselves
+  unpriced lacking = {};                     ///< taken as free, because the file does not say
 
+  /// What loads have for each unit of an arc's cost.
+  double arc_price() const { return cost_per_byte.value_or(1); }
   std::size_t nodes() const { return work.size(); }
   bool operator==(cost_dag const&) const = default;
 };
@@ -61,10 +71,12 @@ class dag_cycle_error : public witness_error<std::vector<std::uint32_t>> {
 inline std::vector<std::uint32_t> order_of(cost_dag const& d) {
   auto const n = d.nodes();
   std::vector<std::size_t> first(n + 1), missing(n);
-  for (auto const& a : d.arcs) ++first[a.from + std::size_t{1}], ++missing[a.to];
+  auto pairs = d.after;
+  for (auto const& a : d.arcs) pairs.emplace_back(a.from, a.to);
+  for (auto const& [from, to] : pairs) ++first[from + std::size_t{1}], ++missing[to];
   for (std::size_t i = 0; i < n; ++i) first[i + 1] += first[i];
-  std::vector<std::uint32_t> user(d.arcs.size()), ready, order;
-  for (auto next = first; auto const& a : d.arcs) user[next[a.from]++] = a.to;
+  std::vector<std::uint32_t> user(pairs.size()), ready, order;
+  for (auto next = first; auto const& [from, to] : pairs) user[next[from]++] = to;
   auto const later = [](std::uint32_t a, std::uint32_t b) { return a > b; };
   for (std::uint32_t i = 0; i < n; ++i)
     if (missing[i] == 0) ready.push_back(i);
@@ -82,8 +94,8 @@ inline std::vector<std::uint32_t> order_of(cost_dag const& d) {
   if (order.size() == n) return order;
 
   std::vector<std::uint32_t> needs(n), cycle;  // of a node left over: one that it waits for
-  for (auto const& a : d.arcs)
-    if (missing[a.from] != 0) needs[a.to] = a.from;
+  for (auto const& [from, to] : pairs)
+    if (missing[from] != 0) needs[to] = from;
   auto const left = std::find_if(missing.begin(), missing.end(), [](auto m) { return m != 0; });
   auto at = static_cast<std::uint32_t>(left - missing.begin());
   for (std::size_t step = 0; step < n; ++step) at = needs[at];  // into the circle
@@ -92,7 +104,7 @@ inline std::vector<std::uint32_t> order_of(cost_dag const& d) {
   throw dag_cycle_error(cycle);
 }
 
-/// The graph without directions: nodes weigh their work, edges cost what their arcs do.
+/// The graph without directions: nodes weigh their work, edges cost what their arcs do. `after` is left out.
 template <std::integral Index = std::uint32_t>
 adjacency<Index, double> undirected(cost_dag const& d) {
   edge_pairs<Index, double> edges;
@@ -109,7 +121,7 @@ struct dag_snapshot {
   std::vector<std::size_t> position;  ///< of a node of the file: in `graph`
 };
 
-/// A byte stands for a power of two of the unit of work, so small that the costs of transfers are as exact as
+/// A byte stands for a power of two of the unit of arcs, so small that the costs of transfers are as exact as
 /// their sum allows. `unit_order::given` is the order of the file. \throws dag_cycle_error
 inline dag_snapshot snapshot_of_dag(cost_dag const& d) {
   using index = std::uint32_t;
@@ -147,11 +159,16 @@ inline dag_snapshot snapshot_of_dag(cost_dag const& d) {
       for (char const c : d.name[order[n]]) g.name.add(c);
     if (!d.name.empty()) g.name.close();
   }
+  std::vector<std::pair<index, index>> after;  // later, first
+  for (auto const& [first, later] : d.after) after.emplace_back(s.position[later], s.position[first]);
+  std::sort(after.begin(), after.end());
+  for (index n = 0, i = 0; n < d.nodes() && !after.empty(); ++n, g.after.close())
+    for (; i < after.size() && after[i].first == n; ++i) g.after.add(after[i].second);
   g.slot = g.latest = g.group = g.producer;
   g.replicable.assign(d.nodes(), 0);
 
   auto& o = s.options;
-  o.cost_per_byte = std::ldexp(1.0, -exponent);
+  o.cost_per_byte = std::ldexp(d.arc_price(), -exponent);
   o.rank.assign(order.begin(), order.end());
   auto const most = std::ldexp(1.0, 62);
   if (d.device_memory > 0) o.memory = static_cast<std::size_t>((std::min)(d.device_memory, most));
@@ -164,6 +181,11 @@ inline dag_snapshot snapshot_of_dag(cost_dag const& d) {
     for (auto const n : set) o.together.back().push_back(s.position[n]);
   }
   return s;
+}
+
+/// What a partition of the nodes of `d` is, counted from both alone.
+inline dag_verdict verify_partition(cost_dag const& d, partition const& p) {
+  return verify_dag_partition<cost_dag::arc>(d.work, d.arcs, p, d.backward, d.after, d.arc_price());
 }
 
 }  // namespace cleave

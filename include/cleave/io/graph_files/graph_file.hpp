@@ -18,13 +18,13 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/adjacency_fault.hpp"
-#include "cleave/graph/costed_module_graph.hpp"
 #include "cleave/io/graph_files/cost_dag.hpp"
 #include "cleave/io/graph_files/dag_file.hpp"
 #include "cleave/io/graph_files/dimacs_graph.hpp"
 #include "cleave/io/graph_files/edge_list.hpp"
 #include "cleave/io/graph_files/matrix_market.hpp"
 #include "cleave/io/graph_files/metis_graph.hpp"
+#include "cleave/io/graph_files/module_dag.hpp"
 #include "cleave/io/graph_files/text_cursor.hpp"
 #include "cleave/io/graph_files/weight_text.hpp"
 #include "cleave/io/graph_files/workload_json.hpp"
@@ -102,33 +102,13 @@ struct graph_file_options {
   matrix_values values = matrix_values::by_type;  ///< of Matrix Market
 };
 
-/// The operations of a graph of ours (docs/graph_json.md), each call and input a node. Where no node has a
-/// cost each costs 1; where none has bytes an arc costs 1, else the bytes of what is read.
-inline cost_dag cost_dag_of(module_graph const& g) {
-  cost_dag d;
-  double costs = 0, bytes = 0;
-  std::vector<double> made;
-  for (module_graph::position n = 0; n < g.list().size(); ++n) {
-    auto const known = cost_of(g, n);
-    d.work.push_back(known.cost.value_or(0));
-    d.name.push_back(g[n].name);
-    made.push_back(static_cast<double>(known.bytes));
-    costs += d.work.back(), bytes += made.back();
-    for (auto const m : g.operands(n)) d.arcs.push_back({m, n, 0});
-    for (auto const m : g[n].after) d.arcs.push_back({m, n, 0});
-  }
-  if (costs == 0) d.work.assign(d.nodes(), 1);
-  for (auto& a : d.arcs) a.cost = bytes == 0 ? 1 : made[a.from];
-  return d;
-}
-
-/// The operations of a text of a directed format.
-inline cost_dag read_cost_dag_text(std::string text, graph_format format) {
+/// The operations of a text of a directed format. `cost_per_byte` is for a graph of ours.
+inline cost_dag read_cost_dag_text(std::string text, graph_format format, double cost_per_byte = 0) {
   if (format == graph_format::dag) return read_dag_file(text);
   json_document const document(std::move(text));
   json_value const file(document);
   if (!file.find("format")) return read_workload(file);
-  return cost_dag_of(read_graph_json(file));
+  return cost_dag_of(read_graph_json(file), cost_per_byte);
 }
 
 /// The same graph with weights of another type. \throws fractional_weight_error
@@ -198,15 +178,15 @@ adjacency<Index, Weight> read_graph_file(std::string const& file, graph_file_opt
   }
 }
 
-/// The operations in a file of a directed format (.dag, .json). \throws error that begins with the file's
-/// name
-inline cost_dag read_cost_dag(std::string const& file) {
+/// The operations in a file of a directed format (.dag, .json). A graph of ours says no cost of a byte:
+/// `cost_per_byte`. \throws error that begins with the file's name
+inline cost_dag read_cost_dag(std::string const& file, double cost_per_byte = 0) {
   auto text = text_of_graph_file(file);
   auto const format = graph_format_of(file, text);
   if (!is_directed(format))
     throw error(printable(file, 200) + ": its format says of no edge which way it goes; .dag and .json do");
   try {
-    return read_cost_dag_text(std::move(text), format);
+    return read_cost_dag_text(std::move(text), format, cost_per_byte);
   } catch (graph_file_error const& e) {
     throw graph_file_error(file, e);
   } catch (error const& e) {

@@ -31,4 +31,35 @@ inline unpriced unpriced_calls(module_graph const& g, double cost_per_byte) {
   return u;
 }
 
+/// The calls of a graph of ours (docs/graph_json.md) as operations, in the order of `nodes()`: what `balance`
+/// places. What the caller gives, attributes and the output are none, and cost no transfer. Arcs cost the
+/// bytes of what is read, each 1 where no call has bytes, and each byte `cost_per_byte` (0 where none has).
+/// Where no call has a cost each costs 1. \throws cost_error
+inline cost_dag cost_dag_of(module_graph const& g, double cost_per_byte = 0) {
+  cost_dag d;
+  bool priced = false, sized = false;
+  std::vector<std::uint32_t> place(g.list().size(), none<std::uint32_t>);
+  for (auto const n : g.nodes()) {
+    auto const known = cost_of(g, n);
+    auto const at = place[n] = static_cast<std::uint32_t>(d.nodes());
+    d.work.push_back(known.cost.value_or(0));
+    d.name.push_back(g[n].name);
+    priced |= known.cost.has_value(), sized |= known.bytes > 0;
+    std::vector<std::uint32_t> reads;
+    for (auto const m : g.operands(n))
+      if (place[m] != none<std::uint32_t> && std::ranges::find(reads, place[m]) == reads.end()) {
+        reads.push_back(place[m]);
+        d.arcs.push_back({place[m], at, static_cast<double>(cost_of(g, m).bytes)});
+      }
+    for (auto const m : g[n].after)
+      if (place[m] != none<std::uint32_t>) d.after.emplace_back(place[m], at);
+  }
+  d.cost_per_byte = sized ? cost_per_byte : 0;
+  d.lacking = unpriced_calls(g, cost_per_byte);
+  if (!priced) d.work.assign(d.nodes(), 1), d.lacking.nodes = 0;
+  if (!sized)
+    for (auto& a : d.arcs) a.cost = 1;
+  return d;
+}
+
 }  // namespace cleave
