@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -11,14 +10,31 @@
 
 namespace cleave::conformance {
 
-/// JSON whose objects keep the order in which their keys were written.
-using json = nlohmann::ordered_json;
-
 /// A file that is not laid out as its area's README says: which file, case and key.
 class layout_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// A case that the runner has no way to judge, though it is laid out well: why.
+class unjudged_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+[[noreturn]] inline void refuse_access() { throw layout_error("a field that is asked for is missing"); }
+
+}  // namespace cleave::conformance
+
+// A case that lacks a field must not end the run of all others.
+#undef JSON_ASSERT
+#define JSON_ASSERT(condition) ((condition) ? void() : cleave::conformance::refuse_access())
+#include <nlohmann/json.hpp>
+
+namespace cleave::conformance {
+
+/// JSON whose objects keep the order in which their keys were written.
+using json = nlohmann::ordered_json;
 
 /// No recording nests deeper; what does is refused before anything recurses over it.
 inline constexpr int deepest = 100;

@@ -3,7 +3,8 @@
 #include <string_view>
 
 /// How the files of each area are laid out: each key that a case may have, and nothing else. What a runner
-/// reads is described down to the leaves; what no runner reads yet is `any` below its key. The READMEs of the
+/// reads is described down to the leaves; what no runner reads yet is `any` below its key. A case may have
+/// remarks besides, texts and numbers under keys that are not here. The READMEs of the
 /// areas say what the keys mean.
 namespace cleave::conformance {
 

@@ -167,7 +167,7 @@ class parity_case {
     if (body_.contains("defect")) {
       auto const rule = body_["better"]["rule"].get<std::string>();
       if (rule != "uncut" && rule != "uncut, or an error on every rank that names the microbatch")
-        result_.differences.push_back({"better.rule", rule, "no such rule"});
+        throw unjudged_error("no comparison for the rule '" + rule + "'");
       equal_whole(staged_);
       equal_whole(threaded_);
     } else {

@@ -39,8 +39,11 @@ std::vector<test_case> const& cases_of(std::filesystem::path const& file) {
   auto& cases = read[file];
   schema const layout(layouts);
   json top = read_json(file);
-  for (auto& body : top["cases"])
-    cases.push_back(read_case(layout, "pipe", file.filename().string(), std::move(body), json::object()));
+  for (auto& body : top["cases"]) try {
+      cases.push_back(read_case(layout, "pipe", file.filename().string(), std::move(body), json::object()));
+    } catch (layout_error const&) {
+      continue;  // whoever runs the case says so
+    }
   return cases;
 }
 
@@ -110,10 +113,11 @@ class traced_case {
     if (c_.graphs.contains("graph")) return c_;
     for (auto const& other : cases_of(c_.source)) {
       bool same = other.graphs.contains("graph");
-      for (auto const* key : {"state", "values", "args"}) same = same && other.input()[key] == in_[key];
+      for (auto const* key : {"state", "values", "args"})
+        same = same && other.input().value(key, json()) == in_.value(key, json());
       if (same && other.graph().outputs().size() == leaves_of_spec(in_["spec"])) return other;
     }
-    throw layout_error(c_.name + ": no case has the program of this model");
+    throw unjudged_error("no case has the program of this model");
   }
 
   module_argument read_spec() const { return read_operand(in_["spec"], {}, c_.name); }
@@ -196,7 +200,7 @@ class traced_case {
 
   void check_wrapper(test_case const& model, cut_model const& made, json const& rule) {
     if (rule != "backward as with (True) as a one-element tuple")
-      return differ("better.rule", "a rule that is known here", rule.dump());
+      throw unjudged_error("no comparison for the rule " + rule.dump());
     auto const other = cut(model.graph(), {container{container::kind::tuple, 1}, true});
     compare(write_nodes(other.root), write_nodes(made.root), "root", differences_);
     if (!made.loss) differ("loss", "found", "none");
@@ -266,7 +270,8 @@ class traced_case {
     auto const place = search_for_loss(made.pipe.outer, made.spec, {.several = several_losses::first});
     auto const returned = made.pipe.outer.outputs();
     auto const at = static_cast<std::size_t>(std::ranges::find(returned, *place.node) - returned.begin());
-    whole_tape.backward({{given.items->at(at).node.value(), {{}, {1}}}});
+    auto const& loss = given.items ? given.items->at(at) : given;
+    whole_tape.backward({{loss.node.value(), {{}, {1}}}});
     whole_ = whole.gradients();
     auto const sum = sum_of_copies(stages_);
     for (auto const& [holder, g] : whole_) {

@@ -190,12 +190,30 @@ class graph_reader {
   std::map<std::string, module_graph> graphs_;
 };
 
+/// What messages call a case.
+inline std::string name_of_case(json const& body) {
+  bool const named = body.is_object() && body.contains("name") && body["name"].is_string();
+  return named ? body["name"].get<std::string>() : body.dump().substr(0, 60);
+}
+
+/// Whether a case may have a remark: no more than a text or a number, under a key that its area lacks.
+inline bool is_remark(schema const& s, std::string const& area, std::string const& key, json const& value) {
+  return !value.is_structured() && !s.knows(area + "_case", key);
+}
+
+inline json without_remarks(schema const& s, std::string const& area, json body) {
+  std::vector<std::string> remarks;
+  for (auto const& [key, value] : body.items())
+    if (is_remark(s, area, key, value)) remarks.push_back(key);
+  for (auto const& key : remarks) body.erase(key);
+  return body;
+}
+
 /// Checks the layout of a case and reads its graphs. `shared` are the graphs that a file gives once, by name.
 inline test_case read_case(schema const& s, std::string const& area, std::string const& file, json body,
                            json const& shared) {
-  auto const name =
-      body.is_object() && body.contains("name") ? body["name"].dump() : body.dump().substr(0, 60);
-  auto const where = file + ", case " + name;
+  auto const where = file + ", case " + json(name_of_case(body)).dump();
+  if (body.is_object()) body = without_remarks(s, area, std::move(body));
   if (auto fault = s.find_fault(body, area + "_case")) throw layout_error(where + *fault);
   auto const part = area + "_result";
   if (s.defines(part) && body.contains("expect") && body["expect"].is_object() && area == "pipe")
@@ -205,6 +223,8 @@ inline test_case read_case(schema const& s, std::string const& area, std::string
     auto const shared_name = input["graph"].get<std::string>();
     if (!shared.contains(shared_name))
       throw layout_error(where + ".input.graph: no graph '" + shared_name + "' in the file");
+    if (auto fault = s.find_fault(shared[shared_name], area + "_graph"))
+      throw layout_error(where + ", graph '" + shared_name + "'" + *fault);
     input["graph"] = shared[shared_name];
   }
   test_case c{
@@ -213,38 +233,109 @@ inline test_case read_case(schema const& s, std::string const& area, std::string
   return c;
 }
 
-/// The cases of one area below `folder`, files in the order of their names.
-inline std::vector<test_case> read_area(std::filesystem::path const& folder, std::string const& area) {
-  schema const s(layouts);
-  if (!s.defines(area + "_case"))
-    throw layout_error((folder / area).string() + ": no area of that name is known");
+/// A case, or a whole file, that is laid out otherwise than any that is known.
+struct unread_case {
+  std::string file, name, reason;  ///< of a file without a list of cases there is no name
+};
+
+/// What a folder holds.
+struct recorded_cases {
+  std::vector<test_case> cases;
+  std::vector<unread_case> unread;
+};
+
+/// The areas that a case can be of by its layout.
+inline std::vector<std::string> areas_of(schema const& s, json const& body) {
+  std::vector<std::string> fitting;
+  for (auto const& name : s.names())
+    if (name.ends_with("_case") && body.is_object()) {
+      auto const area = name.substr(0, name.size() - 5);
+      if (!s.find_fault(without_remarks(s, area, body), name)) fitting.push_back(area);
+    }
+  return fitting;
+}
+
+/// Reads the cases of files; `read_recordings` is its one use.
+class recordings_reader {
+ public:
+  explicit recordings_reader(std::string folder) : folder_(std::move(folder)), layout_(layouts) {}
+
+  void read(std::filesystem::path const& file) {
+    where_ = folder_ + "/" + file.filename().string();
+    json top;
+    try {
+      top = read_json(file);
+    } catch (layout_error const& e) {
+      made_.unread.push_back({where_, "", e.what()});
+      return;
+    }
+    auto const known = top.is_object() && top.contains("cases") && top["cases"].is_array();
+    if (!known || top.value("format", json()) != 1) {
+      made_.unread.push_back({where_, "", known ? "format is not 1" : "no list 'cases'"});
+      return;
+    }
+    json const shared = top.value("graphs", json::object());
+    for (auto& body : top["cases"]) {
+      auto const name = name_of_case(body);
+      try {
+        auto const area = area_of(body);
+        made_.cases.push_back(read_case(layout_, area, where_, std::move(body), shared));
+        made_.cases.back().source = file;
+      } catch (layout_error const& e) {
+        made_.unread.push_back({where_, name, without_place(e.what(), name)});
+      } catch (json::exception const& e) {
+        made_.unread.push_back({where_, name, e.what()});
+      }
+    }
+  }
+
+  recorded_cases made() { return std::move(made_); }
+
+ private:
+  /// The folder's, if it is called like an area; else the one whose layout the case has.
+  std::string area_of(json const& body) const {
+    if (layout_.defines(folder_ + "_case")) return folder_;
+    auto const fitting = areas_of(layout_, body);
+    if (fitting.size() == 1) return fitting.front();
+    if (fitting.empty()) throw layout_error("no area is known as '" + folder_ + "', or has such cases");
+    std::string all;
+    for (auto const& area : fitting) all += (all.empty() ? "" : ", ") + area;
+    throw layout_error("no area is known as '" + folder_ + "', and several have such cases: " + all);
+  }
+
+  /// `text` without the file and the case, with which it may begin.
+  std::string without_place(std::string const& text, std::string const& name) const {
+    auto const place = where_ + ", case " + json(name).dump();
+    return text.starts_with(place) ? text.substr(place.size()) : text;
+  }
+
+  std::string folder_, where_;
+  schema layout_;
+  recorded_cases made_;
+};
+
+/// The recordings in one folder below `folder`, files in the order of their names.
+inline recorded_cases read_recordings(std::filesystem::path const& folder, std::string const& area) {
   std::vector<std::filesystem::path> files;
   std::error_code broken;
   for (auto const& entry : std::filesystem::directory_iterator(folder / area, broken))
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   if (broken) throw layout_error((folder / area).string() + ": " + broken.message());
   std::ranges::sort(files);
+  recordings_reader reader(area);
+  for (auto const& file : files) reader.read(file);
+  return reader.made();
+}
 
-  std::vector<test_case> cases;
-  for (auto const& file : files) {
-    json top = read_json(file);
-    auto const where = area + "/" + file.filename().string();
-    if (!top.is_object() || !top.contains("cases") || !top["cases"].is_array())
-      throw layout_error(where + ": no list 'cases'");
-    for (auto const& [key, value] : top.items())
-      if (key != "format" && key != "recorded_with" && key != "note" && key != "graphs" && key != "cases")
-        throw layout_error(where + ": unknown key '" + key + "'");
-    if (top.value("format", json()) != 1) throw layout_error(where + ": format is not 1");
-    json const shared = top.value("graphs", json::object());
-    for (auto const& [name, g] : shared.items())
-      if (auto fault = s.find_fault(g, area + "_graph"))
-        throw layout_error(where + ", graph '" + name + "'" + *fault);
-    for (auto& c : top["cases"]) {
-      cases.push_back(read_case(s, area, where, std::move(c), shared));
-      cases.back().source = file;
-    }
+/// The cases of one area below `folder`, all of which are laid out as is known.
+/// \throws layout_error
+inline std::vector<test_case> read_area(std::filesystem::path const& folder, std::string const& area) {
+  auto read = read_recordings(folder, area);
+  if (!read.unread.empty()) {
+    auto const& first = read.unread.front();
+    throw layout_error(first.file + ", " + first.name + ": " + first.reason);
   }
-  return cases;
+  return std::move(read.cases);
 }
 
 /// The areas below `folder`: its folders, in the order of their names.

@@ -15,12 +15,11 @@ inline std::int64_t read_count(json const& value) {
   return value.get<std::int64_t>();
 }
 
-/// How a recording writes a tuple of Python: where lists are tried too, as an object.
-enum class tuple_spelling : std::uint8_t { array, object };
+/// What an array of a recording is: a tuple of Python, which else is written as an object, or a list.
+enum class array_meaning : std::uint8_t { tuple, list };
 
 /// The options of a recording as ours. \throws cleave::error where no option of ours could say so
-inline lower_options read_lower_options(json const& recorded,
-                                        tuple_spelling spelling = tuple_spelling::array) {
+inline lower_options read_lower_options(json const& recorded, array_meaning arrays = array_meaning::tuple) {
   lower_options options{.messages = message_order::rounds};
   if (recorded.value("defer_pp_recv", false)) options.receives = receive_time::deferred;
   if (recorded.value("defer_reduce_grad_wait", false)) options.reductions = reduction_wait::deferred;
@@ -30,9 +29,9 @@ inline lower_options read_lower_options(json const& recorded,
     options.max_outstanding_sends = read_count(recorded["max_outstanding_sends"]);
   if (recorded.contains("unshard_lookahead")) {
     json const& ahead = recorded["unshard_lookahead"];
-    json const by_rank = spelling == tuple_spelling::array ? ahead
-                         : ahead.is_object()               ? ahead["tuple"]
-                                                           : json();
+    json const by_rank = ahead.is_object()                ? ahead.at("tuple")
+                         : arrays == array_meaning::tuple ? ahead
+                                                          : json();
     if (ahead == "auto") {
       options.lookahead.how = unshard_ahead::policy::automatic;
     } else if (by_rank.is_array()) {

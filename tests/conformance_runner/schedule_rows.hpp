@@ -36,12 +36,19 @@ inline json write_rows(std::span<std::vector<action> const> rows) {
   return list;
 }
 
+/// The family that `input` names. \throws unjudged_error where none has that name
+inline schedule_family family_of(json const& input) {
+  auto const name = input.at("schedule").get<std::string>();
+  auto const known = find_pytorch_schedule(name);
+  if (!known || !known->family) throw unjudged_error("no family of schedules is known as '" + name + "'");
+  return *known->family;
+}
+
 /// The schedule that `input` names, of so many ranks, stages and microbatches.
 inline schedule read_family(json const& input) {
-  auto const family = find_pytorch_schedule(input["schedule"].get<std::string>())->family;
-  return make_schedule(*family, {.ranks = input["ranks"],
-                                 .stages_per_rank = input["stages_per_rank"],
-                                 .microbatches = input["microbatches"]});
+  return make_schedule(family_of(input), {.ranks = input["ranks"],
+                                          .stages_per_rank = input["stages_per_rank"],
+                                          .microbatches = input["microbatches"]});
 }
 
 }  // namespace cleave::conformance

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <array>
-#include <string_view>
 #include <utility>
 
+#include "conformance_runner/fields.hpp"
 #include "conformance_runner/outcome.hpp"
 
-/// The recordings of schedules, one runner a file or a family of files.
+/// The recordings of schedules: which runner judges a case, by its fields.
 namespace cleave::conformance {
 
 outcome run_schedules_mutations(test_case const& c, json const& body);
@@ -24,33 +24,67 @@ outcome run_schedules_visual(test_case const& c, json const& body);
 
 namespace {
 
-/// Runners by how the name of a file begins, longer beginnings first; null where it is not built yet.
-constexpr std::array<std::pair<std::string_view, area_runner>, 16> runners{{
-    {"/orders_", run_schedules_orders},
-    {"/lower_digest_", run_schedules_lower},
-    {"/lower_options.", run_schedules_lower},
-    {"/lower_", run_schedules_lower},
-    {"/passes.", run_schedules_passes},
-    {"/validate.", run_schedules_validate},
-    {"/simulate.", run_schedules_simulate},
-    {"/mutations.", run_schedules_mutations},
-    {"/text.", run_schedules_text},
-    {"/csv.", run_schedules_csv},
-    {"/p2p.", run_schedules_p2p},
-    {"/runtime_trace.", run_schedules_runtime_trace},
-    {"/liveness.", run_schedules_liveness},
-    {"/timeline_uneven.", run_schedules_timeline},
-    {"/timeline.", run_schedules_timeline},
-    {"/visual.", run_schedules_visual},
+bool is_text(fields const& c) {
+  return c.in("parse") || c.in("grid") || c.in("lookup") || c.in("type") || c.in("map", "stages");
+}
+
+bool is_csv(fields const& c) { return c.in("format") || c.in("rows_as_arrays"); }
+
+bool is_p2p(fields const& c) {
+  return c.in("ops") || c.in("map") || (c.in("stage_to_rank") && c.input().size() == 1);
+}
+
+bool is_passes(fields const& c) { return c.in("pass"); }
+
+bool is_liveness(fields const& c) { return c.in("granularity"); }
+
+bool is_listed(fields const& c) { return c.in("rows", "stages") && c.in("ranks"); }
+
+bool is_mutation(fields const& c) { return is_listed(c) && c.expects("executable"); }
+
+bool is_simulate(fields const& c) { return c.in("passes") || c.in("rows", "stage_to_rank"); }
+
+bool is_timeline(fields const& c) { return c.in("schedule", "cost") || c.in("schedule", "stage_cost"); }
+
+bool is_runtime_trace(fields const& c) { return c.in("schedule", "options") && c.in("rank"); }
+
+bool is_lower(fields const& c) { return c.in("schedule", "options"); }
+
+/// A plain name and counts may be listed or be an order. What is refused tells by the kind of its error: an
+/// order is refused by value.
+bool is_visual(fields const& c) {
+  if (!c.in("schedule")) return false;
+  if (c.in("add_spacing") || c.in("with_comms") || c.in("defer_pp_recv") || c.expects("rows")) return true;
+  bool const usual = c.in("stages_per_rank") && c.input()["stages_per_rank"].is_null();
+  return usual || (c.has("error") && c["error"].value("type", "") != "ValueError");
+}
+
+bool is_order(fields const& c) { return c.in("schedule", "stages_per_rank"); }
+
+/// The first that fits.
+constexpr std::array<std::pair<bool (*)(fields const&), area_runner>, 13> runners{{
+    {is_text, run_schedules_text},
+    {is_csv, run_schedules_csv},
+    {is_p2p, run_schedules_p2p},
+    {is_passes, run_schedules_passes},
+    {is_liveness, run_schedules_liveness},
+    {is_mutation, run_schedules_mutations},
+    {is_listed, run_schedules_validate},
+    {is_simulate, run_schedules_simulate},
+    {is_timeline, run_schedules_timeline},
+    {is_runtime_trace, run_schedules_runtime_trace},
+    {is_lower, run_schedules_lower},
+    {is_visual, run_schedules_visual},
+    {is_order, run_schedules_orders},
 }};
 
 }  // namespace
 
 outcome run_schedules(test_case const& c, json const& body) {
-  std::string_view const file = std::string_view(c.file).substr(c.file.rfind('/'));
-  for (auto const& [beginning, runner] : runners)
-    if (file.starts_with(beginning)) return runner ? runner(c, body) : outcome{{}, c.file};
-  return {{}, c.file};
+  fields const content(c.body);
+  for (auto const& [fits, runner] : runners)
+    if (fits(content)) return runner(c, body);
+  throw unjudged_error("no runner for " + content.text());
 }
 
 }  // namespace cleave::conformance

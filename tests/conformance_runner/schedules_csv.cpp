@@ -46,10 +46,7 @@ json run_dump(json const& input) {
     }
     return {{"text", csv_text(rows)}};
   }
-  auto const family = find_pytorch_schedule(input["schedule"].get<std::string>())->family;
-  auto const s = make_schedule(*family, {.ranks = input["ranks"],
-                                         .stages_per_rank = input["stages_per_rank"],
-                                         .microbatches = input["microbatches"]});
+  auto const s = read_family(input);
   bool const lowered = csv_format_of(input["format"].get<std::string>()) == row_contents::with_communication;
   return {{"text", schedule_csv(lowered ? lower(s, {.messages = message_order::rounds}) : s)}};
 }

@@ -13,6 +13,7 @@
 #include "cleave/schedule/schedule_names.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_options.hpp"
+#include "conformance_runner/schedule_rows.hpp"
 
 /// All that one rank calls while it runs a schedule, against its recordings.
 namespace cleave::conformance {
@@ -20,10 +21,8 @@ namespace {
 
 /// Upstream runs the two schedules with one stage a rank without lowering them.
 schedule read_program(json const& input) {
-  auto const family = *find_pytorch_schedule(input["schedule"].get<std::string>())->family;
-  auto const s = make_schedule(family, {.ranks = input["ranks"],
-                                        .stages_per_rank = input["stages_per_rank"],
-                                        .microbatches = input["microbatches"]});
+  auto const family = family_of(input);
+  auto const s = read_family(input);
   if (family == schedule_family::gpipe) return send_at_use(reduce_gradients(s));
   if (family == schedule_family::one_f_one_b)
     return send_at_use(reduce_gradients(s), send_pairing::with_next_receive);
@@ -46,8 +45,11 @@ call_options read_call_options(json const& input) {
   if (recorded.value("groups", false)) options.exchanges = exchange_issue::by_rank_pair;
   if (input["stages_per_rank"] == 1) options.releases = release_rule::all;
   if (recorded.contains("custom"))
-    for (json const& name : recorded["custom"])
-      options.custom.push_back(*find_action_kind(name.get<std::string>()));
+    for (json const& name : recorded["custom"]) {
+      auto const kind = find_action_kind(name.get<std::string>());
+      if (!kind) throw unjudged_error("no kind of action is known as " + name.dump());
+      options.custom.push_back(*kind);
+    }
   return options;
 }
 

@@ -33,10 +33,7 @@ schedule run_pass(schedule s, std::string_view pass) {
 /// The lists of a case, or those that a generator and passes make of what it names.
 schedule read_lowered(json const& input) {
   if (input.contains("rows")) return read_rows(input);
-  auto const family = find_pytorch_schedule(input["schedule"].get<std::string>())->family;
-  auto s = make_schedule(*family, {.ranks = input["ranks"],
-                                   .stages_per_rank = input["stages_per_rank"],
-                                   .microbatches = input["microbatches"]});
+  auto s = read_family(input);
   for (json const& pass : input["passes"]) s = run_pass(s, pass.get<std::string>());
   return s;
 }

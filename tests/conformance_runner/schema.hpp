@@ -33,6 +33,19 @@ class schema {
 
   bool defines(std::string const& name) const { return definitions_.contains(name); }
 
+  std::vector<std::string> names() const {
+    std::vector<std::string> list;
+    for (auto const& [name, of] : definitions_) list.push_back(name);
+    return list;
+  }
+
+  /// Whether an object `name` may have `key`.
+  bool knows(std::string const& name, std::string const& key) const {
+    auto const d = definitions_.find(name);
+    return d != definitions_.end() &&
+           std::ranges::find(d->second->fields, key, &type::field::key) != d->second->fields.end();
+  }
+
   /// What is wrong with `j` as a `name`: the place and what was expected there, or nothing.
   std::optional<std::string> find_fault(json const& j, std::string const& name) const {
     return fault(j, *definitions_.at(name), "");

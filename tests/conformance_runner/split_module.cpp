@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cleave/graph/interpreter.hpp"
+#include "conformance_runner/fields.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/write_split.hpp"
 #include "conformance_runner/write_value.hpp"
@@ -110,11 +111,22 @@ json write_result(module_graph const& g, split_module_result const& r,
   return out;
 }
 
+/// Whether a case is of `split_module_simple`, which knows none of the options about order and names.
+bool is_simple(fields const& c) {
+  if (c.expects("partitions") || c.expects("callback_calls")) return false;
+  if (!c.in("options")) return c.expects("submodules");
+  auto const& options = c.input()["options"];
+  for (auto const* key :
+       {"keep_original_order", "keep_original_node_name", "keep_original_input_name", "tuple_return"})
+    if (options.contains(key)) return false;
+  return true;
+}
+
 /// One case: the graph, what it was split into or why not, and what differs.
 class split_case {
  public:
   split_case(test_case const& c, json const& body)
-      : simple_(c.file.ends_with("/simple.json") || c.category.ends_with("simple")),
+      : simple_(is_simple(fields(c.body))),
         body_(body),
         better_(body.value("better", json::object())),
         g_(c.graph()) {
@@ -416,8 +428,7 @@ class split_case {
 outcome run_decompose_sizes(test_case const& c, json const& body);
 
 outcome run_split_module(test_case const& c, json const& body) {
-  if (c.file.ends_with("/decompose_size.json") || c.category == "decompose_size")
-    return run_decompose_sizes(c, body);
+  if (!body["input"].contains("assign")) return run_decompose_sizes(c, body);
   return {split_case(c, body).run(), ""};
 }
 

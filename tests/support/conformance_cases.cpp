@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -123,6 +124,31 @@ TEST_CASE("conformance: a malformed case is refused with file, case and key") {
   CHECK_THROWS_AS(parse_json(std::string(200, '[') + std::string(200, ']'), "f.json"),
                   cleave::conformance::layout_error);
   CHECK_THROWS_AS(read_area(recordings, "nowhere"), cleave::conformance::layout_error);
+}
+
+TEST_CASE("conformance: a remark is no part of a case, a structure that is not known is refused") {
+  auto c = chain();
+  c["seed"] = 17;
+  c["author"] = "somebody";
+  CHECK(reading_fault(c) == "");
+  c["expected values"] = {1, 2};
+  CHECK(reading_fault(c) == "file.json, case \"a case\": unknown key 'expected values'");
+}
+
+TEST_CASE("conformance: the layout of a case tells its area") {
+  schema const s(layouts);
+  CHECK(areas_of(s, chain()) == std::vector<std::string>{"split_module"});
+  CHECK(areas_of(s, json{{"name", "x"}, {"input", {{"colour", "red"}}}}).empty());
+  std::size_t alone = 0, tried = 0;
+  for (auto const* area : {"capability", "pipe", "slapo", "split_by_tags"}) {
+    auto const cases = read_area(recordings, area);
+    for (std::size_t i = 0; i < cases.size(); i += 10, ++tried) {
+      auto const fitting = areas_of(s, cases[i].body);
+      CHECK(std::ranges::count(fitting, area) == 1);
+      alone += fitting.size() == 1;
+    }
+  }
+  CHECK(alone == tried);
 }
 
 TEST_CASE("conformance: the written order of keyword arguments is kept") {

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/child.hpp"
@@ -15,10 +16,13 @@
 
 namespace cleave::testing {
 
-/// The command-line tool, which is built into the same folder as the tests.
-inline std::filesystem::path tool_path() {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "cleave";
+/// A program that is built into the same folder as the tests.
+inline std::filesystem::path built_program(std::string const& name) {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
 }
+
+/// The command-line tool.
+inline std::filesystem::path tool_path() { return built_program("cleave"); }
 
 inline std::string text_of_file(std::filesystem::path const& file) {
   std::ifstream in(file, std::ios::binary);
@@ -27,11 +31,11 @@ inline std::string text_of_file(std::filesystem::path const& file) {
   return text.str();
 }
 
-/// Runs the tool; `said` is its stdout.
-inline child_report run_tool(std::vector<std::string> words) {
+/// Runs `program`; `said` is its stdout.
+inline child_report run_built(std::filesystem::path const& program, std::vector<std::string> words) {
   scratch_folder const scratch;
   auto const out = scratch / "stdout";
-  words.insert(words.begin(), tool_path().string());
+  words.insert(words.begin(), program.string());
   auto report = in_child([&]() -> std::string {
     int const file = open(out.c_str(), O_WRONLY | O_CREAT, 0600);
     if (file < 0 || dup2(file, STDOUT_FILENO) < 0) throw std::runtime_error("no file for stdout");
@@ -39,10 +43,15 @@ inline child_report run_tool(std::vector<std::string> words) {
     for (auto& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     execv(arguments[0], arguments.data());
-    throw std::runtime_error("the tool is not built: " + words[0]);
+    throw std::runtime_error("it is not built: " + words[0]);
   });
   if (report.said.empty()) report.said = text_of_file(out);
   return report;
+}
+
+/// Runs the tool; `said` is its stdout.
+inline child_report run_tool(std::vector<std::string> words) {
+  return run_built(tool_path(), std::move(words));
 }
 
 }  // namespace cleave::testing

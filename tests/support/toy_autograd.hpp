@@ -88,10 +88,12 @@ class toy_autograd {
   tape_value call(module_graph const& g, module_graph::position n, std::span<tape_value const> args,
                   std::span<tape_value const> kwargs) {
     auto const known = toy_operators().find(g[n].target);
-    if (known == toy_operators().end() || !kwargs.empty())
+    auto operands = std::optional<tape_values>({args.begin(), args.end()});
+    if (!kwargs.empty()) operands = with_keywords(g[n], *std::move(operands), kwargs);
+    if (known == toy_operators().end() || !operands)
       throw unknown_target_error("node '" + g[n].name + "': the toy autograd has no operator '" +
-                                 g[n].target + "'" + (kwargs.empty() ? "" : " with keywords"));
-    return known->second(*tape_, {args.begin(), args.end()});
+                                 g[n].target + "'" + (kwargs.empty() ? "" : " with such keywords"));
+    return known->second(*tape_, *operands);
   }
 
   /// What arrived at each parameter that was read, or nothing where none did.
@@ -103,6 +105,24 @@ class toy_autograd {
   }
 
  private:
+  /// The operands by their places, null where one between is not given; nothing where a keyword is not known.
+  static std::optional<tape_values> with_keywords(module_node const& n, tape_values operands,
+                                                  std::span<tape_value const> kwargs) {
+    auto const parameters = keyword_places(n.target);
+    for (std::size_t i = 0; i < kwargs.size(); ++i) {
+      if (n.kwargs[i].key == "input" && operands.empty()) {
+        operands.push_back(kwargs[i]);
+        continue;
+      }
+      auto const at = std::ranges::find(parameters, n.kwargs[i].key);
+      if (at == parameters.end()) return std::nullopt;
+      auto const place = static_cast<std::size_t>(at - parameters.begin()) + 1;
+      operands.resize(std::max(operands.size(), place + 1));
+      operands[place] = kwargs[i];
+    }
+    return operands;
+  }
+
   tape_value leaf_of(std::string const& name, std::string const& holder, bool wanted) {
     if (auto const known = leaves_.find(holder); known != leaves_.end()) return known->second;
     auto const value = state_->find(name);

@@ -6,31 +6,18 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "support/toy_tape.hpp"
+#include "support/toy_views.hpp"
 
 /// Operators on a tape: what they compute, and how gradients pass. Each is one node of the tape, named as
-/// PyTorch names it; only `linear` with its transposed weight is two, as there.
+/// PyTorch names it; only `linear` with its transposed weight is two, as there, and what is named along an
+/// axis other than the last is done along the last.
 namespace cleave::testing {
-
-using tape_values = std::vector<tape_value>;
-
-inline std::int64_t integer_of(tape_value const& v) {
-  if (auto const* i = std::get_if<std::int64_t>(&v.text); v.what == tape_value::kind::constant && i)
-    return *i;
-  throw tensor_shape_error("an operand that is no whole number");
-}
-
-inline tape_value composite_of(container::kind what, tape_values items) {
-  tape_value v;
-  v.what = tape_value::kind::composite;
-  v.shape = {what, static_cast<std::uint32_t>(items.size())};
-  v.items = std::make_shared<tape_values const>(std::move(items));
-  return v;
-}
 
 /// `op` of two operands that spread to each other, and what the gradients of both are multiplied with.
 template <class Op, class Left, class Right>
@@ -100,9 +87,15 @@ inline tape_value sum_of_all(tape& t, tape_value const& x, std::string kind, dou
                 });
 }
 
-/// `reduction`: 0 each element, 1 their mean, 2 their sum.
+/// 0 each element, 1 their mean, 2 their sum; as numbers or by name.
+inline std::int64_t reduction_of(tape_value const& v) {
+  auto const* name = std::get_if<std::string>(&v.text);
+  if (!name) return integer_of(v);
+  return *name == "none" ? 0 : *name == "mean" ? 1 : 2;
+}
+
 inline tape_value squared_difference(tape& t, tape_values const& v) {
-  auto const reduction = v.size() < 3 ? 1 : integer_of(v[2]);
+  auto const reduction = v.size() < 3 || v[2].is_null() ? 1 : reduction_of(v[2]);
   auto const a = v.at(0), b = v.at(1);
   auto const n = static_cast<double>(a.get().data.size());
   auto const d = a.get() - b.get();
@@ -121,28 +114,6 @@ inline tape_value row_mean(tape& t, tape_value const& x) {
   double const scale = 1 / static_cast<double>(x.get().columns());
   return t.made("Mean", {x}, scale * summed_to(x.get(), shape),
                 [=](tensor const& g) { return std::vector{spread_to(scale * g, x.get().shape)}; });
-}
-
-/// Element `i` along the first axis.
-inline tape_value selected(tape& t, tape_value const& x, std::int64_t i) {
-  auto const at = static_cast<std::size_t>(i);
-  auto made = slice_of(x.get(), at, at + 1);
-  made.shape.erase(made.shape.begin());
-  return t.made("Select", {x}, std::move(made), [shape = x.get().shape, at](tensor const& g) {
-    auto all = tensor::filled(shape, 0);
-    std::ranges::copy(g.data, all.data.begin() + static_cast<std::ptrdiff_t>(at * g.data.size()));
-    return std::vector{all};
-  });
-}
-
-/// The element of a container, or the slice of a tensor.
-inline tape_value element_of(tape& t, tape_value const& of, tape_value const& key) {
-  if (of.what == tape_value::kind::tensor) return selected(t, of, integer_of(key));
-  if (of.what != tape_value::kind::composite) throw tensor_shape_error("an element of what has none");
-  if (of.shape.what != container::kind::dict) return of.items->at(static_cast<std::size_t>(integer_of(key)));
-  for (std::size_t i = 0; i + 1 < of.items->size(); i += 2)
-    if ((*of.items)[i].text == key.text) return (*of.items)[i + 1];
-  throw tensor_shape_error("a key that a dict does not have");
 }
 
 /// Softmax of each row; in row r of each matrix only of its first r + 1 elements if `causal`.
@@ -168,6 +139,36 @@ inline tape_value softmax_of(tape& t, tape_value const& x, bool causal) {
   });
 }
 
+/// `f` along the axis `axis`, the last one unless it says otherwise; `f` works along the last.
+template <class F>
+tape_value along(tape& t, tape_value const& x, tape_value const& axis, F f) {
+  auto const axes = x.get().shape.size();
+  auto const at = axis_of(axis, x.get().shape, -1);
+  if (at + 1 == axes) return f(x);
+  auto const order = exchange(axes, at, axes - 1);
+  return permuted(t, f(permuted(t, x, order)), order);
+}
+
+/// The logarithm of the softmax of each row.
+inline tape_value log_softmax_of(tape& t, tape_value const& x) {
+  auto const columns = x.get().columns();
+  auto const y = by_rows(x.get(), [&](double const* from, double* to) {
+    double const most = *std::max_element(from, from + columns);
+    double sum = 0;
+    for (std::size_t i = 0; i < columns; ++i) sum += std::exp(from[i] - most);
+    for (std::size_t i = 0; i < columns; ++i) to[i] = from[i] - most - std::log(sum);
+  });
+  return t.made("LogSoftmax", {x}, y, [y, columns](tensor const& g) {
+    auto made = g;
+    for (std::size_t r = 0; r < y.rows(); ++r) {
+      double sum = 0;
+      for (std::size_t i = r * columns; i < (r + 1) * columns; ++i) sum += g.data[i];
+      for (std::size_t i = r * columns; i < (r + 1) * columns; ++i) made.data[i] -= sum * std::exp(y.data[i]);
+    }
+    return std::vector{made};
+  });
+}
+
 /// x·Φ(x), with the distribution itself and no approximation.
 inline tape_value gelu_of(tape& t, tape_value const& x) {
   auto const phi = [](double a) { return std::erfc(-a * std::sqrt(0.5)) / 2; };
@@ -176,8 +177,19 @@ inline tape_value gelu_of(tape& t, tape_value const& x) {
       [phi](double a) { return phi(a) + a * std::exp(-a * a / 2) * 0.3989422804014327; });
 }
 
-/// Rows of mean 0 and variance 1, times `v[1]`, plus `v[2]`.
-inline tape_value layer_norm_of(tape& t, tape_values const& v) {
+/// Rows of mean 0 and variance 1, times `v[1]`, plus `v[2]`; or as PyTorch has it: of shape `v[1]`, times
+/// `v[2]`, plus `v[3]`, with `v[4]` added to the variance, all but the shape as wanted.
+inline tape_value layer_norm_of(tape& t, tape_values v) {
+  double epsilon = 1e-5;
+  if (v.at(1).what != tape_value::kind::tensor) {
+    if (integers_of({v[1]}, 0).size() != 1) throw tensor_shape_error("layer_norm of several axes");
+    if (auto const e = operand(v, 4); !e.is_null()) epsilon = as_tensor(e).get().data[0];
+    auto const row = [&](std::size_t i, double usual) {
+      auto const given = operand(v, i);
+      return given.is_null() ? constant_of(tensor::filled({v[0].get().columns()}, usual)) : given;
+    };
+    v = {v[0], row(2, 1), row(3, 0)};
+  }
   auto const x = v.at(0), w = v.at(1), b = v.at(2);
   auto const columns = x.get().columns();
   auto const n = static_cast<double>(columns);
@@ -186,7 +198,7 @@ inline tape_value layer_norm_of(tape& t, tape_values const& v) {
     double mean = 0, variance = 0;
     for (std::size_t i = 0; i < columns; ++i) mean += from[i] / n;
     for (std::size_t i = 0; i < columns; ++i) variance += (from[i] - mean) * (from[i] - mean) / n;
-    scale.push_back(1 / std::sqrt(variance + 1e-5));
+    scale.push_back(1 / std::sqrt(variance + epsilon));
     for (std::size_t i = 0; i < columns; ++i) to[i] = (from[i] - mean) * scale.back();
   });
   return t.made("LayerNorm", {x, w, b}, normal * w.get() + b.get(), [=](tensor const& g) {
@@ -241,12 +253,55 @@ inline tape_value cross_entropy_of(tape& t, tape_value const& logits, tape_value
 
 using toy_operator = tape_value (*)(tape&, tape_values const&);
 
+/// The parameters after the first of what is called with keywords, by their places.
+inline std::vector<std::string> keyword_places(std::string_view name) {
+  static std::map<std::string, std::vector<std::string>, std::less<>> const table = {
+      {"cat", {"dim"}},
+      {"stack", {"dim"}},
+      {"unbind", {"dim"}},
+      {"softmax", {"dim"}},
+      {"log_softmax", {"dim"}},
+      {"unsqueeze", {"dim"}},
+      {"squeeze", {"dim"}},
+      {"size", {"dim"}},
+      {"split", {"split_size_or_sections", "dim"}},
+      {"split_with_sizes", {"split_sizes", "dim"}},
+      {"chunk", {"chunks", "dim"}},
+      {"slice", {"dim", "start", "end", "step"}},
+      {"select", {"dim", "index"}},
+      {"narrow", {"dim", "start", "length"}},
+      {"transpose", {"dim0", "dim1"}},
+      {"permute", {"dims"}},
+      {"reshape", {"shape"}},
+      {"flatten", {"start_dim", "end_dim"}},
+      {"sum", {"dim", "keepdim"}},
+      {"mean", {"dim", "keepdim"}},
+      {"linear", {"weight", "bias"}},
+      {"layer_norm", {"normalized_shape", "weight", "bias", "eps"}},
+      {"mse_loss", {"target", "reduction"}},
+  };
+  auto const known = table.find(name);
+  return known == table.end() ? std::vector<std::string>() : known->second;
+}
+
 /// All operators by the names that graphs use.
 inline std::map<std::string, toy_operator, std::less<>> const& toy_operators() {
   static std::map<std::string, toy_operator, std::less<>> const table = {
       {"linear", [](tape& t, tape_values const& v) { return linear_of(t, v); }},
       {"matmul", [](tape& t, tape_values const& v) { return matmul_of(t, v.at(0), v.at(1)); }},
-      {"transpose", [](tape& t, tape_values const& v) { return transpose_of(t, v.at(0)); }},
+      {"mm", [](tape& t, tape_values const& v) { return matmul_of(t, v.at(0), v.at(1)); }},
+      {"bmm", [](tape& t, tape_values const& v) { return matmul_of(t, v.at(0), v.at(1)); }},
+      {"addmm",
+       [](tape& t, tape_values const& v) {
+         return toy_operators().at("add")(t, {v.at(0), matmul_of(t, v.at(1), v.at(2))});
+       }},
+      {"transpose",
+       [](tape& t, tape_values const& v) {
+         if (v.size() < 2) return transpose_of(t, v.at(0));
+         auto const& shape = v[0].get().shape;
+         return permuted(t, v[0], exchange(shape.size(), axis_of(v[1], shape, 0), axis_of(v.at(2), shape, 0)));
+       }},
+      {"t", [](tape& t, tape_values const& v) { return transpose_of(t, v.at(0)); }},
       {"add",
        [](tape& t, tape_values const& v) {
          auto const one = [](double, double) { return 1.0; };
@@ -264,6 +319,62 @@ inline std::map<std::string, toy_operator, std::less<>> const& toy_operators() {
              t, "Mul", v, [](double a, double b) { return a * b; }, [](double, double b) { return b; },
              [](double a, double) { return a; });
        }},
+      {"div",
+       [](tape& t, tape_values const& v) {
+         return pairwise(
+             t, "Div", v, [](double a, double b) { return a / b; }, [](double, double b) { return 1 / b; },
+             [](double a, double b) { return -a / (b * b); });
+       }},
+      {"neg",
+       [](tape& t, tape_values const& v) {
+         return each_element(t, "Neg", v.at(0), [](double x) { return -x; }, [](double) { return -1.0; });
+       }},
+      {"exp",
+       [](tape& t, tape_values const& v) {
+         auto const f = [](double x) { return std::exp(x); };
+         return each_element(t, "Exp", v.at(0), f, f);
+       }},
+      {"log",
+       [](tape& t, tape_values const& v) {
+         return each_element(
+             t, "Log", v.at(0), [](double x) { return std::log(x); }, [](double x) { return 1 / x; });
+       }},
+      {"sqrt",
+       [](tape& t, tape_values const& v) {
+         return each_element(
+             t, "Sqrt", v.at(0), [](double x) { return std::sqrt(x); },
+             [](double x) { return 0.5 / std::sqrt(x); });
+       }},
+      {"rsqrt",
+       [](tape& t, tape_values const& v) {
+         return each_element(
+             t, "Rsqrt", v.at(0), [](double x) { return 1 / std::sqrt(x); },
+             [](double x) { return -0.5 / (x * std::sqrt(x)); });
+       }},
+      {"abs",
+       [](tape& t, tape_values const& v) {
+         return each_element(
+             t, "Abs", v.at(0), [](double x) { return std::abs(x); },
+             [](double x) { return x < 0 ? -1.0 : 1.0; });
+       }},
+      {"tanh",
+       [](tape& t, tape_values const& v) {
+         return each_element(
+             t, "Tanh", v.at(0), [](double x) { return std::tanh(x); },
+             [](double x) { return 1 - std::tanh(x) * std::tanh(x); });
+       }},
+      {"sigmoid",
+       [](tape& t, tape_values const& v) {
+         auto const f = [](double x) { return 1 / (1 + std::exp(-x)); };
+         return each_element(t, "Sigmoid", v.at(0), f, [f](double x) { return f(x) * (1 - f(x)); });
+       }},
+      {"silu",
+       [](tape& t, tape_values const& v) {
+         auto const f = [](double x) { return 1 / (1 + std::exp(-x)); };
+         return each_element(
+             t, "Silu", v.at(0), [f](double x) { return x * f(x); },
+             [f](double x) { return f(x) * (1 + x * (1 - f(x))); });
+       }},
       {"relu",
        [](tape& t, tape_values const& v) {
          return each_element(
@@ -272,13 +383,25 @@ inline std::map<std::string, toy_operator, std::less<>> const& toy_operators() {
        }},
       {"pow", power_of},
       {"gelu", [](tape& t, tape_values const& v) { return gelu_of(t, v.at(0)); }},
-      {"softmax", [](tape& t, tape_values const& v) { return softmax_of(t, v.at(0), false); }},
+      {"softmax",
+       [](tape& t, tape_values const& v) {
+         return along(t, v.at(0), operand(v, 1), [&](auto const& x) { return softmax_of(t, x, false); });
+       }},
+      {"log_softmax",
+       [](tape& t, tape_values const& v) {
+         return along(t, v.at(0), operand(v, 1), [&](auto const& x) { return log_softmax_of(t, x); });
+       }},
       {"causal_softmax", [](tape& t, tape_values const& v) { return softmax_of(t, v.at(0), true); }},
-      {"layer_norm", layer_norm_of},
+      {"layer_norm", [](tape& t, tape_values const& v) { return layer_norm_of(t, v); }},
       {"embedding", [](tape& t, tape_values const& v) { return embedding_of(t, v.at(0), v.at(1)); }},
-      {"sum", [](tape& t, tape_values const& v) { return sum_of_all(t, v.at(0), "Sum", 1); }},
+      {"sum",
+       [](tape& t, tape_values const& v) {
+         if (!operand(v, 1).is_null()) return summed_along(t, v, "Sum", false);
+         return sum_of_all(t, v.at(0), "Sum", 1);
+       }},
       {"mean",
        [](tape& t, tape_values const& v) {
+         if (!operand(v, 1).is_null()) return summed_along(t, v, "Mean", true);
          return sum_of_all(t, v.at(0), "Mean", 1 / static_cast<double>(v[0].get().data.size()));
        }},
       {"rowmean", [](tape& t, tape_values const& v) { return row_mean(t, v.at(0)); }},
@@ -286,6 +409,37 @@ inline std::map<std::string, toy_operator, std::less<>> const& toy_operators() {
       {"cross_entropy", [](tape& t, tape_values const& v) { return cross_entropy_of(t, v.at(0), v.at(1)); }},
       {"broadcast_tensors", [](tape& t, tape_values const& v) { return broadcast_of(t, v.at(0)); }},
       {"getitem", [](tape& t, tape_values const& v) { return element_of(t, v.at(0), v.at(1)); }},
+      {"cat", cat_of},
+      {"stack", stack_of},
+      {"split", split_of},
+      {"split_with_sizes", split_of},
+      {"chunk", chunk_of},
+      {"unbind", unbind_of},
+      {"slice",
+       [](tape& t, tape_values const& v) {
+         return sliced(t, v.at(0), axis_of(operand(v, 1), v[0].get().shape, 0), operand(v, 2), operand(v, 3),
+                       operand(v, 4));
+       }},
+      {"select",
+       [](tape& t, tape_values const& v) {
+         return selected(t, v.at(0), axis_of(v.at(1), v[0].get().shape, 0), integer_of(v.at(2)));
+       }},
+      {"narrow",
+       [](tape& t, tape_values const& v) {
+         auto const& shape = v.at(0).get().shape;
+         auto const axis = axis_of(v.at(1), shape, 0);
+         return narrowed(t, v[0], axis, place_of(integer_of(v.at(2)), shape[axis]),
+                         static_cast<std::size_t>(integer_of(v.at(3))));
+       }},
+      {"permute", permute_of},
+      {"reshape", reshape_of},
+      {"view", reshape_of},
+      {"flatten", flatten_of},
+      {"unsqueeze", unsqueezed},
+      {"squeeze", squeezed},
+      {"expand", expand_of},
+      {"contiguous", [](tape&, tape_values const& v) { return v.at(0); }},
+      {"size", [](tape&, tape_values const& v) { return extents_of(v); }},
       {"pipe_split", [](tape&, tape_values const&) { return tape_value(); }},
   };
   return table;
