@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cleave/graph/costed_module_graph.hpp"
@@ -38,19 +38,16 @@ inline unpriced unpriced_calls(module_graph const& g, double cost_per_byte) {
 inline cost_dag cost_dag_of(module_graph const& g, double cost_per_byte = 0) {
   cost_dag d;
   bool priced = false, sized = false;
-  std::vector<std::uint32_t> place(g.list().size(), none<std::uint32_t>);
+  std::vector<std::uint32_t> place(g.list().size(), none<std::uint32_t>), reader = place;
   for (auto const n : g.nodes()) {
     auto const known = cost_of(g, n);
     auto const at = place[n] = static_cast<std::uint32_t>(d.nodes());
     d.work.push_back(known.cost.value_or(0));
     d.name.push_back(g[n].name);
     priced |= known.cost.has_value(), sized |= known.bytes > 0;
-    std::vector<std::uint32_t> reads;
-    for (auto const m : g.operands(n))
-      if (place[m] != none<std::uint32_t> && std::ranges::find(reads, place[m]) == reads.end()) {
-        reads.push_back(place[m]);
+    for (auto const m : g.operands(n))  // each once
+      if (place[m] != none<std::uint32_t> && std::exchange(reader[m], at) != at)
         d.arcs.push_back({place[m], at, static_cast<double>(cost_of(g, m).bytes)});
-      }
     for (auto const m : g[n].after)
       if (place[m] != none<std::uint32_t>) d.after.emplace_back(place[m], at);
   }
