@@ -3,12 +3,13 @@
 // in a process of its own, each result counted from its parts.
 #include <cleave/core/printable.hpp>
 #include <cleave/core/real.hpp>
+#include <cleave/io/durable_file.hpp>
 #include <cleave/io/graph_files/part_file.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@
 #include "bench_tables.hpp"
 #include "files.hpp"
 #include "options.hpp"
+#include "own_files.hpp"
 #include "subcommands.hpp"
 #include "terminal.hpp"
 
@@ -36,8 +38,9 @@ struct bench_options {
   double eps = 0.03, time_limit = 60;
   std::uint64_t seeds = 1;
   std::uint32_t threads = 1;
-  std::string out, part_folder;
-  bool append = false, list = false;
+  output_file out;
+  std::string part_folder;
+  bool append = false, list = false, overwrite = false;
 };
 
 bool read_counts(std::string_view text, std::vector<std::uint32_t>& to) {
@@ -78,10 +81,10 @@ command command_of(bench_options& o) {
          [&](auto text) { return read_number(text, o.time_limit, 0.001, 1e6); });
   option("", "--threads", "N", "a whole number from 1 to 1024", "for those algorithms that have threads (1)",
          [&](auto text) { return read_number<std::uint32_t>(text, o.threads, 1, 1024); });
-  option("-o", "--out", "FILE", "a file name", "write the table there, not to stdout",
-         [&](auto text) { return !(o.out = text).empty(); });
-  option("", "--parts", "DIR", "a folder", "keep the parts of each run there, a file each",
-         [&](auto text) { return !(o.part_folder = text).empty(); });
+  c.options.push_back(
+      file_to_write("-o", "--out", "write the table there, not to stdout", o.out, is_own_bench_table));
+  c.options.push_back(folder_to_write("", "--parts", "keep the parts of each run there, a file each",
+                                      o.part_folder, [](auto name) { return name.ends_with(".part"); }));
   c.options.push_back(flag("--append", "add to the table that is there", o.append));
   c.options.push_back(flag("--list", "list algorithms and generated instances", o.list));
   return c;
@@ -125,38 +128,41 @@ int list() {
   return 0;
 }
 
-/// Where rows go, one after the other as they come.
+/// Where rows go, one after the other as they come. A table that is there is left alone before the first.
 class row_writer {
  public:
-  explicit row_writer(bench_options const& o) {
-    if (o.out.empty()) {
-      print(std::string(bench_columns) + "\n");
-      return;
-    }
-    std::error_code unknown;
-    bool const goes_on = o.append && fs::exists(o.out, unknown) && fs::file_size(o.out, unknown) > 0;
-    file_.emplace(o.out, goes_on ? std::ios::app : std::ios::trunc);
-    if (!goes_on) *file_ << bench_columns << "\n";
-    if (!file_->flush()) throw cleave::error(cleave::printable(o.out, 200) + ": cannot be written");
+  explicit row_writer(bench_options const& o) : o_(o) {
+    if (o.out.empty()) print(heading);
   }
   void operator()(bench_row const& row) {
-    if (!file_)
-      print(csv_line(row));
-    else if (!(*file_ << csv_line(row)).flush())
-      throw cleave::error("a row cannot be written; is the disk full?");
+    if (o_.out.empty()) return print(csv_line(row));
+    if (!end_) begin();
+    end_->write(bytes_of(csv_line(row)));
   }
 
  private:
-  std::optional<std::ofstream> file_;
+  void begin() {
+    std::error_code missing;
+    bool const goes_on =
+        o_.append && fs::exists(o_.out.path, missing) && fs::file_size(o_.out.path, missing) > 0;
+    if (!goes_on) write_file(o_.out, heading);
+    end_ = open_end(o_.out.path);
+  }
+
+  std::string const heading = std::string(bench_columns) + "\n";
+  bench_options const& o_;
+  std::optional<cleave::file_handle> end_;
 };
 
 /// `rgg2d_18.metis.k8.eps0.03.seed1.threads1.part`: bench/peers finds the parts of a row by this name.
-void keep_parts(fs::path const& folder, bench_row const& row, run_outcome const& run) {
-  if (!row.cut) return;
-  write_file(folder / (row.instance + "." + row.algorithm + ".k" + std::to_string(row.parts) + ".eps" +
-                       csv_number(row.eps) + ".seed" + std::to_string(row.seed) + ".threads" +
-                       std::to_string(row.threads) + ".part"),
-             cleave::write_part_file(partition_of(run, row.parts)));
+void keep_parts(bench_options const& o, bench_row const& row, run_outcome const& run) {
+  if (!row.cut || o.part_folder.empty()) return;
+  auto const file =
+      fs::path(o.part_folder) /
+      (row.instance + "." + row.algorithm + ".k" + std::to_string(row.parts) + ".eps" + csv_number(row.eps) +
+       ".seed" + std::to_string(row.seed) + ".threads" + std::to_string(row.threads) + ".part");
+  if (!o.overwrite) demand_own(file, is_own_part_list, "move it away, write elsewhere, or add --overwrite");
+  write_file({file}, cleave::write_part_file(partition_of(run, row.parts)));
 }
 
 std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorithm> const& algorithms,
@@ -186,7 +192,7 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
                         .seed = seed,
                         .threads = task.threads};
           judge(row, task, run);
-          if (!o.part_folder.empty()) keep_parts(o.part_folder, row, run);
+          keep_parts(o, row, run);
           write(row);
           rows.push_back(row);
         }
@@ -198,9 +204,10 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
 
 int bench(std::span<std::string const> words) {
   bench_options o;
-  auto const operands = read_options(command_of(o), words);
+  auto typed = read_options(command_of(o), words);
   if (o.list) return list();
-  o.instances.insert(o.instances.end(), operands.begin(), operands.end());
+  o.overwrite = typed.overwrite;
+  o.instances.insert(o.instances.end(), typed.operands.begin(), typed.operands.end());
   if (o.instances.empty())
     throw usage_error(
         "an instance is missing: cleave bench grid2d_10k, or a file, or a folder of files; --list");
@@ -208,14 +215,19 @@ int bench(std::span<std::string const> words) {
   std::vector<bench_instance> instances;
   for (auto const& word : o.instances)
     for (auto& i : instances_of(word)) instances.push_back(i);
-  if (!o.part_folder.empty()) fs::create_directories(o.part_folder);
+  std::set<fs::path> graphs;
+  for (auto const& i : instances)
+    if (!i.path.empty()) graphs.insert(i.path);
+  typed.demand_kept(graphs);
+  if (o.append && o.overwrite) throw usage_error("--append goes on with a table, --overwrite begins it anew");
+  if (!o.part_folder.empty()) make_folder(o.part_folder);
 
   auto const rows = run_all(o, algorithms, instances);
   if (o.out.empty() || rows.empty()) return 0;
   bench_summary s(rows);
   if (auto const metis = s.find_algorithm("metis")) s.compare_with({*metis});
   print(terminal_table(s));
-  print("  " + shown(o.out) + "\n");
+  print("  " + shown(o.out.path) + "\n");
   return 0;
 }
 

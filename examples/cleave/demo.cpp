@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cut.hpp"
+#include "demo_files.hpp"
 #include "engine.hpp"
 #include "model.hpp"
 #include "subcommands.hpp"
@@ -43,17 +45,27 @@ int demo(std::span<std::string const> words) {
       "[MODEL.onnx | googlenet | gpt2 | densenet121 | train]",
       "Cuts a model into stages, runs them as a pipeline, compares them with the whole and writes a report.\n"
       "`demo train` trains a small one instead; see `demo train --help`.",
+      {},
       {}};
   add_cut_options(c, options);
   c.options.push_back({"-m", "--microbatches", "N", "a whole number from 1 to 10000", "how many to run (8)",
                        [&](auto text) { return read_number(text, microbatches, 1u, 10000u); }});
-  c.options.push_back({"-o", "--out", "DIR", "a folder", "where stages and report go (build/demo/MODEL)",
-                       [&](auto text) { return !(out = text).empty(); }});
+  auto const has = [](std::string_view name) {
+    return name == "report.html" || cleave::is_onnx_stage_name(name);
+  };
+  c.options.push_back(
+      folder_to_write("-o", "--out", "where stages and report go (build/demo/MODEL)", out, has));
   add_type_options(c, types);
-  auto const path = find_model(read_options(c, words));
+  auto typed = read_options(c, words);
+  auto const path = find_model(typed.operands);
+  auto const folder = demo_folder(out, model_name(path));
+  if (out.empty()) typed.files.push_back({"the demo", folder, {.what = file_use::kind::folder, .has = has}});
+  typed.demand_kept({path});
+  demand_own_report(folder, typed);
 
   progress const doing;
   auto const m = read_model(path, types, doing);
+  demand_external_kept(m, typed);
   doing.clear();
   print(bold("1  " + cleave::printable(path.filename().string())) + "\n" + description_of(m));
 
@@ -63,9 +75,9 @@ int demo(std::span<std::string const> words) {
   print(table_of(cut));
   for (auto const& line : remarks_on(m, cut, options.stages)) print("  note: " + line + "\n");
 
-  fs::path const folder = out.empty() ? fs::path(CLEAVE_SOURCE_DIR) / "build/demo" / m.name() : fs::path(out);
   doing("writing the stages");
-  auto const files = cleave::write_onnx_stages(cut.stages, m.types, folder);
+  make_folder(folder, "say with --out where to write");
+  auto const files = cleave::write_onnx_stages(cut.stages, m.types, folder, replaced_by(typed));
   doing.clear();
   headline("3", "written to " + shown(folder));
   for (auto const& f : files)
@@ -86,7 +98,7 @@ int demo(std::span<std::string const> words) {
   if (report.run) print(outcome_of(*report.run));
 
   headline("5", "report");
-  write_file(folder / "report.html", cleave::write_report(report));
+  write_page({folder / "report.html"}, cleave::write_report(report));
   print("  " + shown(folder / "report.html") + "\n");
   if (report.run && *report.run->largest_difference > 0)
     throw cleave::infeasible_error("the stages do not equal the whole: see largest difference");

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
+#include <cleave/io/durable_file.hpp>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace tool {
@@ -33,11 +42,67 @@ inline std::string read_text(fs::path const& path) {
   return std::move(text).str();
 }
 
-/// \throws cleave::error where the file cannot be written.
-inline void write_file(fs::path const& path, std::string const& text) {
-  std::ofstream out(path, std::ios::binary);
-  if (!(out << text) || !out.flush())
-    throw cleave::error(cleave::printable(path.string()) + ": cannot be written");
+/// The descriptor of stdout or stderr, where one of them is this file; else -1.
+inline int find_standard_stream(struct stat const& file) {
+  struct stat open{};
+  for (int const known : {STDOUT_FILENO, STDERR_FILENO})
+    if (fstat(known, &open) == 0 && open.st_dev == file.st_dev && open.st_ino == file.st_ino) return known;
+  return -1;
+}
+
+/// Whether what is written to `path` goes there as it comes: to a device, to a named pipe, to the file that
+/// stdout or stderr are.
+inline bool is_stream(fs::path const& path) {
+  struct stat file{};
+  if (stat(path.c_str(), &file) != 0) return false;
+  return (!S_ISREG(file.st_mode) && !S_ISDIR(file.st_mode)) || find_standard_stream(file) >= 0;
+}
+
+/// What is there, to be written at its end. \throws cleave::file_error
+inline cleave::file_handle open_end(fs::path const& path) {
+  struct stat file{};
+  if (int const known = stat(path.c_str(), &file) == 0 ? find_standard_stream(file) : -1; known >= 0)
+    return {path, dup(known)};
+  return {path, O_WRONLY | O_APPEND | O_NOCTTY, "opened"};
+}
+
+inline std::span<std::byte const> bytes_of(std::string const& text) { return std::as_bytes(std::span(text)); }
+
+/// \throws cleave::error with the reason, and what to do
+inline void make_folder(fs::path const& folder, std::string const& remedy = "write elsewhere") {
+  std::error_code why;
+  fs::create_directories(folder, why);
+  if (why)
+    throw cleave::error(shown(folder) + ": this folder cannot be made: " + why.message() + "; " + remedy);
+}
+
+/// A file that the tool is told to write, by an option of `file_to_write`.
+struct output_file {
+  std::string path;
+  bool empty() const { return path.empty(); }
+};
+
+/// Writes a file whole or not at all, in place of what has its name, whose permissions it takes.
+/// \throws cleave::file_error
+inline void write_file(output_file const& to, std::string const& text) {
+  if (is_stream(to.path)) return open_end(to.path).write(bytes_of(text));
+  std::error_code missing;
+  auto target = fs::canonical(to.path, missing);
+  if (missing) target = to.path;
+  auto const folder = target.has_parent_path() ? target.parent_path().string() : ".";
+  cleave::pending_file file(folder, target.filename().string());
+  file.write(0, bytes_of(text));
+  struct stat old{};
+  if (!missing && stat(target.c_str(), &old) == 0) fchmod(file.handle().number(), old.st_mode & 07777);
+  file.keep(target.filename().string());
+}
+
+/// What ends each page and picture that the tool writes to a file.
+inline constexpr std::string_view page_mark = "<!-- Written by cleave. -->\n";
+
+/// Writes a page of HTML or a picture in SVG. \throws cleave::file_error
+inline void write_page(output_file const& to, std::string const& text) {
+  write_file(to, text + std::string(page_mark));
 }
 
 }  // namespace tool

@@ -71,7 +71,7 @@ int inspect(std::span<std::string const> words) {
       "inspect", "MODEL.onnx", "Says what a model is: its nodes, weights, inputs, outputs and work.", {}};
   c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
   add_type_options(c, types);
-  auto const path = only_operand(read_options(c, words));
+  auto const path = only_operand(read_options(c, words).operands);
 
   progress const doing;
   auto const m = read_model(path, types, doing);

@@ -53,8 +53,13 @@ void write_instance(fs::path const& folder, std::string name, bench::made_instan
   std::ranges::replace(name, ':', '_');
   auto const* g = std::get_if<bench::graph>(&made);
   auto const file = folder / (name + (g != nullptr ? ".graph" : ".dag"));
-  write_file(file, g != nullptr ? cleave::write_metis_graph(g->view())
-                                : cleave::write_dag_file(std::get<cleave::cost_dag>(made)));
+  auto const text = g != nullptr ? cleave::write_metis_graph(g->view())
+                                 : cleave::write_dag_file(std::get<cleave::cost_dag>(made));
+  std::error_code missing;
+  bool const there = fs::exists(file, missing) && fs::file_size(file, missing) > 0;
+  if (there && read_text(file) != text)  // which is the same on every machine
+    throw cleave::error(shown(file) + ": is there, and another graph; move it away, or write elsewhere");
+  if (!there) write_file({file}, text);
   auto const nodes = g != nullptr ? g->view().nodes() : std::get<cleave::cost_dag>(made).nodes();
   print("  " + shown(file) + ": " + plural(nodes, "node") + "\n");
 }
@@ -70,15 +75,14 @@ int instances(std::span<std::string const> words) {
       "graph, dag or all; or a family, a number of nodes and a seed (rgg2d:100k:7). Behind a name,\n"
       "+nodes, +edges or +weights gives nodes, edges or both heavy-tailed weights from 1 to 256.\n"
       "Without a folder: the list.",
+      {},
       {}};
-  auto const operands = read_options(c, words);
+  auto const operands = read_options(c, words).operands;
   if (operands.empty()) return print(list_of_instances()), 0;
   if (operands.size() == 1)
     throw usage_error("which graphs? Say so behind the folder, as in cleave instances graphs small");
   fs::path const folder = operands[0];
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) throw cleave::error(shown(folder) + ": this folder cannot be made: " + failed.message());
+  make_folder(folder);
   for (auto const& word : std::span(operands).subspan(1)) {
     auto const called = bench::instances_called(word);
     for (auto const& i : called) write_instance(folder, std::string(i.name), i.make());

@@ -46,7 +46,9 @@ int run(std::vector<std::string> const& words) {
     for (auto const& s : subcommands)
       text += "  " + s.name + std::string(10 - s.name.size(), ' ') + s.about + "\n";
     text +=
-        "\ncleave SUBCOMMAND --help tells more. Exit codes: 0 done, 1 infeasible, 2 usage, 3 bad input.\n";
+        "\nNo file is written over that cleave reads, or, without --overwrite, that it has not written "
+        "itself.\n"
+        "cleave SUBCOMMAND --help tells more. Exit codes: 0 done, 1 infeasible, 2 usage, 3 bad input.\n";
     if (words.empty()) throw tool::usage_error("a subcommand is missing: " + names_of_subcommands());
     tool::print(text);
     return 0;

@@ -15,24 +15,25 @@
 #include "cut.hpp"
 #include "files.hpp"
 #include "options.hpp"
+#include "own_files.hpp"
 #include "schedule_file.hpp"
 
 namespace tool {
 
 /// Where a map of stages is written, and the order that says on which rank each stage is.
 struct map_options {
-  std::string file;
+  output_file file;
   std::string schedule;
   std::optional<cleave::placement> place;  ///< what the schedule says
 };
 
 inline void add_map_options(command& c, map_options& to) {
-  c.options.push_back({"", "--map", "FILE", "a file name",
-                       "write there which nodes are in which stage and on which rank it is",
-                       [&to](auto text) { return !(to.file = text).empty(); }});
-  c.options.push_back({"", "--schedule", "FILE", "a file name",
-                       "an order, for whose ranks and stages to cut (a rank for each stage)",
-                       [&to](auto text) { return !(to.schedule = text).empty(); }});
+  c.options.push_back(file_to_write("", "--map",
+                                    "write there which nodes are in which stage and on which rank it is",
+                                    to.file, is_own_stage_map));
+  c.options.push_back(file_to_read("--schedule", "FILE",
+                                   "an order, for whose ranks and stages to cut (a rank for each stage)",
+                                   to.schedule));
 }
 
 /// Reads the order, if one is named: -k is as many stages as it has.

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cleave/adapt/onnx.hpp>
 #include <cleave/adapt/onnx/stages.hpp>
+#include <cleave/adapt/onnx/write.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/io/units.hpp>
 #include <cstddef>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -21,6 +23,13 @@
 
 namespace tool {
 
+/// `bert4` of `models/bert4.onnx.gz`; no name that means a folder.
+inline std::string model_name(fs::path const& path) {
+  auto const file = path.filename().string();
+  auto const stem = file.substr(0, file.rfind(".onnx"));
+  return stem.empty() || stem == "." || stem == ".." ? "model" : stem;
+}
+
 /// A model as the subcommands use it: read, checked, its shapes inferred, its graph priced.
 struct model {
   fs::path path;
@@ -31,11 +40,7 @@ struct model {
   cleave::onnx_graph graph;         ///< weights in seconds
   cleave::onnx_type_options given;  ///< sizes that the user gave
 
-  /// `bert4` of `models/bert4.onnx.gz`.
-  std::string name() const {
-    auto const file = path.filename().string();
-    return file.substr(0, file.rfind(".onnx"));
-  }
+  std::string name() const { return model_name(path); }
 };
 
 /// The options that say what a file leaves open.
@@ -116,6 +121,22 @@ inline model read_model(fs::path const& path, cleave::onnx_type_options const& o
   }
 }
 
+/// \throws cleave::error where a file of the model's weights would be written over
+inline void demand_external_kept(model const& m, typed_words& typed) {
+  auto const folder = m.path.has_parent_path() ? m.path.parent_path() : fs::path(".");
+  std::set<fs::path> read;
+  for (auto const& t : m.proto->graph().initializer())
+    if (t.data_location() == onnx::TensorProto::EXTERNAL)
+      for (auto const& entry : t.external_data())
+        if (entry.key() == "location") read.insert(folder / entry.value());
+  typed.demand_kept(read);
+}
+
+/// What new stages may replace.
+inline cleave::onnx_replace replaced_by(typed_words const& typed) {
+  return typed.overwrite ? cleave::onnx_replace::of_any_model : cleave::onnx_replace::of_this_model;
+}
+
 /// What the nodes, bodies and functions of a model amount to.
 struct model_summary {
   std::map<std::string, std::size_t> operators;  ///< how many nodes of the graph, by operator
@@ -132,6 +153,7 @@ inline model_summary summary_of(model const& m) {
   auto const& g = m.graph;
   for (auto const& n : m.proto->graph().node())
     ++s.operators[n.domain().empty() ? n.op_type() : n.domain() + "." + n.op_type()];
+  std::set<fs::path> read;
   for (auto const& t : m.proto->graph().initializer()) {
     std::size_t elements = 1;  // checked against the data when the file was read
     for (auto const d : t.dims()) elements *= static_cast<std::size_t>(d);

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "engine.hpp"
+#include "support/scratch_folder.hpp"
 
 namespace tool {
 
@@ -55,8 +56,9 @@ inline cleave::report_run run_in_onnxruntime(job const& j) {
   if (python == nullptr)
     throw cleave::error("./dev demo starts it and fetches it from PyPI; nothing else does");
   auto const folder = j.files.front().parent_path();
-  auto const inputs = folder / "inputs.json", outcome = folder / "run.json";
-  write_file(inputs, inputs_json(j));
+  cleave::testing::scratch_folder const scratch;
+  fs::path const inputs = scratch / "inputs.json", outcome = scratch / "run.json";
+  write_file({inputs}, inputs_json(j));
   std::string command = python;
   for (auto const& word :
        {std::string(CLEAVE_SOURCE_DIR "/tests/support/run_onnx.py"), j.whole.path.string(), folder.string(),

@@ -6,11 +6,14 @@
 #include <cleave/core/printable.hpp>
 #include <cstddef>
 #include <functional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "file_rules.hpp"
 
 namespace tool {
 
@@ -30,16 +33,53 @@ struct option {
   std::string wants;             ///< "a whole number"
   std::string help;
   std::function<bool(std::string_view)> take;
+  file_use file{};  ///< what a file is for that the value names
 };
 
 /// A subcommand as `--help` shows it, and what it may be told.
 struct command {
   std::string name, operands, about;
   std::vector<option> options;
+  file_use operand{file_use::kind::read};  ///< what a file is for that an operand names
 };
 
 inline option flag(std::string const& name, std::string const& help, bool& to) {
   return {"", name, "", "", help, [&to](std::string_view) { return to = true; }};
+}
+
+inline option file_to_read(std::string const& name, std::string const& value, std::string const& help,
+                           std::string& to) {
+  return {"",
+          name,
+          value,
+          "a file name",
+          help,
+          [&to](std::string_view text) { return !(to = text).empty(); },
+          {file_use::kind::read}};
+}
+
+/// An option for a file that is written, in place of one of which `is_own` says that cleave wrote it.
+inline option file_to_write(std::string const& short_name, std::string const& name, std::string const& help,
+                            output_file& to, bool (*is_own)(std::string const& text)) {
+  return {short_name,
+          name,
+          "FILE",
+          "a file name",
+          help,
+          [&to](std::string_view text) { return !(to.path = text).empty() && text != "-"; },
+          {.what = file_use::kind::written, .is_own = is_own}};
+}
+
+/// An option for a folder, into which files are written whose names `has` knows.
+inline option folder_to_write(std::string const& short_name, std::string const& name, std::string const& help,
+                              std::string& to, bool (*has)(std::string_view name)) {
+  return {short_name,
+          name,
+          "DIR",
+          "a folder",
+          help,
+          [&to](std::string_view text) { return !(to = text).empty() && text != "-"; },
+          {.what = file_use::kind::folder, .has = has}};
 }
 
 /// All of `text` as a number between `least` and `most`.
@@ -80,20 +120,47 @@ inline std::string suggestion(std::string_view typed, std::vector<std::string> c
   return nearest == names.end() || far(*nearest) > most ? "" : "; did you mean " + *nearest;
 }
 
-/// Reads `words`: `--name value`, `--name=value`, `-k 4`, `-k4`; all after `--` are operands. Returns the
-/// operands.
-/// \throws usage_error with the word, help_wanted at `--help`.
-inline std::vector<std::string> read_options(command const& c, std::span<std::string const> words) {
-  std::vector<std::string> operands;
+/// What was typed behind a subcommand, but for the values of options.
+struct typed_words {
+  std::vector<std::string> operands{};
+  std::vector<typed_file> files{};
+  bool overwrite = false;  ///< what cleave did not write, or not of this model, may be replaced
+
+  /// Counts files that nobody has typed among those that are read. \throws cleave::error where one would be
+  /// written over
+  void demand_kept(std::set<fs::path> const& more) {
+    for (auto const& file : more) files.push_back({"", file, {file_use::kind::read}});
+    demand_apart(files);
+  }
+};
+
+/// Reads `words`: `--name value`, `--name=value`, `-k 4`, `-k4`; all after `--` are operands. No file is
+/// written over that the tool reads or has not written; --overwrite allows the latter.
+/// \throws usage_error with the word, help_wanted at `--help`, cleave::error with such a file.
+inline typed_words read_options(command c, std::span<std::string const> words) {
+  typed_words typed;
+  if (std::ranges::any_of(c.options, [](auto const& o) { return o.file.is_output(); }))
+    c.options.push_back(
+        flag("--overwrite", "replace also what is no earlier output of this", typed.overwrite));
+  auto const add_file = [&](std::string const& by, std::string_view value, file_use const& use) {
+    if (use.what == file_use::kind::none || value == "-" || !value.starts_with(use.prefix)) return;
+    std::erase_if(typed.files,
+                  [&](auto const& f) { return !by.empty() && f.by == by; });  // the last one counts
+    typed.files.push_back({by, value.substr(use.prefix.size()), use});
+  };
+  auto const add_operand = [&](std::string const& word) {
+    typed.operands.push_back(word);
+    add_file("", word, c.operand);
+  };
   for (std::size_t i = 0; i < words.size(); ++i) {
     auto const& word = words[i];
     if (word == "--") {
-      operands.insert(operands.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+      while (++i < words.size()) add_operand(words[i]);
       break;
     }
     if (word == "--help" || word == "-h") throw help_wanted{help_text(c)};
     if (word.size() < 2 || word[0] != '-') {
-      operands.push_back(word);
+      add_operand(word);
       continue;
     }
     bool const is_long = word[1] == '-';
@@ -115,8 +182,13 @@ inline std::vector<std::string> read_options(command const& c, std::span<std::st
     auto const value = o->value.empty() ? "" : attached ? word.substr(name.size() + is_long) : words[++i];
     if (!o->take(value))
       throw usage_error(name + " takes " + o->wants + ", not '" + cleave::printable(value) + "'");
+    add_file(o->name.empty() ? o->short_name : o->name, value, o->file);
   }
-  return operands;
+  demand_apart(typed.files);
+  for (auto const& f : typed.files)
+    if (f.use.what == file_use::kind::written && !typed.overwrite)
+      demand_own(f.path, f.use.is_own, "move it away, write elsewhere, or add --overwrite");
+  return typed;
 }
 
 }  // namespace tool

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "options.hpp"
+#include "own_files.hpp"
 #include "subcommands.hpp"
 
 namespace tool {
@@ -55,7 +56,7 @@ int cut_graph(partition_task const& task) {
   auto const empty = view.nodes() < p.parts ? empty_parts_of(task, p, false) : empty_parts_fact{};
   if (empty.wrong) text += empty.text;  // where there are enough nodes for all, the verdict names them
   text += took;
-  if (!task.out.empty() && task.out != "-") text += fact("written", shown(task.out));
+  if (!task.out.empty() && task.out.path != "-") text += fact("written", shown(task.out.path));
   say(task, text);
   return v.sound() && !empty.wrong ? 0 : 1;
 }
@@ -107,12 +108,15 @@ void add_options(command& c, partition_task& task) {
   c.options.push_back({"", "--threads", "N", "a whole number from 1 to 1024",
                        "the parts do not depend on it (1)",
                        [&](auto text) { return read_number(text, task.options.threads, 1u, 1024u); }});
-  c.options.push_back({"", "--out", "PARTS", "a file name, or -",
+  c.options.push_back({"",
+                       "--out",
+                       "PARTS",
+                       "a file name, or -",
                        "write the part of each node there, a line each; - is stdout",
-                       [&](auto text) { return !(task.out = text).empty(); }});
-  c.options.push_back({"", "--verify", "PARTS", "a file name",
-                       "cut nothing; judge the parts in this file, whoever made them",
-                       [&](auto text) { return !(task.verify = text).empty(); }});
+                       [&](auto text) { return !(task.out.path = text).empty(); },
+                       {.what = file_use::kind::written, .is_own = is_own_part_list}});
+  c.options.push_back(file_to_read(
+      "--verify", "PARTS", "cut nothing; judge the parts in this file, whoever made them", task.verify));
   c.options.push_back({"", "--first-node", "0|1", "0 or 1",
                        "the number of the first node in a list of edges (0)", [&](auto text) {
                          return read_number(text, task.reading.first_node, std::uint64_t{0},
@@ -142,7 +146,7 @@ int partition(std::span<std::string const> words) {
       "into parts that can run one after the other.",
       {}};
   add_options(c, task);
-  auto const operands = read_options(c, words);
+  auto const operands = read_options(c, words).operands;
   std::string const example = ", as in cleave partition mesh.graph -k 8";
   if (operands.empty()) throw usage_error("a graph is missing" + example);
   if (operands.size() > 1)

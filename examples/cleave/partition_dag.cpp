@@ -105,7 +105,7 @@ int cut_operations(partition_task const& task) {
   auto const empty = empty_parts_of(task, p, p.parts <= d.nodes() && d.together.empty());
   text += facts_of(d, p, v, bound) + empty.text + took;
   if (!balanced) text += fact("wrong", "parts as even as was asked for were not found");
-  if (!task.out.empty() && task.out != "-") text += fact("written", shown(task.out));
+  if (!task.out.empty() && task.out.path != "-") text += fact("written", shown(task.out.path));
   say(task, text);
   return v.sound() && !empty.wrong && balanced ? 0 : 1;
 }

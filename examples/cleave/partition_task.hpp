@@ -38,7 +38,7 @@ struct partition_task {
   std::optional<double> flops_per_byte{};  ///< of a graph of ours; 0 where nothing is said
   cleave::kway_options options;
   cleave::graph_file_options reading;
-  std::string out;     ///< where the parts go: a file, `-` for stdout, empty for nowhere
+  output_file out;     ///< where the parts go: a file, `-` for stdout, empty for nowhere
   std::string verify;  ///< a file of parts that are judged instead
 };
 
@@ -132,7 +132,7 @@ std::string facts_of(Verdict const& v, partition_task const& task) {
 
 /// What was done goes where the parts do not.
 inline void say(partition_task const& task, std::string const& text) {
-  if (task.out == "-")
+  if (task.out.path == "-")
     std::fputs(text.c_str(), stderr);
   else
     print(text);
@@ -154,7 +154,7 @@ struct partition_clock {
 };
 
 inline void write_parts(partition_task const& task, cleave::partition const& p) {
-  if (task.out == "-")
+  if (task.out.path == "-")
     print(cleave::write_part_file(p));
   else if (!task.out.empty())
     write_file(task.out, cleave::write_part_file(p));

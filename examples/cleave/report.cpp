@@ -14,6 +14,7 @@
 #include "bench_tables.hpp"
 #include "files.hpp"
 #include "options.hpp"
+#include "own_files.hpp"
 #include "subcommands.hpp"
 #include "terminal.hpp"
 
@@ -22,7 +23,7 @@ namespace tool {
 namespace {
 
 struct report_files {
-  std::string page, profile, times;
+  output_file page, profile, times;
 };
 
 /// The algorithms that others are compared with: those asked for, or METIS and, on DAGs, the best slices, or
@@ -55,18 +56,18 @@ int report(std::span<std::string const> words) {
             "RUNS.csv [MORE.csv ...]",
             "Compares algorithms by the tables that cleave bench and bench/peers write.",
             {}};
-  auto const file = [&](std::string const& name, std::string const& help, std::string& to) {
-    c.options.push_back({name == "--out" ? "-o" : "", name, "FILE", "a file name", help,
-                         [&to](auto text) { return !(to = text).empty(); }});
+  auto const file = [&](std::string const& letter, std::string const& name, std::string const& help,
+                        output_file& to) {
+    c.options.push_back(file_to_write(letter, name, help, to, is_own_page));
   };
-  file("--out", "write a self-contained HTML page", out.page);
-  file("--profile-svg", "write the performance profile", out.profile);
-  file("--times-svg", "write the picture of time and cut", out.times);
+  file("-o", "--out", "write a self-contained HTML page", out.page);
+  file("", "--profile-svg", "write the performance profile", out.profile);
+  file("", "--times-svg", "write the picture of time and cut", out.times);
   c.options.push_back({"", "--baseline", "NAME,...", "algorithms",
                        "compare with the first of these that was run (else metis, cleave-slices)",
                        [&](auto text) { return !(baselines = names_in(text)).empty(); }});
   c.options.push_back(flag("--markdown", "print all tables as Markdown", as_markdown));
-  auto const operands = read_options(c, words);
+  auto const operands = read_options(c, words).operands;
   if (operands.empty()) throw usage_error("a table is missing: cleave report RUNS.csv");
 
   std::vector<bench_row> rows;
@@ -78,13 +79,13 @@ int report(std::span<std::string const> words) {
   if (rows.empty()) throw cleave::error(cleave::printable(operands[0], 200) + ": a header and no rows");
   bench_summary s(rows);
   s.compare_with(baselines_of(s, baselines));
-  if (!out.page.empty()) write_file(out.page, write_bench_page(s, rows.size()));
-  if (!out.profile.empty()) write_file(out.profile, svg_of<profile_plot>(s));
-  if (!out.times.empty()) write_file(out.times, svg_of<time_plot>(s));
+  if (!out.page.empty()) write_page(out.page, write_bench_page(s, rows.size()));
+  if (!out.profile.empty()) write_page(out.profile, svg_of<profile_plot>(s));
+  if (!out.times.empty()) write_page(out.times, svg_of<time_plot>(s));
   print(as_markdown ? markdown_of(s) : terminal_table(s));
   if (as_markdown) return 0;
   for (auto const& written : {out.page, out.profile, out.times})
-    if (!written.empty()) print("  " + shown(written) + "\n");
+    if (!written.empty()) print("  " + shown(written.path) + "\n");
   return 0;
 }
 

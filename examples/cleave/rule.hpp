@@ -67,10 +67,13 @@ inline bool read_rule(std::string_view text, cut_rule& to) {
 }
 
 inline void add_rule_options(command& c, cut_rule& to) {
-  c.options.push_back({"", "--by", "RULE",
+  c.options.push_back({"",
+                       "--by",
+                       "RULE",
                        "balance, tags, buckets=SIZE, modules=PATH,..., capability=OP,... or file=ASSIGNMENT",
                        "balance, tags, buckets=25MiB, modules=a.b,a.c, capability=Conv,Relu, file=PATH",
-                       [&to](auto text) { return read_rule(text, to); }});
+                       [&to](auto text) { return read_rule(text, to); },
+                       {.what = file_use::kind::read, .prefix = "file="}});
   c.options.push_back({"", "--cycles", "POLICY", "refuse, cut, merge or move",
                        "what becomes of stages that need each other (refuse)", [&to](auto text) {
                          using enum cleave::cycle_policy;

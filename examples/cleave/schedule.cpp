@@ -79,6 +79,7 @@ int schedule(std::span<std::string const> words) {
       "NAME | all",
       "Draws the order in which ranks run stages, for the terminal or as a page, or writes it; of all of\n"
       "them a table.",
+      {},
       {}};
   c.options.push_back(count("-p", "--ranks", "ranks (4)", ranks));
   c.options.push_back(count("-v", "--stages", "stages a rank (as the schedule needs, or 2)", stages));
@@ -88,7 +89,7 @@ int schedule(std::span<std::string const> words) {
   add_time_options(c, timing);
   add_output_options(c, output);
   c.options.push_back(flag("--markdown", "with all: in Markdown, with pictures", markdown));
-  auto const operands = read_options(c, words);
+  auto const operands = read_options(c, words).operands;
   if (list) return print(schedule_names_text()), 0;
   if (operands.empty())
     throw usage_error("the name of a schedule is missing; cleave schedule --list has them");

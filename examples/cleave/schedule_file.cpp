@@ -56,12 +56,12 @@ std::string csv_of(cleave::schedule const& s) {
   return cleave::schedule_csv(s);
 }
 
-void write_schedule_file(fs::path const& path, cleave::schedule const& order) {
-  if (path.extension() != ".json") return write_file(path, csv_of(order));
+void write_schedule_file(output_file const& to, cleave::schedule const& order) {
+  if (fs::path(to.path).extension() != ".json") return write_file(to, csv_of(order));
   cleave::json_writer json;
   json.open_object();
   write_schedule_members(json, order);
-  write_file(path, json.close_object().text() + "\n");
+  write_file(to, json.close_object().text() + "\n");
 }
 
 file_place place_of(cleave::schedule const& order, cleave::schedule_fault const& f) {

@@ -28,7 +28,7 @@ fs::path only_schedule(std::vector<std::string> const& operands);
 schedule_file read_schedule(fs::path const& path, cleave::row_counts const& counts);
 
 /// As CSV, or as JSON where the file is called so. \throws usage_error where CSV has no place for its stages
-void write_schedule_file(fs::path const& path, cleave::schedule const& order);
+void write_schedule_file(output_file const& to, cleave::schedule const& order);
 /// PyTorch's CSV. \throws usage_error where the stages are no single chain
 std::string csv_of(cleave::schedule const& s);
 

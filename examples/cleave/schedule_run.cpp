@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "files.hpp"
+#include "own_files.hpp"
 #include "schedule_file.hpp"
 #include "terminal.hpp"
 
@@ -126,9 +127,8 @@ cleave::stage_cost common_cost(cleave::placement const& place) {
 }
 
 void add_time_options(command& c, time_options& to) {
-  c.options.push_back({"", "--costs", "FILE", "a file name",
-                       "times, bytes and links, as docs/schedules.md says",
-                       [&to](auto text) { return !(to.costs = text).empty(); }});
+  c.options.push_back(
+      file_to_read("--costs", "FILE", "times, bytes and links, as docs/schedules.md says", to.costs));
   c.options.push_back({"", "--hop", "TIME", "a time from 0 to 1e100", "of every message between ranks (0)",
                        [&to](auto text) { return read_number(text, to.hop.emplace(), 0.0, 1e100); }});
   c.options.push_back(flag("--overlap", "a compound takes the time of its longest part", to.overlap));
@@ -185,15 +185,16 @@ void add_output_options(command& c, schedule_output& to) {
   add("--csv", csv, "PyTorch's CSV");
   add("--json", json, "everything, as one JSON object");
   c.options.push_back(flag("--plain", "with --svg: smaller, without texts to point at", to.plain));
-  c.options.push_back({"-o", "--out", "FILE", "a file name", "write there instead of to stdout",
-                       [&to](auto text) { return !(to.file = text).empty(); }});
+  c.options.push_back(
+      file_to_write("-o", "--out", "write there instead of to stdout", to.file, is_own_schedule_output));
 }
 
 void write_run(schedule_run const& run, schedule_output const& to) {
   auto const text = written(run, to);
   if (to.file.empty()) return print(text);
-  write_file(to.file, text);
-  print("  " + shown(to.file) + "\n");
+  bool const marked = to.asked == schedule_output::form::svg || to.asked == schedule_output::form::html;
+  marked ? write_page(to.file, text) : write_file(to.file, text);
+  print("  " + shown(to.file.path) + "\n");
 }
 
 void demand_drawable(cleave::schedule const& order, schedule_output const& to) {

@@ -56,7 +56,7 @@ schedule_run run_in_time(std::string const& name, cleave::schedule order, time_o
 struct schedule_output {
   enum class form : std::uint8_t { text, svg, html, trace, csv, json };
   std::optional<form> asked;
-  std::string file;
+  output_file file;
   bool plain = false;
 };
 void add_output_options(command& c, schedule_output& to);

@@ -27,7 +27,7 @@ int simulate(std::span<std::string const> words) {
   add_count_options(c, counts);
   add_time_options(c, timing);
   add_output_options(c, output);
-  auto file = read_schedule(only_schedule(read_options(c, words)), counts);
+  auto file = read_schedule(only_schedule(read_options(c, words).operands), counts);
 
   auto const passes = cleave::passes_of(file.order);
   if (auto const f =

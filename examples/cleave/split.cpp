@@ -12,6 +12,7 @@
 #include "cut.hpp"
 #include "map_stages.hpp"
 #include "model.hpp"
+#include "own_files.hpp"
 #include "split_graph.hpp"
 #include "split_json.hpp"
 #include "subcommands.hpp"
@@ -37,7 +38,8 @@ int split(std::span<std::string const> words) {
   bool as_json = false;
   cut_options options;
   cleave::onnx_type_options types;
-  std::string out, report_file;
+  std::string out;
+  output_file report_file;
   map_options map;
   command c{"split",
             "MODEL.onnx | GRAPH.json",
@@ -45,29 +47,33 @@ int split(std::span<std::string const> words) {
             {}};
   add_cut_options(c, options);
   add_rule_options(c, options.rule);
-  c.options.push_back({"-o", "--out", "DIR", "a folder", "write stage_0.onnx, stage_1.onnx, ... there",
-                       [&](auto text) { return !(out = text).empty(); }});
-  c.options.push_back({"", "--report", "FILE", "a file name", "write a report as a self-contained HTML page",
-                       [&](auto text) { return !(report_file = text).empty(); }});
+  c.options.push_back(
+      folder_to_write("-o", "--out", "write stage_0.onnx, stage_1.onnx, ... there", out, [](auto name) {
+        return cleave::is_onnx_stage_name(name) || is_piece_name(name) || name == outer_name;
+      }));
+  c.options.push_back(file_to_write("", "--report", "write a report as a self-contained HTML page",
+                                    report_file, is_own_page));
   add_map_options(c, map);
   c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
   add_type_options(c, types);
-  auto const path = only_operand(read_options(c, words));
+  auto typed = read_options(c, words);
+  auto const path = only_operand(typed.operands);
   if (options.counted && options.rule.what != cut_rule::kind::balance)
     note("-k is for --by balance; another rule makes as many stages as it says");
   read_places(map, options);
-  if (path.extension() == ".json") return split_graph(path, options, map, out, report_file, as_json);
+  if (path.extension() == ".json") return split_graph(path, options, map, out, typed, report_file, as_json);
   auto const asked = options.rule.what == cut_rule::kind::balance ? options.stages : 0;
 
   progress const doing;
   auto const m = read_model(path, types, doing);
+  demand_external_kept(m, typed);
   auto const cut = cut_model(m, options, doing);
   std::vector<fs::path> files;
   if (!out.empty()) {
     doing("writing the stages");
-    files = cleave::write_onnx_stages(cut.stages, m.types, out);
+    files = cleave::write_onnx_stages(cut.stages, m.types, out, replaced_by(typed));
   }
-  if (!report_file.empty()) write_file(report_file, cleave::write_report(report_of(m, cut, files)));
+  if (!report_file.empty()) write_page(report_file, cleave::write_report(report_of(m, cut, files)));
   if (!map.file.empty()) write_map_of(m, cut, map);
   doing.clear();
 
@@ -80,8 +86,8 @@ int split(std::span<std::string const> words) {
   print(table_of(cut));
   for (auto const& line : remarks_on(m, cut, asked)) print("  note: " + line + "\n");
   for (auto const& f : files) print("  " + shown(f) + "\n");
-  if (!map.file.empty()) print("  " + shown(map.file) + "\n");
-  if (!report_file.empty()) print("  " + shown(report_file) + "\n");
+  if (!map.file.empty()) print("  " + shown(map.file.path) + "\n");
+  if (!report_file.empty()) print("  " + shown(report_file.path) + "\n");
   return 0;
 }
 

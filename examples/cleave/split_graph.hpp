@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
+#include <cleave/core/name_digest.hpp>
 #include <cleave/graph/costed_module_graph.hpp>
+#include <cleave/io/durable_file.hpp>
 #include <cleave/io/graph_files/module_dag.hpp>
 #include <cleave/io/graph_json.hpp>
 #include <cleave/io/graph_json_reader.hpp>
@@ -8,9 +11,11 @@
 #include <cleave/split/split_module.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -132,46 +137,93 @@ inline std::pair<std::size_t, double> work_of(cleave::module_graph const& g) {
   return work;
 }
 
-/// Where piece `i` is written.
-inline fs::path piece_path(fs::path const& folder, std::size_t i) {
-  return folder / ("stage_" + std::to_string(i) + ".json");
+inline constexpr std::string_view outer_name = "outer.json";
+
+/// `stage_4.json`
+inline std::string piece_name(std::size_t i) { return "stage_" + std::to_string(i) + ".json"; }
+
+/// Whether `name` is `stage_<number>.json`.
+inline bool is_piece_name(std::string_view name) {
+  if (!name.starts_with("stage_")) return false;
+  name.remove_prefix(6);
+  auto const digits = std::min(name.find_first_not_of("0123456789"), name.size());
+  return digits > 0 && name.substr(digits) == ".json";
 }
 
-/// \throws cleave::error where a file that is to be written, or removed, is none of an earlier cut.
-inline void demand_own_files(fs::path const& folder, std::size_t pieces) {
-  auto const demand_own = [](fs::path const& file) {
-    std::ifstream in(file, std::ios::binary);
-    std::string begin(80, ' ');
-    if (!in) return;
-    in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-    if (begin.find(cleave::graph_json_format) == begin.npos)
-      throw cleave::error(cleave::printable(file.string()) +
-                          ": is no graph that cleave wrote; move it away, or write elsewhere");
-  };
-  demand_own(folder / "outer.json");
-  for (std::size_t i = 0; i < pieces || fs::exists(piece_path(folder, i)); ++i)
-    demand_own(piece_path(folder, i));
+/// Tells a graph from others, whatever its costs are: by what its nodes are and are called. O(nodes).
+inline std::string graph_mark(cleave::module_graph const& g) {
+  cleave::name_digest names;
+  for (auto const n : g.nodes()) names.add(g[n].name).add(g[n].target);
+  return names.text();
+}
+
+/// What the metadata of each piece, and of the graph that calls them, says: the mark of the graph that was
+/// cut.
+inline constexpr char graph_mark_key[] = "cleave.graph";
+
+/// A graph as JSON, with that mark.
+inline std::string marked_json(cleave::module_graph g, std::string const& mark) {
+  std::erase_if(g.metadata, [](auto const& entry) { return entry.key == graph_mark_key; });
+  g.metadata.push_back({graph_mark_key, {mark}});
+  return cleave::write_graph_json(g);
+}
+
+/// The mark of a text that `marked_json` wrote, or nothing.
+inline std::optional<std::string> find_graph_mark(std::string text) {
+  try {
+    for (auto const& [key, value] : cleave::read_graph_json(std::move(text)).metadata)
+      if (key == graph_mark_key && value.size() == 1)
+        if (auto const* mark = std::get_if<std::string>(&value.front())) return *mark;
+  } catch (cleave::error const&) {  // whatever it is
+  }
+  return std::nullopt;
+}
+
+/// The files of an earlier cut in a folder, which a new one replaces.
+/// \throws cleave::error where one is none, or of another graph
+inline std::vector<std::string> earlier_pieces(fs::path const& folder, std::string const& mark,
+                                               typed_words const& typed) {
+  std::vector<std::string> names;
+  for (auto const& entry : fs::directory_iterator(folder))
+    if (auto const name = entry.path().filename().string(); name == outer_name || is_piece_name(name))
+      names.push_back(name);
+  std::ranges::sort(names);
+  for (auto const& name : names) {
+    auto const text = read_text(folder / name);
+    auto const found = text.empty() ? mark : find_graph_mark(text);
+    if (found && (typed.overwrite || *found == mark)) continue;
+    throw cleave::error(cleave::printable((folder / name).string()) + ": is " +
+                        (found ? "of a cut of another graph" : "no graph that cleave wrote") +
+                        "; move it away, or write elsewhere");
+  }
+  return names;
+}
+
+/// Writes the graph that calls the pieces, and each piece, in place of those of an earlier cut. The paths of
+/// the pieces. \throws cleave::error
+inline std::vector<fs::path> write_pieces(fs::path const& folder, split_graph_result const& cut,
+                                          std::string const& mark, typed_words const& typed) {
+  make_folder(folder);
+  auto const earlier = earlier_pieces(folder, mark, typed);
+  cleave::pending_files files(folder.string());
+  files.add(std::string(outer_name), bytes_of(marked_json(cut.outer, mark)));
+  std::vector<fs::path> paths;
+  for (std::size_t i = 0; i < cut.names.size(); ++i) {
+    files.add(piece_name(i), bytes_of(marked_json(cut.graph(i), mark)));
+    paths.push_back(folder / piece_name(i));
+  }
+  files.keep(earlier);
+  return paths;
 }
 
 /// `cleave split GRAPH.json`: writes outer.json, which calls the pieces, and each piece by itself.
 inline int split_graph(fs::path const& path, cut_options const& options, map_options const& map,
-                       std::string const& out, std::string const& report_file, bool as_json) {
+                       std::string const& out, typed_words const& typed, output_file const& report_file,
+                       bool as_json) {
   if (!report_file.empty()) throw usage_error("--report is for ONNX models");
   auto const g = read_graph(path);
   auto const cut = cut_graph(g, options, map);
-  std::vector<fs::path> files;
-  if (!out.empty()) {
-    std::error_code refused;  // write_file says why
-    fs::create_directories(out, refused);
-    demand_own_files(out, cut.names.size());
-    write_file(fs::path(out) / "outer.json", cleave::write_graph_json(cut.outer));
-    for (std::size_t i = 0; i < cut.names.size(); ++i) {
-      files.push_back(piece_path(out, i));
-      write_file(files.back(), cleave::write_graph_json(cut.graph(i)));
-    }
-    // Of an earlier cut into more stages.
-    for (auto i = cut.names.size(); fs::remove(piece_path(out, i)); ++i) continue;
-  }
+  auto const files = out.empty() ? std::vector<fs::path>{} : write_pieces(out, cut, graph_mark(g), typed);
   cleave::json_writer json(cleave::json_writer::layout::indented);
   json.open_object().member("file", path.string()).key("stages").open_array();
   std::vector<std::vector<std::string>> rows = {{"stage", "name", "nodes", "cost", "inputs", "outputs"}};
@@ -204,8 +256,8 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
           std::to_string(options.stages) + ": the graph has " + plural(g.nodes().size(), "node") +
           " to place\n");
   for (auto const& f : files) print("  " + shown(f) + "\n");
-  if (!files.empty()) print("  " + shown(fs::path(out) / "outer.json") + " calls them\n");
-  if (!map.file.empty()) print("  " + shown(map.file) + "\n");
+  if (!files.empty()) print("  " + shown(fs::path(out) / outer_name) + " calls them\n");
+  if (!map.file.empty()) print("  " + shown(map.file.path) + "\n");
   return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "demo_files.hpp"
 #include "files.hpp"
 #include "options.hpp"
 #include "subcommands.hpp"
@@ -81,10 +82,13 @@ int train(std::span<std::string const> words) {
   c.options.push_back(
       {"", "--lose", "N", "a whole number", "lose the N-th gradient between stages, to see it noticed",
        [&](auto word) { return read_number(word, lost.emplace(), std::size_t{0}, std::size_t{999999}); }});
-  c.options.push_back({"-o", "--out", "DIR", "a folder", "where the report goes (build/demo/train)",
-                       [&](auto word) { return !(out = word).empty(); }});
-  if (auto const operands = read_options(c, words); !operands.empty())
-    throw usage_error("demo train takes no model, not " + cleave::printable(operands.front()));
+  c.options.push_back(folder_to_write("-o", "--out", "where the report goes (build/demo/train)", out,
+                                      [](auto name) { return name == "report.html"; }));
+  auto const typed = read_options(c, words);
+  if (!typed.operands.empty())
+    throw usage_error("demo train takes no model, not " + cleave::printable(typed.operands.front()));
+  auto const folder = demo_folder(out, "train");
+  demand_own_report(folder, typed);
 
   lesson const read(text);
   gpt_size const size{read.vocabulary()};
@@ -136,9 +140,8 @@ int train(std::span<std::string const> words) {
   print(table_text(rows));
 
   headline("5", "report");
-  fs::path const folder = out.empty() ? fs::path(CLEAVE_SOURCE_DIR) / "build/demo/train" : fs::path(out);
-  fs::create_directories(folder);
-  write_file(folder / "report.html", write_training_report(report));
+  make_folder(folder, "say with --out where to write");
+  write_page({folder / "report.html"}, write_training_report(report));
   print("  " + shown(folder / "report.html") + "\n");
   demand_equal(model, report.staged, report.differences);
   return 0;

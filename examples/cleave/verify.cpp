@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "own_files.hpp"
 #include "schedule_file.hpp"
 #include "schedule_fixes.hpp"
 #include "subcommands.hpp"
@@ -124,7 +125,7 @@ std::string text_of(schedule_file const& file, verdict const& v) {
 /// Puts an order that only deadlocks into one that finishes, and says what was moved. \throws
 /// cleave::infeasible_error where no order does, or something else is wrong
 std::string repair(schedule_file const& file, verdict const& v, cleave::verify_options const& options,
-                   fs::path const& to) {
+                   output_file const& to) {
   for (auto const& f : v.faults)
     if (f.what != cleave::schedule_fault::kind::deadlock &&
         f.what != cleave::schedule_fault::kind::channel_order)
@@ -136,7 +137,7 @@ std::string repair(schedule_file const& file, verdict const& v, cleave::verify_o
   write_schedule_file(to, repaired->order);
   std::string text;
   for (auto const& moved : repaired->moved) text += "  moved: " + describe(moved) + "\n";
-  return text + "  " + shown(to) + "\n";
+  return text + "  " + shown(to.path) + "\n";
 }
 
 /// \throws cleave::error where a file is no stage map, cleave::infeasible_error where it has stages elsewhere
@@ -160,7 +161,8 @@ void demand_same_places(fs::path const& map_file, schedule_file const& file) {
 int verify(std::span<std::string const> words) {
   cleave::row_counts counts;
   cleave::verify_options options;
-  std::string transport = "buffered", repaired, map;
+  std::string transport = "buffered", map;
+  output_file repaired;
   bool as_json = false;
   command c{
       "verify",
@@ -188,15 +190,14 @@ int verify(std::span<std::string const> words) {
                          return read_number(text, options.most_kept, std::uint64_t{1}, ~std::uint64_t{0});
                        }});
   add_count_options(c, counts);
-  c.options.push_back(
-      {"", "--map", "FILE", "a file name",
-       "a stage map, as cleave split writes it, that must have the same stages on the same ranks",
-       [&](auto text) { return !(map = text).empty(); }});
-  c.options.push_back({"", "--repair", "FILE", "a file name",
-                       "write an order there that finishes, where this one deadlocks",
-                       [&](auto text) { return !(repaired = text).empty(); }});
+  c.options.push_back(file_to_read(
+      "--map", "FILE",
+      "a stage map, as cleave split writes it, that must have the same stages on the same ranks", map));
+  c.options.push_back(file_to_write("", "--repair",
+                                    "write an order there that finishes, where this one deadlocks", repaired,
+                                    is_own_schedule));
   c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
-  auto const file = read_schedule(only_schedule(read_options(c, words)), counts);
+  auto const file = read_schedule(only_schedule(read_options(c, words).operands), counts);
 
   if (!map.empty()) demand_same_places(map, file);
   options.passes = cleave::passes_of(file.order);

@@ -122,6 +122,21 @@ TEST_CASE("durable_file: a disk that is full is told, and nothing is left") {
         "file '/dev/full' cannot be written: No space left on device");
 }
 
+TEST_CASE("durable_file: files take their names all together, and what is stale goes then") {
+  testing::scratch_folder const folder;
+  for (auto const* old : {"a", "b", "c", "mine"}) std::ofstream(folder / old) << "old";
+  {
+    pending_files files(folder.path());
+    for (auto const* name : {"a", "d"}) files.add(name, as_bytes_of("new"));
+    CHECK(project::text_of(folder / "a") == "old");
+    CHECK(!std::filesystem::exists(folder / "d"));
+    files.keep({"a", "b", "c"});
+  }
+  CHECK(files_in(folder.path()) == 3);
+  for (auto const* name : {"a", "d"}) CHECK(project::text_of(folder / name) == "new");
+  CHECK(project::text_of(folder / "mine") == "old");
+}
+
 TEST_CASE("durable_file: a folder of a file system that cannot bring names to the disk is no error") {
   sync_folder("/proc");
   testing::scratch_folder const folder;

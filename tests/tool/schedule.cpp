@@ -106,7 +106,7 @@ TEST_CASE("tool: schedule says which names, counts and options it takes") {
   check_refusal({"gpipe", "--svg", "--json"}, 2, "one form at a time");
   check_refusal({"gpipe", "--hop", "-1"}, 2, "--hop takes a time");
   check_refusal({"gpipe", "--hop", "nan"}, 2, "--hop takes a time");
-  check_refusal({"gpipe", "-o", "no/such/folder/x", "--svg"}, 3, "cannot be written");
+  check_refusal({"gpipe", "-o", "no/such/folder/x", "--svg"}, 3, "No such file or directory");
   check_refusal({"all", "--svg"}, 2, "all schedules are a table");
 }
 

@@ -9,11 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <list>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
@@ -201,6 +203,39 @@ class pending_file {
   std::string folder_, temporary_;
   file_handle handle_;
   bool kept_ = false;
+};
+
+/// Files of one folder that take their names all together, once all of them are whole and on the disk.
+class pending_files {
+ public:
+  explicit pending_files(std::string folder) : folder_(std::move(folder)) {}
+
+  /// Begins a file that is to have this name. \throws file_error
+  pending_file& add(std::string const& name) {
+    names_.push_back(name);
+    return files_.emplace_back(folder_, name);
+  }
+  /// The same, with all that it is to hold. \throws file_error
+  void add(std::string const& name, std::span<std::byte const> bytes) {
+    auto& file = add(name);
+    file.write(0, bytes);
+    file.finish();
+  }
+
+  /// Gives the files their names, in place of what has them, and removes those of `stale` that are none of
+  /// them. Precondition: called once. \throws file_error
+  void keep(std::vector<std::string> const& stale = {}) {
+    for (auto& file : files_) file.finish();
+    auto name = names_.begin();
+    for (auto& file : files_) file.keep(*name++);
+    for (auto const& old : stale)
+      if (std::ranges::find(names_, old) == names_.end()) ::unlink((folder_ + "/" + old).c_str());
+  }
+
+ private:
+  std::string folder_;
+  std::vector<std::string> names_;
+  std::list<pending_file> files_;
 };
 
 }  // namespace cleave

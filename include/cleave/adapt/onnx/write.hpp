@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,7 +63,7 @@ class onnx_files {
   /// replaced
   onnx_files(std::filesystem::path folder, std::string const& mark,
              onnx_replace replace = onnx_replace::of_this_model)
-      : folder_(std::move(folder)) {
+      : folder_(std::move(folder)), files_(folder_.string()) {
     std::error_code why;
     std::filesystem::create_directories(folder_, why);
     if (why) throw error(quoted(folder_.string()) + ": cannot be made: " + why.message());
@@ -74,7 +73,8 @@ class onnx_files {
       auto const refuse = [&](char const* what) {
         throw error(quoted(entry.path().string()) + ": is " + what + "; move it away, or write elsewhere");
       };
-      auto const found = find_onnx_stage_mark(entry.path());
+      auto const found =
+          entry.is_regular_file() && entry.file_size() == 0 ? mark : find_onnx_stage_mark(entry.path());
       if (!found) refuse("no stage that cleave wrote");
       if (replace == onnx_replace::of_this_model && *found != mark) refuse("a stage of another model");
       stale_.push_back(name);
@@ -86,8 +86,8 @@ class onnx_files {
       throw error(
           quoted(name) + ": would have " + std::to_string(m.ByteSizeLong()) +
           " bytes, more than ONNX's limit of 2 GiB; cut into more stages, or keep weights as external data");
-    auto& file = files_.emplace_back(folder_.string(), name);
-    names_.push_back(name);
+    auto& file = files_.add(name);
+    paths_.push_back(folder_ / name);
     google::protobuf::io::FileOutputStream out(file.handle().number());
     if (!m.SerializeToZeroCopyStream(&out) || !out.Flush()) {
       errno = out.GetErrno();
@@ -98,22 +98,15 @@ class onnx_files {
 
   /// Gives the files their names, and removes the stages that are left of an earlier run.
   std::vector<std::filesystem::path> commit() {
-    std::vector<std::filesystem::path> paths;
-    for (auto& file : files_) {
-      auto const& name = names_[paths.size()];
-      file.keep(name);
-      paths.push_back(folder_ / name);
-    }
-    for (auto const& name : stale_)
-      if (std::ranges::find(names_, name) == names_.end()) std::filesystem::remove(folder_ / name);
-    files_.clear();
-    return paths;
+    files_.keep(stale_);
+    return std::move(paths_);
   }
 
  private:
   std::filesystem::path folder_;
-  std::vector<std::string> stale_, names_;
-  std::list<pending_file> files_;
+  pending_files files_;
+  std::vector<std::string> stale_;
+  std::vector<std::filesystem::path> paths_;
 };
 
 /// Writes the live stages as `stage_0.onnx`, `stage_1.onnx`, … in the order in which they run, in place of

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: MIT
+// What the tool may write over: no file that it reads, no other one that it writes, and of what is there only
+// what it has written itself. Checked for all options of which --help says that they take a file or a folder.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/model_corpus.hpp"
+#include "support/tool.hpp"
+
+using namespace cleave::testing;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using words = std::vector<std::string>;
+
+/// An option by which a subcommand writes.
+struct output {
+  std::string subcommand, option;
+  words call;                ///< what works beside it; `@a` is the file `a` of the test's folder
+  std::string input;         ///< one of these that is read
+  std::string name = {};     ///< of a folder: what is written there
+  std::string read_in = {};  ///< of a folder: the name under which the input lies there
+};
+
+std::vector<output> const outputs = {
+    {"split", "--out", {"@m.onnx", "-k", "2"}, "m.onnx", "stage_0.onnx", "stage_1.onnx"},
+    {"split", "--out", {"@g.json", "-k", "2"}, "g.json", "outer.json", "stage_1.json"},
+    {"split", "--out", {"@g.json", "-k", "2"}, "g.json", "stage_0.json", "outer.json"},
+    {"split", "--report", {"@m.onnx", "-k", "2"}, "m.onnx"},
+    {"split", "--map", {"@m.onnx", "-k", "2"}, "m.onnx"},
+    {"split", "--map", {"@g.json", "--schedule", "@two.csv"}, "two.csv"},
+    {"split", "--map", {"@g.json", "--by", "file=@by.txt"}, "by.txt"},
+    {"demo", "--out", {"@m.onnx", "-m", "1"}, "m.onnx", "report.html", "stage_0.onnx"},
+    {"demo", "--out", {"@m.onnx", "-m", "1"}, "m.onnx", "stage_0.onnx", "stage_7.onnx"},
+    {"demo train", "--out", {"-n", "1", "-k", "2"}, "", "report.html"},
+    {"schedule", "--out", {"1F1B", "--costs", "@costs.csv"}, "costs.csv"},
+    {"schedule", "--out", {"1F1B", "--costs", "@costs.csv", "--svg"}, "costs.csv"},
+    {"schedule", "--out", {"1F1B", "--costs", "@costs.csv", "--html"}, "costs.csv"},
+    {"schedule", "--out", {"1F1B", "--costs", "@costs.csv", "--trace"}, "costs.csv"},
+    {"schedule", "--out", {"1F1B", "--costs", "@costs.csv", "--csv"}, "costs.csv"},
+    {"schedule", "--out", {"1F1B", "--costs", "@costs.csv", "--json"}, "costs.csv"},
+    {"simulate", "--out", {"@two.csv", "--json"}, "two.csv"},
+    {"verify", "--repair", {"@crossed.csv", "--transport", "rendezvous"}, "crossed.csv"},
+    {"partition", "--out", {"@a.graph", "-k", "2"}, "a.graph"},
+    {"bench", "--out", {"@a.graph", "-k", "2", "--algos", "fast"}, "a.graph"},
+    {"bench", "--out", {"@graphs", "-k", "2", "--algos", "fast"}, "graphs/b.graph"},
+    {"bench",
+     "--parts",
+     {"@a.graph", "-k", "2", "--algos", "fast"},
+     "",
+     "a.cleave-fast.k2.eps0.03.seed1.threads1.part"},
+    {"report", "--out", {"@runs.csv"}, "runs.csv"},
+    {"report", "--profile-svg", {"@runs.csv"}, "runs.csv"},
+    {"report", "--times-svg", {"@runs.csv"}, "runs.csv"},
+};
+
+/// Options that read a file.
+std::set<std::pair<std::string, std::string>> const inputs = {{"split", "--schedule"},
+                                                              {"schedule", "--costs"},
+                                                              {"simulate", "--costs"},
+                                                              {"verify", "--map"},
+                                                              {"partition", "--verify"}};
+
+/// What --help calls values that are no files.
+std::set<std::string> const no_files = {
+    "N",    "K,...", "X",    "X[,X...]", "R",      "S",    "SIZE[,SIZE...]", "TIME",        "SHARE", "0|1",
+    "WHAT", "HOW",   "RULE", "POLICY",   "NAME=N", "NAME", "NAME,...",       "VALUE=SHAPE", "PRESET"};
+
+/// A folder with a small file of each kind.
+class workplace {
+ public:
+  workplace() {
+    fs::copy_file(model_file("names"), at("m.onnx"));
+    put("g.json", R"({"format": "cleave graph 1", "nodes": [{"name": "x", "op": "placeholder"},
+      {"name": "a", "operands": ["x"], "cost": 1, "bytes": 4}, {"name": "b", "operands": ["a"], "cost": 2},
+      {"name": "y", "op": "output", "operands": ["b"]}]})");
+    put("by.txt", "a 0\nb 1\n");
+    put("two.csv", "0F0,0B0\r\n1F0,1B0\r\n");
+    put("costs.csv", "stage,F,B\n0,1,1\n1,1,1\n2,1,1\n3,1,1\n");
+    put("crossed.csv",
+        "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+        "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n");
+    put("a.graph", "4 3\n2\n1 3\n2 4\n3\n");
+    fs::create_directory(at("graphs"));
+    put("graphs/b.graph", "4 3\n2\n1 3\n2 4\n3\n");
+    put("runs.csv",
+        "peer,graph,n,m,k,eps,seed,threads,wall_s,cpu_s,cut,imbalance,empty,memory_csr,claimed_cut,status,"
+        "bottleneck,bound\nmetis,a,4,3,2,0.03,1,1,0.1,0.1,1,0,0,1,1,ok,,\n");
+  }
+
+  std::string at(std::string const& name) const { return folder_ / name; }
+  void put(std::string const& name, std::string const& text) const {
+    std::ofstream(at(name), std::ios::binary) << text;
+  }
+  std::string text(std::string const& name) const { return text_of_file(at(name)); }
+
+  /// The files of the folder and of those in it, with what they hold.
+  std::map<std::string, std::string> all() const {
+    std::map<std::string, std::string> texts;
+    for (auto const& entry : fs::recursive_directory_iterator(folder_.path()))
+      if (entry.is_regular_file()) texts[entry.path().string()] = text_of_file(entry.path());
+    return texts;
+  }
+
+  child_report run(output const& o, words const& more, std::string const& input = "") const {
+    words line;
+    std::istringstream names(o.subcommand);
+    for (std::string name; names >> name;) line.push_back(name);
+    for (auto word : o.call) {
+      if (auto const mark = word.find('@'); mark != word.npos)
+        word = word.substr(0, mark) + at(input.empty() ? word.substr(mark + 1) : input);
+      line.push_back(word);
+    }
+    line.insert(line.end(), more.begin(), more.end());
+    return run_tool(line);
+  }
+
+  /// That the tool refuses, names the file, and leaves all as it was.
+  void check_refused(output const& o, words const& more, std::string const& names,
+                     std::string const& input = "") const {
+    auto const before = all();
+    auto const r = run(o, more, input);
+    CAPTURE(r.to_stderr);
+    CHECK(r.exit == 3);
+    CHECK(r.to_stderr.starts_with("cleave: "));
+    CHECK(r.to_stderr.find(names) != std::string::npos);
+    CHECK(all() == before);
+  }
+
+ private:
+  scratch_folder folder_;
+};
+
+/// What an output is told, to write `file` of its folder, or to write that file.
+words told(output const& o, workplace const& w) {
+  if (!o.name.empty()) fs::create_directories(w.at("out"));
+  return {o.option, w.at("out")};
+}
+std::string written(output const& o) { return o.name.empty() ? "out" : "out/" + o.name; }
+
+}  // namespace
+
+TEST_CASE("tool: each option that takes a file is known to be written or read") {
+  for (words const& subcommand : {words{"split"},
+                                  {"inspect"},
+                                  {"demo"},
+                                  {"demo", "train"},
+                                  {"schedule"},
+                                  {"verify"},
+                                  {"simulate"},
+                                  {"partition"},
+                                  {"instances"},
+                                  {"bench"},
+                                  {"report"}}) {
+    auto line = subcommand;
+    line.push_back("--help");
+    auto name = subcommand.front() + (subcommand.size() > 1 ? " train" : "");
+    std::istringstream help(run_tool(line).said);
+    bool writes = false, overwrites = false;
+    for (std::string text; std::getline(help, text);) {
+      std::istringstream in(text.substr(std::min<std::size_t>(text.size(), 2)));
+      std::string option, value;
+      if (!text.starts_with("  -") || !(in >> option)) continue;
+      if (option.ends_with(',')) in >> option;
+      if (text[4 + text.find(option) - 2 + option.size() - 2] != ' ' || !(in >> value)) continue;
+      overwrites |= option == "--overwrite";
+      bool const is_output = std::ranges::any_of(
+          outputs, [&](auto const& o) { return o.subcommand == name && o.option == option; });
+      writes |= is_output;
+      auto const first = value.front();
+      bool const is_value =
+          value == "0|1" ||
+          (first >= 'A' && first <= 'Z' && value.find_first_of("abcdefghijklmnopqrstuvwxyz") == value.npos);
+      if (!is_value || is_output || inputs.contains({name, option})) continue;
+      CAPTURE(name);
+      CAPTURE(option);
+      CHECK_MESSAGE(no_files.contains(value), value, ": add the option to those that read or write a file");
+    }
+    CHECK(writes == overwrites);
+  }
+  std::set<std::string> names;
+  std::istringstream all(run_tool({"--help"}).said);
+  for (std::string text; std::getline(all, text);)
+    if (text.starts_with("  ")) names.insert(text.substr(2, text.find(' ', 2) - 2));
+  CHECK(names == std::set<std::string>{"split", "inspect", "demo", "schedule", "verify", "simulate",
+                                       "partition", "instances", "bench", "report"});
+}
+
+TEST_CASE("tool: no output is written over an input") {
+  for (auto const& o : outputs) {
+    if (o.input.empty()) continue;
+    CAPTURE(o.subcommand);
+    CAPTURE(o.option);
+    workplace const w;
+    auto const is_folder = !o.name.empty();
+    auto const input = is_folder ? "out/" + o.read_in : o.input;
+    if (is_folder) {
+      fs::create_directory(w.at("out"));
+      fs::copy_file(w.at(o.input), w.at(input));
+    }
+    auto const file = is_folder ? "out" : o.input;
+    auto const read = is_folder ? input : "";
+    for (words const& more : {words{}, {"--overwrite"}}) {
+      words line{o.option, w.at(file)};
+      line.insert(line.end(), more.begin(), more.end());
+      // a graph in a folder is known to be read only after what is typed was looked at
+      auto const said = more.empty() && o.input == "graphs/b.graph" ? "" : "would write over ";
+      w.check_refused(o, line, said + w.at(input), read);
+    }
+    if (is_folder) continue;
+    fs::create_hard_link(w.at(o.input), w.at("hard"));
+    fs::create_symlink(w.at(o.input), w.at("soft"));
+    for (auto const* link : {"hard", "soft"})
+      w.check_refused(o, {o.option, w.at(link), "--overwrite"}, "would write over " + w.at(o.input));
+  }
+}
+
+TEST_CASE("tool: no output is written over another one") {
+  for (auto const& a : outputs)
+    for (auto const& b : outputs) {
+      if (a.subcommand != b.subcommand || a.option == b.option || a.call != b.call) continue;
+      CAPTURE(a.subcommand);
+      CAPTURE(a.option);
+      CAPTURE(b.option);
+      workplace const w;
+      auto const one = w.at(a.name.empty() && !b.name.empty() ? "x/" + b.name : "x");
+      auto const other = w.at(b.name.empty() && !a.name.empty() ? "x/" + a.name : "x");
+      w.check_refused(a, {a.option, one, b.option, other}, "would write over ");
+      fs::create_directory(w.at("d"));
+      if (a.name.empty() && b.name.empty())
+        w.check_refused(a, {a.option, w.at("d/x"), b.option, w.at("d/../d/x")}, "and so would --");
+    }
+}
+
+TEST_CASE("tool: what cleave did not write is not replaced, but where it is told to") {
+  for (auto const& o : outputs) {
+    CAPTURE(o.subcommand);
+    CAPTURE(o.option);
+    CAPTURE(o.name);
+    workplace const w;
+    auto const line = told(o, w);
+    for (std::string const text : {"somebody's own\n", "{\"mine\": 1}", "<html></html>\n", "4 3\n1 2\n"}) {
+      w.put(written(o), text);
+      w.check_refused(o, line, written(o).substr(4 * (o.name.empty() ? 0 : 1)));
+    }
+    bool const is_stage = o.name.starts_with("stage_") || o.name == "outer.json";
+    if (is_stage) continue;  // never, for it may be a model
+    auto more = line;
+    more.push_back("--overwrite");
+    auto const r = w.run(o, more);
+    CAPTURE(r.to_stderr);
+    CHECK(r.exit == 0);
+    CHECK(w.text(written(o)) != "4 3\n1 2\n");
+  }
+}
+
+TEST_CASE("tool: what cleave wrote before is replaced, and what is empty") {
+  for (auto const& o : outputs) {
+    CAPTURE(o.subcommand);
+    CAPTURE(o.option);
+    CAPTURE(o.name);
+    workplace const w;
+    auto const line = told(o, w);
+    w.put(written(o), "");
+    auto first = w.run(o, line);
+    CAPTURE(first.to_stderr);
+    CHECK(first.exit == 0);
+    auto const before = w.all();
+    CHECK(!w.text(written(o)).empty());
+    auto const second = w.run(o, line);
+    CAPTURE(second.to_stderr);
+    CHECK(second.exit == 0);
+    CHECK(!w.text(written(o)).empty());
+    auto const after = w.all();
+    CHECK(after.size() == before.size());
+    for (auto const& [name, text] : after) CHECK(name.find(".unfinished") == name.npos);
+  }
+}
+
+TEST_CASE("tool: stages of another model stay where they are") {
+  workplace const w;
+  fs::copy_file(model_file("one_node"), w.at("other.onnx"));
+  w.put("other.json", R"({"format": "cleave graph 1", "nodes": [{"name": "only", "cost": 1}]})");
+  for (std::string const ending : {".onnx", ".json"}) {
+    auto const mine = w.at((ending == ".onnx" ? "m" : "g") + ending), out = w.at("out" + ending);
+    REQUIRE(run_tool({"split", mine, "-k", "2", "--out", out}).exit == 0);
+    auto const before = w.all();
+    fs::copy_file(out + "/stage_1" + ending, w.at("stage" + ending));
+    for (auto const& another : {w.at("other" + ending), w.at("stage" + ending)}) {
+      auto const r = run_tool({"split", another, "-k", "1", "--out", out});
+      CAPTURE(r.to_stderr);
+      CHECK(r.exit == 3);
+      CHECK(r.to_stderr.find("another ") != std::string::npos);
+    }
+    fs::remove(w.at("stage" + ending));
+    CHECK(w.all() == before);
+    CHECK(run_tool({"split", mine, "-k", "1", "--out", out}).exit == 0);
+    CHECK(!fs::exists(out + "/stage_1" + ending));
+    CHECK(run_tool({"split", w.at("other" + ending), "-k", "1", "--out", out, "--overwrite"}).exit == 0);
+  }
+}
+
+TEST_CASE("tool: the weights that a model has in other files are inputs") {
+  workplace const w;
+  auto m = model("googlenet");
+  onnx::TensorProto* weight = nullptr;
+  for (auto& t : *m.mutable_graph()->mutable_initializer()) weight = &t;
+  REQUIRE(weight != nullptr);
+  w.put("weights.bin", std::string(1 << 16, 'w'));
+  for (auto* field : {"raw_data", "float_data", "int64_data", "int32_data"})
+    weight->GetReflection()->ClearField(weight, weight->GetDescriptor()->FindFieldByName(field));
+  weight->set_data_location(onnx::TensorProto::EXTERNAL);
+  auto& where = *weight->add_external_data();
+  where.set_key("location");
+  where.set_value("weights.bin");
+  w.put("m.onnx", m.SerializeAsString());
+  for (std::string const option : {"--report", "--map"})
+    w.check_refused({"split", option, {"@m.onnx", "-k", "2"}, "m.onnx"},
+                    {option, w.at("weights.bin"), "--overwrite"}, "weights.bin, which is read");
+}
+
+TEST_CASE("tool: a bench adds rows to a table of a bench only") {
+  workplace const w;
+  output const o = {"bench", "--out", {"@a.graph", "-k", "2", "--algos", "fast", "--append"}, "a.graph"};
+  w.put("mine.csv", "peer,graph\nmetis,a\n");
+  w.check_refused(o, {"--out", w.at("mine.csv")}, "mine.csv");
+  w.check_refused(o, {"--out", w.at("a.graph")}, "a.graph, which is read");
+  auto const before = w.text("runs.csv");
+  CHECK(w.run(o, {"--out", w.at("runs.csv")}).exit == 0);
+  auto const after = w.text("runs.csv");
+  CHECK(after.starts_with(before));
+  CHECK(std::ranges::count(after, '\n') == 3);
+}
+
+TEST_CASE("tool: a bench that reads no graph leaves the table that is there") {
+  workplace const w;
+  w.put("bad.graph", "3 1\n2\n1 9\n\n");
+  output const o = {"bench", "--out", {"@bad.graph", "-k", "2", "--algos", "fast"}, "bad.graph"};
+  w.check_refused(o, {"--out", w.at("runs.csv")}, "bad.graph");
+}
+
+TEST_CASE("tool: instances are written beside what is there, not over it") {
+  workplace const w;
+  output const o = {"instances", "", {"@out", "grid2d:100"}, ""};
+  CHECK(w.run(o, {}).exit == 0);
+  CHECK(w.run(o, {}).exit == 0);
+  w.put("out/grid2d_100.graph", "4 3\n2\n1 3\n2 4\n3\n");
+  w.check_refused(o, {}, "grid2d_100.graph: is there, and another graph");
+}
+
+TEST_CASE("tool: a device and a pipe are written to as they are, a file keeps its permissions") {
+  workplace const w;
+  auto const call = [&](std::string const& to) {
+    return run_tool({"schedule", "1F1B", "--csv", "--out", to});
+  };
+  CHECK(call("/dev/null").exit == 0);
+  CHECK(fs::is_character_file("/dev/null"));
+  auto const r = call("/dev/stdout");
+  CHECK(r.exit == 0);
+  CHECK(r.said.starts_with("0F0,"));
+  CHECK(call(w.at("s.csv")).exit == 0);
+  CHECK(chmod(w.at("s.csv").c_str(), 0640) == 0);
+  fs::create_symlink(w.at("s.csv"), w.at("link.csv"));
+  CHECK(call(w.at("link.csv")).exit == 0);
+  CHECK(fs::is_symlink(w.at("link.csv")));
+  CHECK(fs::status(w.at("s.csv")).permissions() == fs::perms(0640));
+  auto const full = call("/dev/full");
+  CHECK(full.exit == 3);
+  CHECK(full.to_stderr.find("'/dev/full' cannot be written: No space left on device") != std::string::npos);
+}
+
+TEST_CASE("tool: - is a file nowhere but where it is stdout") {
+  workplace const w;
+  for (auto const& o : outputs) {
+    if (o.subcommand == "partition") continue;
+    CAPTURE(o.subcommand);
+    auto const r = w.run(o, {o.option, "-"});
+    CHECK(r.exit == 2);
+    CHECK(r.to_stderr.find(o.option + " takes a f") != std::string::npos);
+    CHECK(!fs::exists("-"));
+  }
+}
+
+TEST_CASE("tool: a file that cannot be written is told with the reason, and the old one is there") {
+  workplace const w;
+  CHECK(run_tool({"schedule", "1F1B", "--out", w.at("no/such/s.csv")})
+            .to_stderr.find("no/such/s.csv' cannot be made: No such file or directory") != std::string::npos);
+  CHECK(run_tool({"demo", w.at("m.onnx"), "--out", "/dev/null/x"})
+            .to_stderr.find("cannot be made: Not a directory; say with --out where to write") !=
+        std::string::npos);
+}
