@@ -87,6 +87,7 @@ class markup_reader {
   }
   void tag() {
     ++at_;
+    if (open_.empty() && accept("!-- Written by cleave. -->")) return;  // what the tool ends its files with
     if (accept("/")) {
       auto const closed = name();
       require(!open_.empty() && elements_[open_.back()].tag == closed,
