@@ -70,7 +70,7 @@ std::pair<std::size_t, std::size_t> most_by_brute_force(onnx::ModelProto const& 
     for (auto const& v : *list)
       for (auto const& d : v.type().tensor_type().shape().dim())
         if (!d.dim_param().empty()) symbols.insert(d.dim_param());
-  for (std::int64_t const size : {64, 8}) {
+  for (std::int64_t const size : {64, 8, 1}) {
     for (auto const& s : symbols) attempt({.dims = {{s, size}}});
     for (auto const& v : m.graph().input()) {
       if (!v.type().tensor_type().has_shape()) continue;
@@ -156,4 +156,14 @@ TEST_CASE("onnx unpriced: in all models the choice is that of trying each size i
     CHECK(std::pair(most->nodes, most->values) == best);
   }
   CHECK(open > 0);
+}
+
+TEST_CASE("onnx unpriced: a shape that only one number fits is tried with what is known of it") {
+  priced_model const m(onnx_text(
+      "f (float[N, 5, 5] x, float[5, 5, 5] table) => (float[a, b, c] z) { y = Add(x, table)  z = Relu(y) }"));
+  REQUIRE(m.lacking().any());
+  auto const most = m.most();
+  REQUIRE(most);
+  CHECK(most->nodes == m.lacking().nodes);
+  CHECK(most->values == m.lacking().values);
 }

@@ -3,7 +3,6 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -105,9 +104,17 @@ inline std::vector<onnx_open_size> list_onnx_open_sizes(onnx_graph const& g, onn
   return all;
 }
 
-/// The numbers that stand for a size; what prices more counts. Operators that halve sizes or take heads of
-/// them find the first whole, a model with small tables may have room for the second only.
-inline constexpr std::array<std::int64_t, 2> onnx_stand_ins = {64, 8};
+/// The numbers that stand for open sizes, one for all at a time; what prices most counts. Operators that
+/// halve sizes or take heads of them find the first whole, small tables have room for the second, a file
+/// exported for a batch of one agrees with the third alone, and square images with what is known of their
+/// shape.
+inline std::vector<std::int64_t> onnx_stand_ins(std::span<onnx_open_size const> sizes) {
+  std::vector<std::int64_t> list{64, 8, 1};
+  for (auto const& open : sizes)
+    if (!open.shape.dims.empty() && (std::ranges::max)(open.shape.dims) > 0)
+      list.push_back((std::ranges::max)(open.shape.dims));
+  return list;
+}
 
 /// `given` and `size` for all that is open of each of `sizes`.
 inline onnx_type_options with_sizes(onnx_type_options given, std::span<onnx_open_size const> sizes,
@@ -123,11 +130,11 @@ inline onnx_type_options with_sizes(onnx_type_options given, std::span<onnx_open
   return given;
 }
 
-/// What has no price once all of `sizes` are given; `types` are of the model of `g`. Infers once or twice.
+/// What has no price once all of `sizes` are given; `types` are of the model of `g`. Infers up to four times.
 inline unpriced onnx_unpriced_with(onnx_graph const& g, onnx_types const& types,
                                    onnx_type_options const& given, std::span<onnx_open_size const> sizes) {
   std::optional<unpriced> least;
-  for (auto const size : onnx_stand_ins) try {
+  for (auto const size : onnx_stand_ins(sizes)) try {
       auto const told = types.with(g.model(), with_sizes(given, sizes, size));
       auto const left = onnx_unpriced(g, told, onnx_costs_of(told));
       if (!least || std::pair(left.nodes, left.values) < std::pair(least->nodes, least->values)) least = left;
