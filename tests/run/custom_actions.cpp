@@ -95,7 +95,8 @@ made_by_step run_step(schedule order, std::vector<action_kind> custom) {
   thread_pipeline<own_actions> run(
       plan, std::vector<own_actions>(order.place.ranks, own_actions(model, nothing_to_prepare())));
   std::vector<std::vector<double>> given;
-  for (std::size_t m = 0; m < rows.size(); ++m) given.emplace_back(static_cast<std::size_t>(rows[m]), m + 2.);
+  for (std::size_t m = 0; m < rows.size(); ++m)
+    given.emplace_back(static_cast<std::size_t>(rows[m]), static_cast<double>(m) + 2.);
   std::vector<tensor_view> inputs;
   for (auto& g : given) inputs.push_back({g.data(), element_type::f64, {std::ssize(g)}});
   std::vector<double> weights;

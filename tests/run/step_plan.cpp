@@ -84,7 +84,7 @@ TEST_CASE("step plan: what it is made of can be read, and its digest is that") {
   CHECK(p.options().stashes == std::vector<pass_bytes>{{8, 0, 0}});
   CHECK(p.blocks() == blocks_of(p.order().place, t, ones(t)));
   CHECK(p.ports_of(s1) == ports(t)[1]);
-  CHECK(p.digest() == digest_of(p.order(), t, ones(t)));
+  CHECK(p.digest() == digest_of(p.order(), t, ones(t), {}));
   CHECK(p.rank_of(s1) == rank_id{1});
   CHECK_FALSE(p.same_rank(t.edges[1]));
   CHECK_FALSE(find_slot_fault(p.slots()));

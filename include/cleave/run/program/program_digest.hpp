@@ -23,8 +23,8 @@ class number_digest {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
-/// Of what changes what is issued, or what it means.
-inline std::uint64_t digest_of(call_options const& o) {
+/// Of those options that change what is issued, or what it means.
+inline std::uint64_t digest_of_calls(call_options const& o) {
   number_digest calls;
   calls.add(static_cast<std::uint64_t>(o.loss)).add(static_cast<std::uint64_t>(o.weights));
   calls.add(static_cast<std::uint64_t>(o.gradients)).add(static_cast<std::uint64_t>(o.scale));
@@ -57,7 +57,7 @@ inline program_digest digest_of(schedule const& s, transport const& t, run_layou
     layouts.add(static_cast<std::uint64_t>(e.gradient)).add(static_cast<std::uint64_t>(e.extents));
   }
   for (auto const n : l.rows) layouts.add(static_cast<std::uint64_t>(n));
-  return {lists.value(), edges.value(), layouts.value(), digest_of(o)};
+  return {lists.value(), edges.value(), layouts.value(), digest_of_calls(o)};
 }
 
 }  // namespace cleave
