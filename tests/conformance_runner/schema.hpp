@@ -34,9 +34,9 @@ class schema {
   bool defines(std::string const& name) const { return definitions_.contains(name); }
 
   std::vector<std::string> names() const {
-    std::vector<std::string> list;
-    for (auto const& [name, of] : definitions_) list.push_back(name);
-    return list;
+    std::vector<std::string> all;
+    for (auto const& [name, of] : definitions_) all.push_back(name);
+    return all;
   }
 
   /// Whether an object `name` may have `key`.
