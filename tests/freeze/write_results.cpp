@@ -135,7 +135,7 @@ void write_partitions(result_folder const& to) {
                  auto const p = balance(g, k);
                  return parts_text(p) + write_plan_json(make_plan(g, p));
                }));
-      if (g.nodes().size() <= 30)  // beyond, the search may end by time
+      if (i <= 2)  // beyond, the search may end by time
         to.write(name + "exact-" + parts, text_or_error([&] { return parts_text(balance_exactly(g, k)); }));
       for (auto const goal : {acyclic_goal::bottleneck, acyclic_goal::cut})
         to.write(name + "acyclic-" + parts + (goal == acyclic_goal::cut ? "-cut" : ""),
