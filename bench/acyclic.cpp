@@ -3,7 +3,7 @@
 //   bench_acyclic [--effort E] [FOLDER | FILE ...]
 // A FILE is a .dag, or the JSON of a workload; a FOLDER is searched for both. Without one, the project's
 // workloads and cost graphs are taken and graphs of up to a million nodes are generated.
-#include "cleave/partition/acyclic.hpp"
+#include "cleave/partition/acyclic/acyclic.hpp"
 
 #include <cmath>
 #include <cstdio>
@@ -18,9 +18,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cleave/io/graph_files/cost_dag.hpp"
-#include "cleave/io/graph_files/graph_file.hpp"
-#include "cleave/partition/validity.hpp"
+#include "cleave/formats/graph_files/cost_dag.hpp"
+#include "cleave/formats/graph_files/graph_file.hpp"
+#include "cleave/partition/model/validity.hpp"
 #include "cost_graph.hpp"
 #include "generated_dags.hpp"
 #include "measure.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cleave/graph/snapshot.hpp"
-#include "cleave/partition/units.hpp"
+#include "cleave/partition/units/units.hpp"
 #include "measure.hpp"
 #include "support/rng.hpp"
 

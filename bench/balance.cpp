@@ -4,7 +4,7 @@
 //   bench_balance [--csv | --json] [--flops-per-byte F] [FOLDER ...]
 // A folder is searched for workloads (*.json with nodes and maxFPGAs) and cost graphs (*.costs.gz); without
 // one, those of the project are taken and graphs of up to a million nodes are generated.
-#include "cleave/partition/balance.hpp"
+#include "cleave/partition/slices/balance.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cleave/partition/validity.hpp"
+#include "cleave/partition/model/validity.hpp"
 #include "cost_graph.hpp"
 #include "generated_dags.hpp"
 #include "measure.hpp"

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "cleave/analysis/bucket_times.hpp"
 #include "cleave/core/bytes.hpp"
-#include "cleave/partition/module_buckets.hpp"
-#include "cleave/partition/optimal_module_buckets.hpp"
-#include "cleave/split/congruence.hpp"
-#include "cleave/split/split_buckets.hpp"
+#include "cleave/partition/buckets/bucket_times.hpp"
+#include "cleave/partition/buckets/module_buckets.hpp"
+#include "cleave/partition/buckets/optimal_module_buckets.hpp"
+#include "cleave/split/modules/congruence.hpp"
+#include "cleave/split/modules/split_buckets.hpp"
 #include "measure.hpp"
 
 namespace {

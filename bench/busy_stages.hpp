@@ -5,10 +5,10 @@
 #include <span>
 
 #include "cleave/core/transport.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/edge_layout.hpp"
-#include "cleave/run/ports.hpp"
-#include "cleave/schedule/placement.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/edge_layout.hpp"
+#include "cleave/run/model/ports.hpp"
+#include "cleave/schedule/model/placement.hpp"
 
 /// A chain of stages that take as long as they are told, on any device whose work runs as it is issued.
 namespace bench {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/capability.hpp"
-#include "cleave/split/fuse_groups.hpp"
-#include "cleave/split/inline_pieces.hpp"
+#include "cleave/partition/groups/capability.hpp"
+#include "cleave/split/modules/fuse_groups.hpp"
+#include "cleave/split/modules/inline_pieces.hpp"
 #include "measure.hpp"
 #include "support/rng.hpp"
 

@@ -21,13 +21,13 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
+#include "cleave/formats/graph_files/cost_dag.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/io/graph_files/cost_dag.hpp"
-#include "cleave/partition/balance.hpp"
 #include "cleave/partition/classic/chain_bounds.hpp"
 #include "cleave/partition/classic/deepspeed_balanced.hpp"
 #include "cleave/partition/classic/torchgpipe_blocks.hpp"
 #include "cleave/partition/exact/slice_weights.hpp"
+#include "cleave/partition/slices/balance.hpp"
 #include "measure.hpp"
 
 namespace {

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "cleave/io/bytes/digest.hpp"
-#include "cleave/io/checkpoint.hpp"
-#include "cleave/io/checkpoint_writer.hpp"
+#include "cleave/checkpoint/checkpoint.hpp"
+#include "cleave/checkpoint/checkpoint_writer.hpp"
+#include "cleave/checkpoint/digest.hpp"
 #include "measure.hpp"
 
 namespace {

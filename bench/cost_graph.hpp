@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 #include "costed_graph.hpp"
 #include "support/gunzip.hpp"
 

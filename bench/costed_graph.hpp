@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/formats/graph_files/cost_dag.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/io/graph_files/cost_dag.hpp"
-#include "cleave/partition/balance_options.hpp"
+#include "cleave/partition/slices/balance_options.hpp"
 
 /// Graphs with costs, as the benches of partition algorithms use them.
 namespace bench {

@@ -3,7 +3,7 @@
 //   bench_exact [--csv] [--seconds S] [FOLDER ...]
 // A folder is searched for workloads (*.json with nodes and maxFPGAs); without one, those of the project are
 // taken, cost graphs and generated graphs.
-#include "cleave/partition/exact.hpp"
+#include "cleave/partition/exact/exact.hpp"
 
 #include <cstdio>
 #include <cstdlib>

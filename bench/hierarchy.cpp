@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/liveness.hpp"
-#include "cleave/analysis/ties.hpp"
-#include "cleave/split/split_hierarchy.hpp"
+#include "cleave/backward/ties.hpp"
+#include "cleave/split/modules/liveness.hpp"
+#include "cleave/split/modules/split_hierarchy.hpp"
 #include "measure.hpp"
 
 namespace {

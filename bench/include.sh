@@ -8,7 +8,7 @@ compilers=()
 for c in g++ clang++-16 clang++-19; do command -v "$c" >/dev/null && compilers+=("$c"); done
 headers=("$@")
 [ $# -gt 0 ] || headers=(cleave.hpp core/error.hpp graph/concepts.hpp graph/snapshot.hpp graph/module_graph.hpp
-                         partition/balance.hpp split/split.hpp run/forward.hpp io/report.hpp)
+                         partition/slices/balance.hpp split/split.hpp run/forward/forward.hpp draw/report.hpp)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/io/graph_files/graph_file.hpp"
-#include "cleave/partition/kway.hpp"
+#include "cleave/formats/graph_files/graph_file.hpp"
+#include "cleave/partition/kway/kway.hpp"
 #include "instances/catalogue.hpp"
 #include "measure.hpp"
 

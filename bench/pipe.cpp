@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/loss.hpp"
-#include "cleave/analysis/with_backward.hpp"
-#include "cleave/analysis/with_loss.hpp"
-#include "cleave/split/module_pipe.hpp"
-#include "cleave/split/relay.hpp"
+#include "cleave/backward/loss.hpp"
+#include "cleave/backward/with_backward.hpp"
+#include "cleave/backward/with_loss.hpp"
+#include "cleave/pipe/module_pipe.hpp"
+#include "cleave/pipe/relay.hpp"
 #include "measure.hpp"
 
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "cleave/core/expects.hpp"
+#include "cleave/formats/graph_files/graph_file.hpp"
+#include "cleave/formats/graph_json.hpp"
 #include "cleave/graph/module_graph.hpp"
-#include "cleave/io/graph_files/graph_file.hpp"
-#include "cleave/io/graph_json.hpp"
 #include "instances/catalogue.hpp"
 #include "measure.hpp"
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "cleave/partition/kway.hpp"
-#include "cleave/partition/repartition.hpp"
-#include "cleave/partition/repartition_stages.hpp"
+#include "cleave/partition/kway/kway.hpp"
+#include "cleave/partition/repartition/repartition.hpp"
+#include "cleave/partition/repartition/repartition_stages.hpp"
 #include "generated_dags.hpp"
 #include "instances/catalogue.hpp"
 #include "measure.hpp"

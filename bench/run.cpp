@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "busy_stages.hpp"
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/run/thread_pipeline.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/schedule_names.hpp"
-#include "cleave/schedule/simulate.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/run/threads/thread_pipeline.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
 #include "measure.hpp"
 
 namespace {

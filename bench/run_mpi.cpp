@@ -12,10 +12,10 @@
 #include "busy_stages.hpp"
 #include "cleave/mpi/environment.hpp"
 #include "cleave/mpi/pipeline.hpp"
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/schedule_names.hpp"
-#include "cleave/schedule/simulate.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
 #include "measure.hpp"
 
 namespace {

@@ -9,11 +9,11 @@
 #include <optional>
 #include <string>
 
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/schedule_names.hpp"
-#include "cleave/schedule/simulate.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 #include "measure.hpp"
 
 namespace {

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/split/modules/split_module.hpp"
 #include "cleave/split/split.hpp"
-#include "cleave/split/split_module.hpp"
 #include "measure.hpp"
 #include "support/rng.hpp"
 

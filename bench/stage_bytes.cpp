@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "cleave/core/registry.hpp"
+#include "cleave/formats/bytes/registry.hpp"
+#include "cleave/formats/stage_buffer.hpp"
 #include "cleave/graph/module_graph.hpp"
-#include "cleave/io/stage_buffer.hpp"
 #include "measure.hpp"
 
 namespace {

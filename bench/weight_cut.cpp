@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <vector>
 
-#include "cleave/analysis/backward_phases.hpp"
-#include "cleave/analysis/recompute_hints.hpp"
-#include "cleave/analysis/smallest_stash.hpp"
-#include "cleave/analysis/weight_cut.hpp"
+#include "cleave/backward/backward_phases.hpp"
+#include "cleave/backward/recompute_hints.hpp"
+#include "cleave/backward/smallest_stash.hpp"
+#include "cleave/backward/weight_cut.hpp"
 #include "measure.hpp"
 
 namespace {

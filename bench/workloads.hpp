@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/io/graph_files/cost_dag.hpp"
-#include "cleave/io/graph_files/graph_file.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/formats/graph_files/cost_dag.hpp"
+#include "cleave/formats/graph_files/graph_file.hpp"
+#include "cleave/partition/model/partition.hpp"
 #include "costed_graph.hpp"
 
 namespace bench {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A program gets a loss, is cut into stages, and gets the backward pass of these: calls in the graph that
 // calls the stages. Run with a few lines of automatic differentiation, it gives the derivatives of the whole.
-#include <cleave/analysis/loss.hpp>
-#include <cleave/analysis/stage_backward.hpp>
-#include <cleave/analysis/with_backward.hpp>
-#include <cleave/analysis/with_loss.hpp>
+#include <cleave/backward/loss.hpp>
+#include <cleave/backward/stage_backward.hpp>
+#include <cleave/backward/with_backward.hpp>
+#include <cleave/backward/with_loss.hpp>
 #include <cleave/graph/interpreter.hpp>
-#include <cleave/split/module_pipe.hpp>
+#include <cleave/pipe/module_pipe.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>

@@ -2,9 +2,9 @@
 // A backward pass in two phases, for schedules without bubbles: gradients of inputs, which another stage
 // waits for, and gradients of weights, which can wait. One weight is used twice, once before and once after
 // another, and still no gradient is lost or counted twice.
-#include <cleave/analysis/backward_phases.hpp>
-#include <cleave/analysis/backward_snapshot.hpp>
-#include <cleave/analysis/weight_cut.hpp>
+#include <cleave/backward/backward_phases.hpp>
+#include <cleave/backward/backward_snapshot.hpp>
+#include <cleave/backward/weight_cut.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>

@@ -4,8 +4,8 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <cleave/adapt/bgl.hpp>
 #include <cleave/adapt/range_v3.hpp>
-#include <cleave/partition/kway.hpp>
-#include <cleave/partition/part_members.hpp>
+#include <cleave/partition/kway/kway.hpp>
+#include <cleave/partition/model/part_members.hpp>
 #include <cstddef>
 #include <iostream>
 #include <range/v3/view.hpp>

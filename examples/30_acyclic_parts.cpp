@@ -3,9 +3,9 @@
 // such that a simulated step takes least time.
 #include <algorithm>
 #include <cleave/graph/counted.hpp>
-#include <cleave/partition/acyclic.hpp>
+#include <cleave/partition/acyclic/acyclic.hpp>
 #include <cleave/schedule/families/one_f_one_b.hpp>
-#include <cleave/schedule/simulate.hpp>
+#include <cleave/schedule/simulate/simulate.hpp>
 #include <cmath>
 #include <cstddef>
 #include <iostream>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A tree of modules, as BERT has it, is cut after some of its modules, at any depth; what a stage passes on
 // for others, and weights under two names, are found.
-#include <cleave/analysis/liveness.hpp>
-#include <cleave/analysis/ties.hpp>
-#include <cleave/split/split_hierarchy.hpp>
+#include <cleave/backward/ties.hpp>
+#include <cleave/split/modules/liveness.hpp>
+#include <cleave/split/modules/split_hierarchy.hpp>
 #include <iostream>
 #include <string>
 #include <utility>

@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "cleave/run/executor.hpp"
+#include "cleave/run/executor/executor.hpp"
+#include "cleave/run/executor/measured_times.hpp"
 #include "cleave/run/host/host_ranks.hpp"
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/run/measured_times.hpp"
-#include "cleave/run/recording.hpp"
-#include "cleave/run/step_plan.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/schedule_names.hpp"
-#include "cleave/schedule/simulate.hpp"
+#include "cleave/run/model/recording.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/run/program/step_plan.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
 #include "gpu/report.hpp"
 #include "gpu/spinning_stages.hpp"
 #include "timing.hpp"

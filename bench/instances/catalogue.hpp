@@ -15,7 +15,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
-#include "cleave/io/graph_files/cost_dag.hpp"
+#include "cleave/formats/graph_files/cost_dag.hpp"
 #include "delaunay.hpp"
 #include "delaunay_in_space.hpp"
 #include "meshes.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/io/graph_files/cost_dag.hpp"
+#include "cleave/formats/graph_files/cost_dag.hpp"
 #include "steady_math.hpp"
 
 /// Operator graphs of the shapes that real models have, with work, memory and the cost of what is made;

@@ -4,7 +4,7 @@
 //   g++ -O3 -std=c++20 -pthread -shared -fPIC -I include bench/peers/cleave_peer.cpp -o libcleave_peer.so
 #include <algorithm>
 #include <cleave/graph/adjacency.hpp>
-#include <cleave/partition/kway.hpp>
+#include <cleave/partition/kway/kway.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cleave/adapt/onnx/unpriced.hpp>
 #include <cleave/core/printable.hpp>
-#include <cleave/io/units.hpp>
+#include <cleave/formats/units.hpp>
 #include <cstddef>
 #include <optional>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cleave/formats/graph_files/cost_dag.hpp>
 #include <cleave/graph/adjacency.hpp>
-#include <cleave/io/graph_files/cost_dag.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

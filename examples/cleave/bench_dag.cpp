@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The algorithms that cut directed graphs, for the bench.
-#include <cleave/partition/acyclic.hpp>
-#include <cleave/partition/balance.hpp>
+#include <cleave/partition/acyclic/acyclic.hpp>
+#include <cleave/partition/slices/balance.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cleave/core/ids.hpp>
-#include <cleave/partition/balance_options.hpp>
-#include <cleave/partition/partition.hpp>
+#include <cleave/partition/model/partition.hpp>
+#include <cleave/partition/slices/balance_options.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

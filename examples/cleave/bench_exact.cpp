@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The exact search, for the bench.
-#include <cleave/partition/exact.hpp>
+#include <cleave/partition/exact/exact.hpp>
 #include <functional>
 
 #include "bench_algorithms.hpp"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
-#include <cleave/io/graph_files/cost_dag.hpp>
-#include <cleave/io/graph_files/graph_file.hpp>
+#include <cleave/formats/graph_files/cost_dag.hpp>
+#include <cleave/formats/graph_files/graph_file.hpp>
 #include <string>
 #include <system_error>
 #include <utility>

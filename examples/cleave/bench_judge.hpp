@@ -2,8 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <cleave/core/ids.hpp>
-#include <cleave/partition/partition.hpp>
-#include <cleave/partition/verify_partition.hpp>
+#include <cleave/partition/model/partition.hpp>
+#include <cleave/partition/verify/verify_partition.hpp>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The presets of partition_kway, for the bench.
 #include <algorithm>
-#include <cleave/partition/kway.hpp>
+#include <cleave/partition/kway/kway.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -2,8 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <cleave/core/printable.hpp>
-#include <cleave/io/markup_writer.hpp>
-#include <cleave/io/report_style.hpp>
+#include <cleave/draw/markup_writer.hpp>
+#include <cleave/draw/report_style.hpp>
 #include <cstddef>
 #include <span>
 #include <string>

@@ -5,7 +5,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/core/real.hpp>
-#include <cleave/io/units.hpp>
+#include <cleave/formats/units.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cleave/core/printable.hpp>
-#include <cleave/io/units.hpp>
+#include <cleave/formats/units.hpp>
 #include <cstddef>
 #include <functional>
 #include <set>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <cleave/io/json_writer.hpp>
-#include <cleave/io/units.hpp>
-#include <cleave/io/unpriced_text.hpp>
-#include <cleave/partition/unpriced.hpp>
+#include <cleave/formats/json/json_writer.hpp>
+#include <cleave/formats/units.hpp>
+#include <cleave/formats/unpriced_text.hpp>
+#include <cleave/partition/slices/unpriced.hpp>
 #include <limits>
 #include <optional>
 #include <string>

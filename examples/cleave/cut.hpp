@@ -2,10 +2,10 @@
 #pragma once
 #include <algorithm>
 #include <cleave/adapt/onnx/stages.hpp>
-#include <cleave/io/quotient.hpp>
-#include <cleave/io/report.hpp>
-#include <cleave/io/units.hpp>
-#include <cleave/partition/balance.hpp>
+#include <cleave/draw/quotient.hpp>
+#include <cleave/draw/report.hpp>
+#include <cleave/formats/units.hpp>
+#include <cleave/partition/slices/balance.hpp>
 #include <cleave/split/split.hpp>
 #include <cstddef>
 #include <cstdint>

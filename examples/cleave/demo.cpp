@@ -2,7 +2,7 @@
 // cleave demo MODEL.onnx -k 4: the whole way of a model. Reads it, cuts it, writes its stages, runs them as a
 // pipeline, compares them with the whole, and writes a report.
 #include <cleave/adapt/onnx/write.hpp>
-#include <cleave/io/report.hpp>
+#include <cleave/draw/report.hpp>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -2,8 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <cleave/core/printable.hpp>
-#include <cleave/io/report_data.hpp>
-#include <cleave/io/units.hpp>
+#include <cleave/draw/report_data.hpp>
+#include <cleave/formats/units.hpp>
 #include <cstddef>
 #include <map>
 #include <ranges>

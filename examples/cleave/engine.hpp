@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cleave/io/report_data.hpp>
+#include <cleave/draw/report_data.hpp>
 #include <cleave/run/forward/timeline.hpp>
 #include <cstdint>
 #include <string>

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cleave/checkpoint/durable_file.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
-#include <cleave/io/durable_file.hpp>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>

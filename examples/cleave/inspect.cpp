@@ -12,7 +12,7 @@
 //   flops               of one run, by the table of cleave/adapt/onnx/flops.hpp
 //   unpriced_nodes      to be placed, of which not all shapes that count are known: flops lack them
 //   priced_by_bytes     {operator: nodes} which that table does not list
-#include <cleave/io/json_writer.hpp>
+#include <cleave/formats/json/json_writer.hpp>
 #include <map>
 #include <span>
 #include <string>

@@ -2,8 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <cleave/core/printable.hpp>
-#include <cleave/io/stage_map_json.hpp>
-#include <cleave/schedule/verify.hpp>
+#include <cleave/formats/stage_map_json.hpp>
+#include <cleave/schedule/verify/verify.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <map>

@@ -5,7 +5,7 @@
 #include <cleave/adapt/onnx/stages.hpp>
 #include <cleave/adapt/onnx/write.hpp>
 #include <cleave/core/printable.hpp>
-#include <cleave/io/units.hpp>
+#include <cleave/formats/units.hpp>
 #include <cstddef>
 #include <filesystem>
 #include <map>

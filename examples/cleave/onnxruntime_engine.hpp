@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include <cleave/core/error.hpp>
-#include <cleave/io/json_writer.hpp>
+#include <cleave/formats/json/json_writer.hpp>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cleave/adapt/onnx/own_process.hpp>
-#include <cleave/analysis/transport.hpp>
-#include <cleave/run/forward.hpp>
+#include <cleave/run/forward/forward.hpp>
+#include <cleave/split/transport.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

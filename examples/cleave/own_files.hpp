@@ -2,11 +2,11 @@
 #pragma once
 #include <algorithm>
 #include <cleave/core/error.hpp>
-#include <cleave/io/json_writer.hpp>
-#include <cleave/io/schedule_json.hpp>
-#include <cleave/io/stage_map_json.hpp>
-#include <cleave/schedule/listed_schedule.hpp>
-#include <cleave/schedule/schedule_csv.hpp>
+#include <cleave/formats/json/json_writer.hpp>
+#include <cleave/formats/schedule_json.hpp>
+#include <cleave/formats/stage_map_json.hpp>
+#include <cleave/schedule/text/listed_schedule.hpp>
+#include <cleave/schedule/text/schedule_csv.hpp>
 #include <string>
 #include <string_view>
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cleave/core/error.hpp>
+#include <cleave/formats/graph_files/weight_text.hpp>
 #include <cleave/graph/adjacency.hpp>
-#include <cleave/io/graph_files/weight_text.hpp>
-#include <cleave/partition/kway.hpp>
+#include <cleave/partition/kway/kway.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <span>

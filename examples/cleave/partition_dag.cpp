@@ -4,8 +4,8 @@
 #include <array>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
-#include <cleave/io/graph_files/cost_dag.hpp>
-#include <cleave/partition/acyclic.hpp>
+#include <cleave/formats/graph_files/cost_dag.hpp>
+#include <cleave/partition/acyclic/acyclic.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -7,12 +7,12 @@
 #include <array>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
-#include <cleave/io/graph_files/graph_file.hpp>
-#include <cleave/io/graph_files/part_file.hpp>
-#include <cleave/io/units.hpp>
+#include <cleave/formats/graph_files/graph_file.hpp>
+#include <cleave/formats/graph_files/part_file.hpp>
+#include <cleave/formats/units.hpp>
 #include <cleave/partition/kway/options.hpp>
-#include <cleave/partition/partition.hpp>
-#include <cleave/partition/verify_partition.hpp>
+#include <cleave/partition/model/partition.hpp>
+#include <cleave/partition/verify/verify_partition.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // cleave report RUNS.csv ... --out report.html: what a bench of partitioners found, as tables and pictures.
 #include <cleave/core/printable.hpp>
-#include <cleave/io/markup_writer.hpp>
+#include <cleave/draw/markup_writer.hpp>
 #include <cstddef>
 #include <span>
 #include <string>

@@ -2,9 +2,9 @@
 // cleave schedule NAME -p 4 -v 2 -m 16: the order in which ranks run stages, drawn or written.
 #include <array>
 #include <cleave/core/printable.hpp>
-#include <cleave/schedule/generate.hpp>
-#include <cleave/schedule/lower.hpp>
-#include <cleave/schedule/schedule_names.hpp>
+#include <cleave/schedule/families/generate.hpp>
+#include <cleave/schedule/lower/lower.hpp>
+#include <cleave/schedule/model/schedule_names.hpp>
 #include <cstdint>
 #include <optional>
 #include <span>

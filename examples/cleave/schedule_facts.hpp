@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <array>
-#include <cleave/schedule/schedule_names.hpp>
-#include <cleave/schedule/schedule_shape.hpp>
+#include <cleave/schedule/model/schedule_names.hpp>
+#include <cleave/schedule/model/schedule_shape.hpp>
 #include <cstdint>
 #include <string_view>
 

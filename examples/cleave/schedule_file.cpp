@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
-#include <cleave/io/schedule_json.hpp>
-#include <cleave/schedule/listed_schedule.hpp>
-#include <cleave/schedule/schedule_csv.hpp>
+#include <cleave/formats/schedule_json.hpp>
+#include <cleave/schedule/text/listed_schedule.hpp>
+#include <cleave/schedule/text/schedule_csv.hpp>
 #include <cstdint>
 #include <string>
 #include <utility>

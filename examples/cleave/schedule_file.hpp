@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <cleave/schedule/schedule.hpp>
-#include <cleave/schedule/schedule_fault.hpp>
-#include <cleave/schedule/schedule_from_rows.hpp>
+#include <cleave/schedule/model/schedule.hpp>
+#include <cleave/schedule/text/schedule_from_rows.hpp>
+#include <cleave/schedule/verify/schedule_fault.hpp>
 #include <cstddef>
 #include <string>
 #include <vector>

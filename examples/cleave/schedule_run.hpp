@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <cleave/io/timed_schedule.hpp>
-#include <cleave/schedule/placement.hpp>
-#include <cleave/schedule/schedule.hpp>
-#include <cleave/schedule/schedule_times.hpp>
-#include <cleave/schedule/stage_cost.hpp>
+#include <cleave/formats/timed_schedule.hpp>
+#include <cleave/schedule/model/placement.hpp>
+#include <cleave/schedule/model/schedule.hpp>
+#include <cleave/schedule/model/schedule_times.hpp>
+#include <cleave/schedule/model/stage_cost.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>

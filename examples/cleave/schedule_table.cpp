@@ -3,11 +3,11 @@
 #include "schedule_table.hpp"
 
 #include <algorithm>
-#include <cleave/io/timed_schedule.hpp>
-#include <cleave/io/units.hpp>
-#include <cleave/schedule/generate.hpp>
-#include <cleave/schedule/simulate.hpp>
-#include <cleave/schedule/simulate/kept_passes.hpp>
+#include <cleave/formats/timed_schedule.hpp>
+#include <cleave/formats/units.hpp>
+#include <cleave/schedule/families/generate.hpp>
+#include <cleave/schedule/model/kept_passes.hpp>
+#include <cleave/schedule/simulate/simulate.hpp>
 #include <string>
 #include <vector>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // cleave simulate FILE.csv --costs COSTS: an order from a file in time.
 #include <cleave/core/error.hpp>
-#include <cleave/schedule/lower.hpp>
-#include <cleave/schedule/schedule.hpp>
-#include <cleave/schedule/verify.hpp>
+#include <cleave/schedule/lower/lower.hpp>
+#include <cleave/schedule/model/schedule.hpp>
+#include <cleave/schedule/verify/verify.hpp>
 #include <span>
 #include <string>
 #include <utility>

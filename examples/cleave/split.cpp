@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // cleave split MODEL.onnx -k 4 --out DIR: cuts a model into balanced stages and writes each as a model.
 #include <cleave/adapt/onnx/write.hpp>
-#include <cleave/io/report.hpp>
+#include <cleave/draw/report.hpp>
 #include <cstdint>
 #include <fstream>
 #include <span>

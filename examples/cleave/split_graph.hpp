@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <cleave/checkpoint/durable_file.hpp>
 #include <cleave/core/name_digest.hpp>
+#include <cleave/formats/graph_files/module_dag.hpp>
+#include <cleave/formats/graph_json.hpp>
+#include <cleave/formats/graph_json_reader.hpp>
 #include <cleave/graph/costed_module_graph.hpp>
-#include <cleave/io/durable_file.hpp>
-#include <cleave/io/graph_files/module_dag.hpp>
-#include <cleave/io/graph_json.hpp>
-#include <cleave/io/graph_json_reader.hpp>
-#include <cleave/split/split_hierarchy.hpp>
-#include <cleave/split/split_module.hpp>
+#include <cleave/split/modules/split_hierarchy.hpp>
+#include <cleave/split/modules/split_module.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <cleave/io/json_writer.hpp>
+#include <cleave/formats/json/json_writer.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>

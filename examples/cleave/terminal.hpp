@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cleave/core/printable.hpp>
-#include <cleave/io/units.hpp>
+#include <cleave/formats/units.hpp>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
-#include <cleave/io/units.hpp>
-#include <cleave/partition/balance.hpp>
-#include <cleave/split/module_pipe.hpp>
+#include <cleave/formats/units.hpp>
+#include <cleave/partition/slices/balance.hpp>
+#include <cleave/pipe/module_pipe.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

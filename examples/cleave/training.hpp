@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cleave/io/quotient.hpp>
+#include <cleave/draw/quotient.hpp>
+#include <cleave/pipe/module_pipe.hpp>
 #include <cleave/run/batch/loss_weights.hpp>
-#include <cleave/schedule/generate.hpp>
-#include <cleave/schedule/simulate.hpp>
-#include <cleave/split/module_pipe.hpp>
+#include <cleave/schedule/families/generate.hpp>
+#include <cleave/schedule/simulate/simulate.hpp>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

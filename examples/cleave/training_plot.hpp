@@ -2,9 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <cleave/core/real.hpp>
-#include <cleave/io/markup_writer.hpp>
-#include <cleave/io/timeline_svg.hpp>
-#include <cleave/io/units.hpp>
+#include <cleave/draw/markup_writer.hpp>
+#include <cleave/draw/timeline_svg.hpp>
+#include <cleave/formats/units.hpp>
 #include <cmath>
 #include <cstddef>
 #include <string>

@@ -3,8 +3,8 @@
 #include <onnx/checker.h>
 
 #include <cleave/adapt/onnx/load.hpp>
-#include <cleave/io/report_data.hpp>
-#include <cleave/io/units.hpp>
+#include <cleave/draw/report_data.hpp>
+#include <cleave/formats/units.hpp>
 #include <cstddef>
 #include <optional>
 #include <string>

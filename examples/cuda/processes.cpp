@@ -5,7 +5,7 @@
 //     -lnccl -o train
 //   CLEAVE_KEY=$(openssl rand -hex 16) torchrun --no-python --nproc-per-node 2 ./train     or mpirun -n 2, srun -n 2
 #include <cleave/cuda/pipeline.hpp>
-#include <cleave/run/process_start.hpp>
+#include <cleave/run/board/process_start.hpp>
 #include <cstdint>
 #include <exception>
 #include <iomanip>

@@ -3,7 +3,7 @@
 #include <cleave/cuda/callable_stage.hpp>
 #include <cleave/cuda/check.hpp>
 #include <cleave/cuda/device.hpp>
-#include <cleave/run/make_rank_program.hpp>
+#include <cleave/run/program/make_rank_program.hpp>
 #include <cleave/schedule/families/one_f_one_b.hpp>
 #include <cstdint>
 #include <span>

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cleave/cuda/callable_stage.hpp>
 #include <cleave/cuda/threads.hpp>
-#include <cleave/run/make_rank_program.hpp>
+#include <cleave/run/program/make_rank_program.hpp>
 #include <cleave/schedule/families/one_f_one_b.hpp>
 #include <cmath>
 #include <cstdint>

@@ -3,9 +3,9 @@
 // losses and parameters must be equal. The stages run on threads, or in four processes: mpirun -n 4
 // libtorch_train mpi
 #include <cleave/core/ids.hpp>
-#include <cleave/run/make_rank_program.hpp>
-#include <cleave/run/thread_pipeline.hpp>
-#include <cleave/schedule/schedule.hpp>
+#include <cleave/run/program/make_rank_program.hpp>
+#include <cleave/run/threads/thread_pipeline.hpp>
+#include <cleave/schedule/model/schedule.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -3,8 +3,8 @@
 // what the whole model makes. The stages run on four threads, or in processes: mpirun -n 4 onnx_infer mpi
 #include <cleave/core/error.hpp>
 #include <cleave/core/ids.hpp>
-#include <cleave/run/make_rank_program.hpp>
-#include <cleave/run/thread_pipeline.hpp>
+#include <cleave/run/program/make_rank_program.hpp>
+#include <cleave/run/threads/thread_pipeline.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>

@@ -4,8 +4,8 @@
 
 #include <cleave/core/error.hpp>
 #include <cleave/core/ids.hpp>
-#include <cleave/run/concepts.hpp>
-#include <cleave/run/tensor_view.hpp>
+#include <cleave/run/model/concepts.hpp>
+#include <cleave/run/model/tensor_view.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -18,7 +18,7 @@
 #include "cleave/adapt/bgl/parts.hpp"
 #include "cleave/graph/adapter_fault.hpp"
 #include "cleave/graph/snapshot.hpp"
-#include "cleave/partition/balance.hpp"
+#include "cleave/partition/slices/balance.hpp"
 #include "support/error_text.hpp"
 
 using namespace cleave;

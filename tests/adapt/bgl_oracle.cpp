@@ -11,13 +11,13 @@
 #include <limits>
 #include <vector>
 
+#include "cleave/adapt/bgl/bgl_min_cut.hpp"
 #include "cleave/adapt/bgl/dataflow.hpp"
 #include "cleave/adapt/bgl/property.hpp"
-#include "cleave/adapt/bgl_min_cut.hpp"
 #include "cleave/graph/components.hpp"
 #include "cleave/graph/order.hpp"
 #include "cleave/partition/kway/undirected_flow.hpp"
-#include "cleave/partition/verify_partition.hpp"
+#include "cleave/partition/verify/verify_partition.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/capability.hpp"
+#include "cleave/partition/groups/capability.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -11,10 +11,10 @@
 
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/graph/snapshot.hpp"
-#include "cleave/partition/bookends.hpp"
-#include "cleave/partition/validity.hpp"
-#include "cleave/split/fuse_groups.hpp"
-#include "cleave/split/inline_pieces.hpp"
+#include "cleave/partition/groups/bookends.hpp"
+#include "cleave/partition/model/validity.hpp"
+#include "cleave/split/modules/fuse_groups.hpp"
+#include "cleave/split/modules/inline_pieces.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/write_value.hpp"
 #include "support/integer_interpretation.hpp"

@@ -9,9 +9,9 @@
 #include <variant>
 #include <vector>
 
-#include "cleave/io/bucket_table.hpp"
-#include "cleave/split/compile_pieces.hpp"
-#include "cleave/split/split_buckets.hpp"
+#include "cleave/draw/bucket_table.hpp"
+#include "cleave/split/modules/compile_pieces.hpp"
+#include "cleave/split/modules/split_buckets.hpp"
 #include "conformance_runner/read_case.hpp"
 #include "conformance_runner/read_graph.hpp"
 

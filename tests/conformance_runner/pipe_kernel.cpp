@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/stage_backward.hpp"
+#include "cleave/backward/stage_backward.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "support/toy_gradients.hpp"
 

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/loss.hpp"
-#include "cleave/analysis/make_backward_plan.hpp"
-#include "cleave/analysis/with_backward.hpp"
-#include "cleave/analysis/with_loss.hpp"
+#include "cleave/backward/loss.hpp"
+#include "cleave/backward/make_backward_plan.hpp"
+#include "cleave/backward/with_backward.hpp"
+#include "cleave/backward/with_loss.hpp"
 #include "conformance_runner/backward_graph_json.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "support/linear_gradients.hpp"

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/with_backward.hpp"
+#include "cleave/backward/with_backward.hpp"
+#include "cleave/pipe/module_pipe.hpp"
 #include "cleave/run/batch/loss_weights.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/split/module_pipe.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/pipe_training.hpp"
 #include "support/toy_batches.hpp"

@@ -9,10 +9,10 @@
 
 #if __has_include(<flatbuffers/flatbuffers.h>) && __has_include(<xxhash.h>)
 
+#include "cleave/formats/stage_buffer.hpp"
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/graph/module_graph.hpp"
-#include "cleave/io/stage_buffer.hpp"
-#include "cleave/split/module_pipe.hpp"
+#include "cleave/pipe/module_pipe.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/rich_module_graph.hpp"
 #include "support/same_graph.hpp"

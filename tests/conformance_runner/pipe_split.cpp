@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/pipe_check.hpp"
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/graph/result_structure.hpp"
-#include "cleave/split/module_pipe.hpp"
+#include "cleave/pipe/module_pipe.hpp"
+#include "cleave/pipe/pipe_check.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/pipe_split_state.hpp"
 #include "support/integer_interpretation.hpp"

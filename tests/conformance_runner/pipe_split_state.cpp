@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
-#include "cleave/split/check_state.hpp"
-#include "cleave/split/module_state.hpp"
-#include "cleave/split/outline.hpp"
+#include "cleave/pipe/module_state.hpp"
+#include "cleave/split/modules/outline.hpp"
+#include "cleave/split/state/check_state.hpp"
 #include "conformance_runner/read_graph.hpp"
 #include "conformance_runner/stage_tree_json.hpp"
 

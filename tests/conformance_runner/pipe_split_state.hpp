@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "cleave/split/module_pipe.hpp"
+#include "cleave/pipe/module_pipe.hpp"
 #include "conformance_runner/outcome.hpp"
 
 namespace cleave::conformance {

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/formats/pipe_info.hpp"
 #include "cleave/graph/bind_arguments.hpp"
 #include "cleave/graph/interpreter.hpp"
-#include "cleave/io/pipe_info.hpp"
-#include "cleave/split/module_pipe.hpp"
-#include "cleave/split/stage_calls.hpp"
+#include "cleave/pipe/module_pipe.hpp"
+#include "cleave/pipe/stage_calls.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "support/integer_interpretation.hpp"
 

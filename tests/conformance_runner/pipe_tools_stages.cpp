@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/with_backward.hpp"
-#include "cleave/split/module_pipe.hpp"
+#include "cleave/backward/with_backward.hpp"
+#include "cleave/pipe/module_pipe.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "support/toy_batches.hpp"
 #include "support/toy_staged.hpp"

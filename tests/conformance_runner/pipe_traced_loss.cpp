@@ -12,12 +12,12 @@
 #include <variant>
 #include <vector>
 
-#include "cleave/analysis/check_backward.hpp"
-#include "cleave/analysis/loss.hpp"
-#include "cleave/analysis/with_backward.hpp"
+#include "cleave/backward/check_backward.hpp"
+#include "cleave/backward/loss.hpp"
+#include "cleave/backward/with_backward.hpp"
 #include "cleave/graph/result_structure.hpp"
-#include "cleave/split/module_pipe.hpp"
-#include "cleave/split/outline.hpp"
+#include "cleave/pipe/module_pipe.hpp"
+#include "cleave/split/modules/outline.hpp"
 #include "conformance_runner/backward_graph_json.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/stage_tree_json.hpp"

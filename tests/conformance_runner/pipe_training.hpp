@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/split/module_pipe.hpp"
+#include "cleave/pipe/module_pipe.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 #include "support/toy_autograd.hpp"
 #include "support/toy_batches.hpp"
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/backward_phases.hpp"
-#include "cleave/analysis/weight_cut.hpp"
+#include "cleave/backward/backward_phases.hpp"
+#include "cleave/backward/weight_cut.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "support/tape_pass.hpp"
 #include "support/toy_formula.hpp"

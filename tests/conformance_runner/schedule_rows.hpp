@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
 #include "conformance_runner/json.hpp"
 
 /// Schedules as the recordings write them: rows of cells, or a name and counts.

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/finish_lowered.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/schedule_csv.hpp"
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/lower/finish_lowered.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_options.hpp"
 #include "conformance_runner/schedule_rows.hpp"

@@ -2,11 +2,11 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/lower.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/memory/activation_slots.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_rows.hpp"
 

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/deadlock.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 #include "cleave/schedule/verify/channel_order.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_options.hpp"
 #include "conformance_runner/schedule_rows.hpp"

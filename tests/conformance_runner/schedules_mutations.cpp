@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/listed_schedule.hpp"
 #include "cleave/schedule/lower/send_in_rounds.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/step_simulation.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/simulate/step_simulation.hpp"
+#include "cleave/schedule/text/listed_schedule.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 #include "conformance_runner/outcome.hpp"
 
 /// What the verifier says of altered schedules, and of those that the reference system validates.

@@ -7,7 +7,7 @@
 
 #include "cleave/schedule/lower/edge_rounds.hpp"
 #include "cleave/schedule/lower/issue_order.hpp"
-#include "cleave/schedule/stage_map.hpp"
+#include "cleave/schedule/model/stage_map.hpp"
 #include "conformance_runner/outcome.hpp"
 
 /// In which order messages are issued, communicators of edges set up, and stages put on ranks.

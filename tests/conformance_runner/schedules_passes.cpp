@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/lower/defer_receives.hpp"
 #include "cleave/schedule/lower/limit_sends.hpp"
 #include "cleave/schedule/lower/merge_backward.hpp"
@@ -14,8 +13,9 @@
 #include "cleave/schedule/lower/send_in_rounds.hpp"
 #include "cleave/schedule/lower/send_waits.hpp"
 #include "cleave/schedule/lower/unshard_stages.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_rows.hpp"
 

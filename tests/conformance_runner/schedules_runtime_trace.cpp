@@ -3,14 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/calls/rank_call.hpp"
 #include "cleave/schedule/calls/rank_calls.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/lower.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/lower/reduce_gradients.hpp"
 #include "cleave/schedule/lower/send_at_use.hpp"
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_options.hpp"
 #include "conformance_runner/schedule_rows.hpp"

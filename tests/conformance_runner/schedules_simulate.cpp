@@ -6,15 +6,15 @@
 #include <string_view>
 #include <vector>
 
-#include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/defer_receives.hpp"
 #include "cleave/schedule/lower/send_in_rounds.hpp"
 #include "cleave/schedule/lower/send_waits.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_names.hpp"
-#include "cleave/schedule/step_simulation.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/simulate/step_simulation.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
 #include "conformance_runner/hexadecimal.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_rows.hpp"

@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/schedule_names.hpp"
-#include "cleave/schedule/simulate.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_rows.hpp"
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/listed_schedule.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/text/listed_schedule.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 #include "conformance_runner/outcome.hpp"
 
 /// What the reference system validates: which stage is on which rank, or why not.

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/named_schedule.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule_names.hpp"
-#include "cleave/schedule/spaced_listing.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/families/named_schedule.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/simulate/spaced_listing.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_options.hpp"
 

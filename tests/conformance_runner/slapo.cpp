@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/liveness.hpp"
-#include "cleave/analysis/stage_contract.hpp"
-#include "cleave/analysis/ties.hpp"
-#include "cleave/analysis/unflatten.hpp"
-#include "cleave/analysis/wire.hpp"
-#include "cleave/analysis/wrapped_stage.hpp"
+#include "cleave/backward/ties.hpp"
 #include "cleave/graph/interpreter.hpp"
-#include "cleave/split/split_hierarchy.hpp"
+#include "cleave/pipe/unflatten.hpp"
+#include "cleave/pipe/wire.hpp"
+#include "cleave/split/modules/liveness.hpp"
+#include "cleave/split/modules/split_hierarchy.hpp"
+#include "cleave/split/modules/wrapped_stage.hpp"
+#include "cleave/split/stage_contract.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/slapo_model.hpp"
 #include "conformance_runner/slapo_write.hpp"

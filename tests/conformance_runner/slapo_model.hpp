@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cleave/graph/module_graph.hpp"
-#include "cleave/partition/hierarchical_cut.hpp"
+#include "cleave/partition/named/hierarchical_cut.hpp"
 #include "conformance_runner/read_graph.hpp"
 #include "support/element_interpretation.hpp"
 

@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/liveness.hpp"
-#include "cleave/analysis/stage_contract.hpp"
-#include "cleave/analysis/tie_ranks.hpp"
-#include "cleave/analysis/ties.hpp"
-#include "cleave/analysis/unflatten.hpp"
-#include "cleave/analysis/wire.hpp"
+#include "cleave/backward/tie_ranks.hpp"
+#include "cleave/backward/ties.hpp"
 #include "cleave/core/rank_grid.hpp"
-#include "cleave/core/registry.hpp"
+#include "cleave/formats/bytes/registry.hpp"
+#include "cleave/pipe/unflatten.hpp"
+#include "cleave/pipe/wire.hpp"
+#include "cleave/split/modules/liveness.hpp"
+#include "cleave/split/stage_contract.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/slapo_write.hpp"
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cleave/analysis/liveness.hpp"
-#include "cleave/analysis/ties.hpp"
+#include "cleave/backward/ties.hpp"
+#include "cleave/split/modules/liveness.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/read_graph.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/split/split_by_tags.hpp"
+#include "cleave/split/modules/split_by_tags.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/split/split_module.hpp"
+#include "cleave/split/modules/split_module.hpp"
 
 #include <algorithm>
 #include <cstdint>

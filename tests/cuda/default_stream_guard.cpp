@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cleave/cuda/threads.hpp"
-#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "support/cuda/fake_cuda.hpp"
 #include "support/cuda/linear_runs.hpp"
 #include "support/linear_chain.hpp"

@@ -13,8 +13,8 @@
 
 #include "cleave/cuda/device_lanes.hpp"
 #include "cleave/cuda/square_lane.hpp"
+#include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/sums/accumulate_tile.hpp"
-#include "cleave/run/tensor_view.hpp"
 
 using namespace cleave;
 using namespace cleave::testing;

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 #include "support/cuda/fake_cuda.hpp"
 #include "support/cuda/linear_runs.hpp"
 #include "support/cuda/nccl_ranks.hpp"

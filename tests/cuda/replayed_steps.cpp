@@ -15,7 +15,7 @@
 #include "cleave/cuda/loopback_communicator.hpp"
 #include "cleave/cuda/pipeline.hpp"
 #include "cleave/run/program/step_recorder.hpp"
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 #include "support/cuda/fake_cuda.hpp"
 #include "support/cuda/linear_runs.hpp"
 #include "support/cuda/nccl_ranks.hpp"

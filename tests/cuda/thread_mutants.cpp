@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cleave/cuda/threads.hpp"
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 #include "support/cuda/fake_cuda.hpp"
 #include "support/cuda/linear_runs.hpp"
 #include "support/linear_chain.hpp"

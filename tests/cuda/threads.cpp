@@ -12,7 +12,7 @@
 
 #include "cleave/schedule/lower/reduce_ties.hpp"
 #include "cleave/schedule/memory/limit_stashes.hpp"
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 #include "support/cuda/fake_cuda.hpp"
 #include "support/cuda/linear_runs.hpp"
 #include "support/linear_chain.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes results of the library that its tool does not print, for `./dev freeze`: schedules as they are made and lowered,
-// memory plans, stages and pipes as bytes, checkpoints, plans, acyclic and exact partitions of random graphs.
+// Writes results of the library that its tool does not print, for `./dev freeze`: schedules as they are made
+// and lowered, memory plans, stages and pipes as bytes, checkpoints, plans, acyclic and exact partitions of
+// random graphs.
 //   freeze_results FOLDER
 #include <algorithm>
 #include <cstddef>
@@ -16,19 +17,19 @@
 #include <string_view>
 #include <vector>
 
-#include "cleave/io/checkpoint_writer.hpp"
-#include "cleave/io/pipe_buffer.hpp"
-#include "cleave/io/plan_json.hpp"
-#include "cleave/io/stage_buffer.hpp"
-#include "cleave/partition/acyclic.hpp"
-#include "cleave/partition/balance.hpp"
-#include "cleave/partition/exact.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/lower.hpp"
+#include "cleave/checkpoint/checkpoint_writer.hpp"
+#include "cleave/formats/pipe_buffer.hpp"
+#include "cleave/formats/plan_json.hpp"
+#include "cleave/formats/stage_buffer.hpp"
+#include "cleave/partition/acyclic/acyclic.hpp"
+#include "cleave/partition/exact/exact.hpp"
+#include "cleave/partition/slices/balance.hpp"
+#include "cleave/pipe/module_pipe.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/memory/plan_slots.hpp"
-#include "cleave/schedule/schedule_csv.hpp"
-#include "cleave/schedule/schedule_names.hpp"
-#include "cleave/split/module_pipe.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/split/plan.hpp"
 #include "support/random_graph.hpp"
 #include "support/random_module_graph.hpp"
@@ -94,7 +95,8 @@ void write_schedule(result_folder const& to, std::string const& name, schedule c
   to.write(name + ".csv", schedule_csv(s));
   to.write(name + ".lowered.csv", text_or_error([&] { return schedule_csv(lower(s)); }));
   to.write(name + ".deferred.csv", text_or_error([&] {
-             return schedule_csv(lower(s, {.messages = message_order::rounds, .receives = receive_time::deferred}));
+             return schedule_csv(
+                 lower(s, {.messages = message_order::rounds, .receives = receive_time::deferred}));
            }));
   auto const bytes = uneven_bytes(s.place.stages(), s.place.edges.size());
   to.write(name + ".slots.txt", text_or_error([&] { return slots_text(plan_slots(lower(s), bytes)); }));
@@ -147,7 +149,8 @@ void write_partitions(result_folder const& to) {
 void write_bytes(result_folder const& to) {
   testing::rng random(3);
   for (std::size_t i = 0; i < 60; ++i)
-    to.write("bytes/stage-" + std::to_string(i), write_stage_bytes(testing::rich_module_graph(random, random.below(40), 3)));
+    to.write("bytes/stage-" + std::to_string(i),
+             write_stage_bytes(testing::rich_module_graph(random, random.below(40), 3)));
   for (std::size_t i = 0; i < 20; ++i)
     to.write("bytes/pipe-" + std::to_string(i), text_or_error([&] {
                auto const g = testing::random_module_graph(random, 5 + i);

@@ -15,9 +15,9 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
-#include "cleave/partition/balance.hpp"
-#include "cleave/partition/metrics.hpp"
-#include "cleave/partition/validity.hpp"
+#include "cleave/partition/model/metrics.hpp"
+#include "cleave/partition/model/validity.hpp"
+#include "cleave/partition/slices/balance.hpp"
 #include "cleave/split/check_plan.hpp"
 #include "cleave/split/split.hpp"
 #include "support/toy_ir.hpp"

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <span>
 
-#include "cleave/io/envelope.hpp"
-#include "cleave/io/pipe_buffer.hpp"
-#include "cleave/io/stage_buffer.hpp"
+#include "cleave/formats/bytes/envelope.hpp"
+#include "cleave/formats/pipe_buffer.hpp"
+#include "cleave/formats/stage_buffer.hpp"
 #include "support/check_stage_bytes.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {

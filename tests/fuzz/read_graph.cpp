@@ -6,10 +6,10 @@
 #include <string>
 
 #include "cleave/core/expects.hpp"
+#include "cleave/formats/graph_files/graph_file.hpp"
+#include "cleave/formats/graph_files/part_file.hpp"
 #include "cleave/graph/adjacency_fault.hpp"
-#include "cleave/io/graph_files/graph_file.hpp"
-#include "cleave/io/graph_files/part_file.hpp"
-#include "cleave/partition/verify_partition.hpp"
+#include "cleave/partition/verify/verify_partition.hpp"
 #include "fuzz/unless_refused.hpp"
 
 using namespace cleave;

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "cleave/core/expects.hpp"
-#include "cleave/io/graph_json.hpp"
-#include "cleave/io/graph_json_reader.hpp"
-#include "cleave/io/plan_json.hpp"
+#include "cleave/formats/graph_json.hpp"
+#include "cleave/formats/graph_json_reader.hpp"
+#include "cleave/formats/plan_json.hpp"
 #include "cleave/split/check_plan.hpp"
+#include "cleave/split/modules/split_module.hpp"
 #include "cleave/split/split.hpp"
-#include "cleave/split/split_module.hpp"
 #include "fuzz/unless_refused.hpp"
 #include "support/toy_ir.hpp"
 #include "support/toy_stages.hpp"

@@ -6,15 +6,15 @@
 #include <string>
 
 #include "cleave/core/expects.hpp"
-#include "cleave/io/costs_file.hpp"
-#include "cleave/io/schedule_json.hpp"
-#include "cleave/schedule/deadlock.hpp"
-#include "cleave/schedule/finish_lowered.hpp"
-#include "cleave/schedule/listed_schedule.hpp"
-#include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/schedule_csv.hpp"
-#include "cleave/schedule/simulate.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/formats/costs_file.hpp"
+#include "cleave/formats/schedule_json.hpp"
+#include "cleave/schedule/lower/finish_lowered.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
+#include "cleave/schedule/text/listed_schedule.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 #include "fuzz/unless_refused.hpp"
 
 using namespace cleave;

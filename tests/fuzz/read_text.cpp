@@ -10,9 +10,9 @@
 
 #include "cleave/adapt/onnx/shape.hpp"
 #include "cleave/core/bytes.hpp"
+#include "cleave/core/escape.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/printable.hpp"
-#include "cleave/io/escape.hpp"
 
 using namespace cleave;
 

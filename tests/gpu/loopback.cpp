@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "cleave/run/measured_times.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/run/executor/measured_times.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 #include "gpu/report.hpp"
 #include "gpu/spinning_stages.hpp"
 #include "support/cuda/linear_runs.hpp"

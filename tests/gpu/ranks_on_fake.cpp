@@ -11,7 +11,7 @@
 #include <exception>
 #include <string>
 
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 #include "gpu/rank.hpp"
 #include "support/cuda/fake_cuda.hpp"
 #include "support/cuda/nccl_ranks.hpp"

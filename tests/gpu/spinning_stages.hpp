@@ -15,12 +15,12 @@
 #include "cleave/cuda/check.hpp"
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/threads.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/edge_layout.hpp"
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/run/step_plan.hpp"
-#include "cleave/run/step_values.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/edge_layout.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/run/program/step_plan.hpp"
+#include "cleave/run/program/step_values.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 #include "gpu/spin.hpp"
 
 namespace cleave::testing {

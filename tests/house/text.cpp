@@ -14,7 +14,7 @@ TEST_CASE("text: a header begins with the licence and #pragma once, and is short
     REQUIRE_MESSAGE(lines.size() >= 2, file);
     CHECK_MESSAGE(lines[0] == "// SPDX-License-Identifier: MIT", file);
     CHECK_MESSAGE(lines[1] == "#pragma once", file);
-    bool const generated = file.starts_with("include/cleave/io/bytes/") && file.ends_with("format.hpp");
+    bool const generated = file.find("/generated/") != std::string::npos;
     if (!generated) CHECK_MESSAGE(lines.size() <= 450, file, " has ", lines.size(), " lines");
   }
 }

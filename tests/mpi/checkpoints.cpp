@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/io/checkpoint.hpp"
+#include "cleave/checkpoint/checkpoint.hpp"
 #include "launch_ranks.hpp"
 #include "support/rng.hpp"
 #include "support/scratch_folder.hpp"

@@ -7,14 +7,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "cleave/formats/graph_files/metis_graph.hpp"
 #include "cleave/graph/adjacency_fault.hpp"
 #include "cleave/graph/adjacency_of_edges.hpp"
-#include "cleave/io/graph_files/metis_graph.hpp"
 #include "cleave/partition/classic/named_methods.hpp"
 #include "cleave/partition/exact/least_cut.hpp"
-#include "cleave/partition/kway.hpp"
-#include "cleave/partition/repartition.hpp"
-#include "cleave/partition/verify_partition.hpp"
+#include "cleave/partition/kway/kway.hpp"
+#include "cleave/partition/repartition/repartition.hpp"
+#include "cleave/partition/verify/verify_partition.hpp"
 #include "support/small_adjacency.hpp"
 
 using namespace cleave;

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/run/thread_pipeline.hpp"
-#include "cleave/schedule/generate.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/run/threads/thread_pipeline.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/connect_stages.hpp"
 #include "support/linear_engine.hpp"
 

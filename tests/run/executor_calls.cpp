@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/run/executor.hpp"
+#include "cleave/run/executor/executor.hpp"
 #include "cleave/run/host/host_communicator.hpp"
 #include "cleave/run/host/queued_communicator.hpp"
 #include "cleave/run/host/queued_device.hpp"

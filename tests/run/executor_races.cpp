@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/executor.hpp"
+#include "cleave/run/executor/executor.hpp"
 #include "cleave/schedule/lower/reduce_ties.hpp"
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 #include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
 #include "support/race_device.hpp"

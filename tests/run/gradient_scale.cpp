@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/make_rank_program.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
 #include "cleave/run/program/program_agreement.hpp"
-#include "cleave/run/thread_pipeline.hpp"
-#include "cleave/schedule/generate.hpp"
+#include "cleave/run/threads/thread_pipeline.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "support/linear_engine.hpp"
 
 /// By how much losses count (`call_options::scale`).

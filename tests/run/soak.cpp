@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/pipe/module_pipe.hpp"
 #include "cleave/run/batch/microbatch_rows.hpp"
-#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/list/list_schedule.hpp"
 #include "cleave/schedule/memory/limit_stashes.hpp"
-#include "cleave/schedule/search/list_schedule.hpp"
-#include "cleave/split/module_pipe.hpp"
 #include "support/random_schedule.hpp"
 #include "support/random_toy_model.hpp"
 #include "support/rng.hpp"

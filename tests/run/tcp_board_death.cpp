@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/tcp_board.hpp"
+#include "cleave/run/board/tcp_board.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

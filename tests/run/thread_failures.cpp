@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/run/thread_pipeline.hpp"
-#include "cleave/schedule/generate.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/run/threads/thread_pipeline.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "support/linear_engine.hpp"
 
 using namespace cleave;

@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/analysis/transport.hpp"
 #include "cleave/graph/adapter_fault.hpp"
 #include "cleave/graph/order.hpp"
-#include "cleave/partition/assign.hpp"
-#include "cleave/partition/assign_after_modules.hpp"
-#include "cleave/partition/assign_by_name.hpp"
-#include "cleave/partition/balance.hpp"
-#include "cleave/partition/module_cuts.hpp"
+#include "cleave/partition/named/assign.hpp"
+#include "cleave/partition/named/assign_after_modules.hpp"
+#include "cleave/partition/named/assign_by_name.hpp"
+#include "cleave/partition/named/module_cuts.hpp"
+#include "cleave/partition/slices/balance.hpp"
 #include "cleave/split/split.hpp"
+#include "cleave/split/transport.hpp"
 
 using namespace cleave;
 

@@ -10,10 +10,10 @@
 
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/graph/module_graph.hpp"
-#include "cleave/partition/part_cycles.hpp"
+#include "cleave/partition/units/part_cycles.hpp"
 #include "cleave/split/check_plan.hpp"
 #include "cleave/split/inline_stages.hpp"
-#include "cleave/split/module_builder.hpp"
+#include "cleave/split/modules/module_builder.hpp"
 #include "support/dense_builder.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/random_graph.hpp"

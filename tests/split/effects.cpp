@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/split/make_plan.hpp"
-#include "cleave/split/split_module.hpp"
+#include "cleave/split/modules/split_module.hpp"
 #include "support/random_graph.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/rng.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/validity.hpp"
+#include "cleave/partition/model/validity.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/split/inline_stages.hpp"
-#include "cleave/split/split_module.hpp"
+#include "cleave/split/modules/split_module.hpp"
 #include "cleave/split/split_with_scopes.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/random_module_graph.hpp"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "cleave/partition/assign.hpp"
+#include "cleave/partition/named/assign.hpp"
 #include "cleave/split/split_with_scopes.hpp"
 #include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/balance.hpp"
+#include "cleave/partition/slices/balance.hpp"
 #include "support/error_text.hpp"
 #include "support/rng.hpp"
 #include "support/toy_ir.hpp"

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/loss.hpp"
-#include "cleave/analysis/with_backward.hpp"
-#include "cleave/analysis/with_loss.hpp"
+#include "cleave/backward/loss.hpp"
+#include "cleave/backward/with_backward.hpp"
+#include "cleave/backward/with_loss.hpp"
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/graph/module_graph.hpp"
-#include "cleave/split/module_pipe.hpp"
+#include "cleave/pipe/module_pipe.hpp"
 #include "support/toy_autograd.hpp"
 #include "support/toy_staged.hpp"
 

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "cleave/checkpoint/checkpoint_content.hpp"
+#include "cleave/checkpoint/checkpoint_data.hpp"
+#include "cleave/checkpoint/checkpoint_fault.hpp"
 #include "cleave/core/expects.hpp"
-#include "cleave/io/bytes/checkpoint_content.hpp"
-#include "cleave/io/checkpoint_data.hpp"
-#include "cleave/io/checkpoint_fault.hpp"
 
 namespace cleave::testing {
 

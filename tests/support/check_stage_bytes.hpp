@@ -6,9 +6,9 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/io/envelope.hpp"
-#include "cleave/io/pipe_buffer.hpp"
-#include "cleave/io/stage_buffer.hpp"
+#include "cleave/formats/bytes/envelope.hpp"
+#include "cleave/formats/pipe_buffer.hpp"
+#include "cleave/formats/stage_buffer.hpp"
 #include "support/rich_module_graph.hpp"
 #include "support/same_graph.hpp"
 

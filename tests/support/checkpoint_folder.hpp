@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "cleave/io/checkpoint.hpp"
-#include "cleave/io/checkpoint_writer.hpp"
+#include "cleave/checkpoint/checkpoint.hpp"
+#include "cleave/checkpoint/checkpoint_writer.hpp"
 #include "support/project_files.hpp"
 #include "support/random_tensors.hpp"
 #include "support/rng.hpp"

@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "support/comes_true.hpp"
 
 namespace cleave::testing {
 
-/// What `run/concepts.hpp` says of every device, tried on one that nothing has been issued to, and whose
-/// memory is reached by copies only.
+/// What `run/model/concepts.hpp` says of every device, tried on one that nothing has been issued to, and
+/// whose memory is reached by copies only.
 template <device D>
 class device_promises {
  public:

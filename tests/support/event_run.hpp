@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/simulate/jitter.hpp"
-#include "cleave/schedule/simulate_options.hpp"
+#include "cleave/schedule/model/jitter.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/simulate_options.hpp"
 
 /// The plainest run of a schedule in time, as a reference for tests: event after event, whatever can begin
 /// first begins next, and everything is looked up by its name.

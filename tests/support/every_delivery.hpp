@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/deadlock.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
 
 namespace cleave::testing {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/failure.hpp"
+#include "cleave/run/model/failure.hpp"
 
 namespace cleave::testing {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "cleave/core/transport.hpp"
-#include "cleave/run/ports.hpp"
-#include "cleave/run/step_values.hpp"
-#include "cleave/run/tensor_view.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/run/model/ports.hpp"
+#include "cleave/run/model/tensor_view.hpp"
+#include "cleave/run/program/step_values.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 #include "support/linear_engine.hpp"
 #include "support/rng.hpp"
 

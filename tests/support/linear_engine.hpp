@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "cleave/core/transport.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/edge_layout.hpp"
-#include "cleave/run/ports.hpp"
-#include "cleave/run/step_values.hpp"
-#include "cleave/schedule/placement.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/edge_layout.hpp"
+#include "cleave/run/model/ports.hpp"
+#include "cleave/run/program/step_values.hpp"
+#include "cleave/schedule/model/placement.hpp"
 
 namespace cleave::testing {
 

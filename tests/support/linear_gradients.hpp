@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
-#include "cleave/analysis/stage_backward.hpp"
-#include "cleave/analysis/with_backward.hpp"
+#include "cleave/backward/stage_backward.hpp"
+#include "cleave/backward/with_backward.hpp"
 #include "cleave/graph/interpreter.hpp"
 #include "support/linear_stages.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/stage_root.hpp"
+#include "cleave/backward/stage_root.hpp"
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "support/integer_interpretation.hpp"

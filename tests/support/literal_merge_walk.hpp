@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/fusion_group.hpp"
-#include "cleave/partition/needs.hpp"
+#include "cleave/partition/groups/fusion_group.hpp"
+#include "cleave/partition/model/needs.hpp"
 
 namespace cleave::testing {
 

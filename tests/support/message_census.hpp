@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 
 /// All messages of a schedule counted the plain way, as a reference for tests.
 namespace cleave::testing {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cleave/graph/module_graph.hpp"
-#include "cleave/partition/model_parameters.hpp"
+#include "cleave/partition/model/model_parameters.hpp"
 
 namespace cleave::testing {
 

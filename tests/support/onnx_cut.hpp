@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cleave/adapt/onnx/graph.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 
 namespace cleave::testing {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 
 namespace cleave::testing {
 

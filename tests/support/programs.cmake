@@ -34,7 +34,7 @@ set(libraries boost bytes onnx mpi cuda nccl nvcc opencv torch torch_cuda json r
 set(boost_debian libboost1.74-dev)
 set(boost_includes "<boost/|cleave/adapt/bgl")
 set(bytes_debian "libflatbuffers-dev, libxxhash-dev")
-set(bytes_includes "<flatbuffers/|<xxhash\\.h>|cleave/io/(envelope|checkpoint|[a-z]+_buffer|bytes/)")
+set(bytes_includes "<flatbuffers/|<xxhash\\.h>|cleave/(checkpoint|formats/bytes|formats/generated)/|cleave/formats/[a-z]+_buffer")
 set(onnx_debian libonnx-dev)
 set(onnx_includes "<onnx/|cleave/adapt/onnx")
 set(mpi_debian libopenmpi-dev)
@@ -75,7 +75,7 @@ if(CMAKE_CXX_FLAGS MATCHES "_GLIBCXX_DEBUG")
   # Schedules can be made at compile time, of vectors; libstdc++ 12 has none there in this mode.
   list(APPEND libraries constexpr_vector)
   set(constexpr_vector_debian "not with _GLIBCXX_DEBUG")
-  set(constexpr_vector_includes "cleave/schedule/|cleave/io/(schedule_|timed_schedule|costs?_)")
+  set(constexpr_vector_includes "cleave/schedule/|cleave/(formats|draw)/(schedule_|timed_schedule|costs?_)")
   file(GLOB_RECURSE leading RELATIVE ${PROJECT_SOURCE_DIR}/include
     ${PROJECT_SOURCE_DIR}/include/cleave/run/*.hpp ${PROJECT_SOURCE_DIR}/include/cleave/mpi/*.hpp
     ${PROJECT_SOURCE_DIR}/include/cleave/cuda/*.hpp)

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/verify/order_walk.hpp"
 
 /// The plainest run of a schedule with messages, as a reference for tests: queues that hold names, and every

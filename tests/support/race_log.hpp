@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/tensor_view.hpp"
+#include "cleave/run/model/tensor_view.hpp"
 
 namespace cleave::testing {
 

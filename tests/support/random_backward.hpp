@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/backward_graph.hpp"
-#include "cleave/analysis/backward_phases.hpp"
+#include "cleave/backward/backward_graph.hpp"
+#include "cleave/backward/backward_phases.hpp"
 #include "support/rng.hpp"
 
 namespace cleave::testing {

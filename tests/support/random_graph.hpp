@@ -7,7 +7,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 #include "support/dense_builder.hpp"
 #include "support/rng.hpp"
 

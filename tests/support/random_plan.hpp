@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "cleave/partition/part_cycles.hpp"
+#include "cleave/partition/units/part_cycles.hpp"
 #include "support/random_graph.hpp"
 
 namespace cleave::testing {

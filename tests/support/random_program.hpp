@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 #include "support/rng.hpp"
 #include "support/toy_ir.hpp"
 

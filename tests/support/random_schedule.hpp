@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/search/list_schedule.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/list/list_schedule.hpp"
 #include "support/rng.hpp"
 
 namespace cleave::testing {

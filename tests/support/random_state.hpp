@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cleave/graph/csr.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 #include "cleave/split/make_plan.hpp"
-#include "cleave/split/state_placement.hpp"
+#include "cleave/split/state/state_placement.hpp"
 #include "support/dense_builder.hpp"
 #include "support/random_program.hpp"
 #include "support/rng.hpp"

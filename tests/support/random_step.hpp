@@ -5,10 +5,10 @@
 #include <cstdint>
 
 #include "cleave/core/random.hpp"
-#include "cleave/schedule/search/backward_choice.hpp"
+#include "cleave/schedule/list/backward_choice.hpp"
+#include "cleave/schedule/list/placed_step.hpp"
+#include "cleave/schedule/list/search_problem.hpp"
 #include "cleave/schedule/search/least_bytes.hpp"
-#include "cleave/schedule/search/placed_step.hpp"
-#include "cleave/schedule/search/search_problem.hpp"
 
 namespace cleave::testing {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/named_tensor.hpp"
-#include "cleave/run/tensor_view.hpp"
+#include "cleave/run/model/named_tensor.hpp"
+#include "cleave/run/model/tensor_view.hpp"
 #include "support/rng.hpp"
 
 namespace cleave::testing {

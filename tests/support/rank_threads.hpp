@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/executor.hpp"
+#include "cleave/run/executor/executor.hpp"
 #include "cleave/run/gradients/gradient_reducer.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/host/host_device.hpp"
 #include "cleave/run/host/host_group.hpp"
 #include "cleave/run/host/host_ranks.hpp"
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/run/step_plan.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/run/program/step_plan.hpp"
 
 namespace cleave::testing {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/core/registry.hpp"
 #include "cleave/core/utf8.hpp"
+#include "cleave/formats/bytes/registry.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/module_kinds.hpp"
 #include "support/nasty_names.hpp"

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/stage_cost.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/stage_cost.hpp"
 
 /// The plainest way to run a schedule that only computes, as a reference for tests.
 namespace cleave::testing {

@@ -8,7 +8,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 #include "support/rng.hpp"
 
 namespace cleave::testing {

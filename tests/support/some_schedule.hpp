@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule_from_rows.hpp"
-#include "cleave/schedule/schedule_names.hpp"
-#include "cleave/schedule/search/list_schedule.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/list/list_schedule.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_from_rows.hpp"
 #include "support/rng.hpp"
 
 namespace cleave::testing {

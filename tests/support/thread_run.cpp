@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/deadlock.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/listed_schedule.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/send_in_rounds.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/stray_action.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/model/stray_action.hpp"
+#include "cleave/schedule/text/listed_schedule.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 #include "support/plain_lowering.hpp"
 
 using namespace cleave;

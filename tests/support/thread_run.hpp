@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/delivery.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/delivery.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 #include "support/rng.hpp"
 #include "support/thread_monitor.hpp"
 

@@ -3,11 +3,11 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/io/timed_schedule.hpp"
-#include "cleave/schedule/critical_path.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/memory_over_time.hpp"
-#include "cleave/schedule/simulate.hpp"
+#include "cleave/formats/timed_schedule.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/simulate/critical_path.hpp"
+#include "cleave/schedule/simulate/memory_over_time.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
 
 namespace cleave::testing {
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/pipe/module_pipe.hpp"
 #include "cleave/run/host/host_device.hpp"
-#include "cleave/run/transport_layouts.hpp"
-#include "cleave/split/module_pipe.hpp"
+#include "cleave/run/model/transport_layouts.hpp"
 #include "support/random_toy_model.hpp"
 #include "support/rng.hpp"
 #include "support/toy_batches.hpp"

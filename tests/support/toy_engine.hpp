@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/backward_phases.hpp"
-#include "cleave/analysis/backward_snapshot.hpp"
+#include "cleave/backward/backward_phases.hpp"
+#include "cleave/backward/backward_snapshot.hpp"
 #include "cleave/core/random.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/split/module_pipe.hpp"
+#include "cleave/pipe/module_pipe.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "support/tape_pass.hpp"
 #include "support/toy_memory.hpp"
 #include "support/toy_wiring.hpp"

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "cleave/run/tensor_view.hpp"
+#include "cleave/run/model/tensor_view.hpp"
 #include "support/toy_tensor.hpp"
 
 /// Tensors of the toys in memory as the executor has it.

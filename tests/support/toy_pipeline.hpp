@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/run/measured_times.hpp"
-#include "cleave/run/step_plan.hpp"
-#include "cleave/run/thread_pipeline.hpp"
+#include "cleave/run/executor/measured_times.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/run/program/step_plan.hpp"
+#include "cleave/run/threads/thread_pipeline.hpp"
 #include "cleave/schedule/lower/connect_stages.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 #include "support/toy_engine.hpp"
 
 namespace cleave::testing {

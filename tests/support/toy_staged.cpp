@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cleave/analysis/with_backward.hpp"
-#include "cleave/split/module_pipe.hpp"
+#include "cleave/backward/with_backward.hpp"
+#include "cleave/pipe/module_pipe.hpp"
 #include "support/random_toy_model.hpp"
 #include "support/rng.hpp"
 #include "support/toy_batches.hpp"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/analysis/stage_backward.hpp"
-#include "cleave/analysis/with_backward.hpp"
+#include "cleave/backward/stage_backward.hpp"
+#include "cleave/backward/with_backward.hpp"
 #include "cleave/graph/interpreter.hpp"
 #include "support/toy_autograd.hpp"
 #include "support/toy_gradients.hpp"

@@ -8,11 +8,11 @@
 #include <variant>
 #include <vector>
 
-#include "cleave/analysis/pipe_transport.hpp"
 #include "cleave/graph/interpreter.hpp"
-#include "cleave/run/edge_layout.hpp"
-#include "cleave/run/tensor_view.hpp"
-#include "cleave/split/module_pipe.hpp"
+#include "cleave/pipe/module_pipe.hpp"
+#include "cleave/pipe/pipe_transport.hpp"
+#include "cleave/run/model/edge_layout.hpp"
+#include "cleave/run/model/tensor_view.hpp"
 #include "support/toy_autograd.hpp"
 #include "support/toy_batches.hpp"
 #include "support/toy_memory.hpp"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cleave/io/graph_files/graph_file.hpp"
+#include "cleave/formats/graph_files/graph_file.hpp"
 #include "support/tool.hpp"
 
 using namespace cleave::testing;

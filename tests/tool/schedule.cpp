@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/schedule_csv.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/markup.hpp"
 #include "support/tool.hpp"
 

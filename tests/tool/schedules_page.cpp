@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 #include "support/tool.hpp"
 
 using namespace cleave::testing;

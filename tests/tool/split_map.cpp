@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/io/stage_map_json.hpp"
+#include "cleave/formats/stage_map_json.hpp"
 #include "support/scratch_folder.hpp"
 #include "support/tool.hpp"
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/schedule_csv.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/tool.hpp"
 
 using namespace cleave::testing;

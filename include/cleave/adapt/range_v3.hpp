@@ -11,7 +11,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 
 /// Lazy views of range-v3 over partitions: nothing is computed or stored before somebody looks. They refer to
 /// what they are made of, which outlives them. Without range-v3, `part_members` is the same as arrays.

@@ -8,11 +8,11 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/stream.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/custom_stage.hpp"
-#include "cleave/run/recording.hpp"
-#include "cleave/run/tensor_view.hpp"
-#include "cleave/schedule/action.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/custom_stage.hpp"
+#include "cleave/run/model/recording.hpp"
+#include "cleave/run/model/tensor_view.hpp"
+#include "cleave/schedule/model/action.hpp"
 
 namespace cleave {
 
@@ -32,9 +32,9 @@ template <class Forward, class Backward>
 pass_bodies(Forward, Backward) -> pass_bodies<Forward, Backward>;
 
 /// Stages whose bodies take a `cudaStream_t` where those of cleave take a stream of a device: `Bodies` has
-/// the same members with the same arguments otherwise (run/concepts.hpp), functions or callables, and those
-/// alone that it can do. What launches kernels, or calls a library that takes a stream, can so be run without
-/// knowing of devices.
+/// the same members with the same arguments otherwise (run/model/concepts.hpp), functions or callables, and
+/// those alone that it can do. What launches kernels, or calls a library that takes a stream, can so be run
+/// without knowing of devices.
 ///
 /// A body issues its work to that stream, and does not wait for it. It may use other streams of its own where
 /// they wait for this one first and it for them afterwards. It leaves the current GPU as it is.

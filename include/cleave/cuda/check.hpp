@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "cleave/run/failure.hpp"
+#include "cleave/run/model/failure.hpp"
 
 namespace cleave {
 

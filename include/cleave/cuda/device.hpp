@@ -20,8 +20,8 @@
 #include "cleave/cuda/resources.hpp"
 #include "cleave/cuda/stream.hpp"
 #include "cleave/cuda/sums.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/recording.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/recording.hpp"
 #include "cleave/run/sums/sum_table.hpp"
 
 namespace cleave {

@@ -58,7 +58,7 @@ class pooled_event {
 
 /// A point in time of a rank: of one of its streams, or when some transfers have ended, which other ranks may
 /// still have to issue. One that was not recorded has happened; so has one of a recording outside of it, and
-/// one of before inside (run/recording.hpp). Used by one thread, but for what it expects.
+/// one of before inside (run/model/recording.hpp). Used by one thread, but for what it expects.
 class cuda_event {
  public:
   explicit cuda_event(std::shared_ptr<cuda_resources> of) : of_(std::move(of)), own_(of_) {}

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "cleave/cuda/reduce_lane.hpp"
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "cleave/run/sums/sum_table.hpp"
 
 /// The kernels of the library, as functions that any compiler can call. They are defined in kernels.cuh,

@@ -2,8 +2,8 @@
 #pragma once
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/loopback_group.hpp"
-#include "cleave/run/concepts.hpp"
 #include "cleave/run/host/member_communicator.hpp"
+#include "cleave/run/model/concepts.hpp"
 
 namespace cleave {
 

@@ -19,10 +19,10 @@
 #include "cleave/cuda/memory.hpp"
 #include "cleave/cuda/resources.hpp"
 #include "cleave/cuda/stream.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/group_transfer.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/transfer_matcher.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/group_transfer.hpp"
 
 namespace cleave {
 

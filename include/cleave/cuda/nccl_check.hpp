@@ -9,7 +9,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
-#include "cleave/run/failure.hpp"
+#include "cleave/run/model/failure.hpp"
 
 #if NCCL_VERSION_CODE < NCCL_VERSION(2, 18, 1)
 #error "cleave needs NCCL 2.18.1 or newer, whose communicators can be split"

@@ -20,9 +20,9 @@
 #include "cleave/cuda/nccl_ordered_reducer.hpp"
 #include "cleave/cuda/nccl_rank.hpp"
 #include "cleave/cuda/nccl_version.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/group_transfer.hpp"
-#include "cleave/run/wait_on_host.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/group_transfer.hpp"
+#include "cleave/run/model/wait_on_host.hpp"
 
 namespace cleave {
 

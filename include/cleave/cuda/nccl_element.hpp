@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/tensor_view.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/tensor_view.hpp"
 
 namespace cleave {
 

@@ -12,7 +12,7 @@
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/kernels.hpp"
 #include "cleave/cuda/nccl_rank.hpp"
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 
 namespace cleave {
 

@@ -15,8 +15,8 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/nccl_check.hpp"
-#include "cleave/run/concepts.hpp"
 #include "cleave/run/forward/host_board.hpp"
+#include "cleave/run/model/concepts.hpp"
 
 namespace cleave {
 

@@ -14,7 +14,7 @@
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/memory.hpp"
 #include "cleave/cuda/stream.hpp"
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 
 namespace cleave {
 

@@ -18,12 +18,12 @@
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/nccl_communicator.hpp"
 #include "cleave/cuda/nccl_rank.hpp"
+#include "cleave/run/board/process_start.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
-#include "cleave/run/process_pipeline.hpp"
-#include "cleave/run/process_start.hpp"
-#include "cleave/run/recording.hpp"
-#include "cleave/run/steady_list.hpp"
-#include "cleave/schedule/delivery.hpp"
+#include "cleave/run/model/recording.hpp"
+#include "cleave/run/model/steady_list.hpp"
+#include "cleave/run/processes/process_pipeline.hpp"
+#include "cleave/schedule/model/delivery.hpp"
 
 namespace cleave {
 

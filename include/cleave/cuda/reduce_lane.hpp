@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
 namespace cleave {

@@ -17,7 +17,7 @@
 #include "cleave/cuda/memory.hpp"
 #include "cleave/cuda/resources.hpp"
 #include "cleave/cuda/stream.hpp"
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "cleave/run/sums/sum_of_squares.hpp"
 #include "cleave/run/sums/sum_table.hpp"
 

@@ -14,8 +14,8 @@
 #include "cleave/cuda/loopback_group.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/host_threads.hpp"
-#include "cleave/run/steady_list.hpp"
-#include "cleave/run/thread_pipeline.hpp"
+#include "cleave/run/model/steady_list.hpp"
+#include "cleave/run/threads/thread_pipeline.hpp"
 
 namespace cleave {
 

@@ -16,7 +16,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/mpi/check.hpp"
 #include "cleave/run/board/network_address.hpp"
-#include "cleave/run/tcp_board.hpp"
+#include "cleave/run/board/tcp_board.hpp"
 
 namespace cleave {
 

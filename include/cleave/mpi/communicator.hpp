@@ -12,8 +12,8 @@
 #include "cleave/mpi/device.hpp"
 #include "cleave/mpi/link.hpp"
 #include "cleave/mpi/reducer.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/group_transfer.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/group_transfer.hpp"
 
 namespace cleave {
 

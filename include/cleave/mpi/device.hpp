@@ -5,8 +5,8 @@
 
 #include "cleave/mpi/event.hpp"
 #include "cleave/mpi/progress.hpp"
-#include "cleave/run/concepts.hpp"
 #include "cleave/run/host/host_memory.hpp"
+#include "cleave/run/model/concepts.hpp"
 
 namespace cleave {
 

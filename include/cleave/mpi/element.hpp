@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "cleave/mpi/check.hpp"
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
 namespace cleave {

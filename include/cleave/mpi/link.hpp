@@ -13,8 +13,8 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/mpi/extent.hpp"
 #include "cleave/mpi/progress.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/schedule/action.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/schedule/model/action.hpp"
 
 namespace cleave {
 

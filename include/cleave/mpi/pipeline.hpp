@@ -14,8 +14,8 @@
 #include "cleave/mpi/communicator.hpp"
 #include "cleave/mpi/device.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
-#include "cleave/run/process_pipeline.hpp"
-#include "cleave/run/steady_list.hpp"
+#include "cleave/run/model/steady_list.hpp"
+#include "cleave/run/processes/process_pipeline.hpp"
 
 namespace cleave {
 

@@ -13,7 +13,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/mpi/element.hpp"
 #include "cleave/mpi/link.hpp"
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
 namespace cleave {

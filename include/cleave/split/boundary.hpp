@@ -15,8 +15,8 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
-#include "cleave/partition/partition.hpp"
-#include "cleave/partition/validity.hpp"
+#include "cleave/partition/model/partition.hpp"
+#include "cleave/partition/model/validity.hpp"
 #include "cleave/split/make_plan.hpp"
 #include "cleave/split/split.hpp"
 

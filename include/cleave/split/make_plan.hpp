@@ -10,8 +10,8 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/partition.hpp"
-#include "cleave/partition/validity.hpp"
+#include "cleave/partition/model/partition.hpp"
+#include "cleave/partition/model/validity.hpp"
 #include "cleave/split/part_order.hpp"
 #include "cleave/split/plan.hpp"
 #include "cleave/split/plan_options.hpp"

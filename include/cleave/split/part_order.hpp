@@ -9,7 +9,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/partition/part_graph.hpp"
+#include "cleave/partition/model/part_graph.hpp"
 
 namespace cleave {
 

@@ -11,8 +11,8 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/part_cycles.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
+#include "cleave/partition/units/part_cycles.hpp"
 #include "cleave/split/boundary.hpp"
 #include "cleave/split/plan.hpp"
 

@@ -15,8 +15,8 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/scoped_snapshot.hpp"
 #include "cleave/graph/scopes.hpp"
-#include "cleave/partition/part_graph.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/part_graph.hpp"
+#include "cleave/partition/model/partition.hpp"
 #include "cleave/split/part_order.hpp"
 #include "cleave/split/plan_options.hpp"
 

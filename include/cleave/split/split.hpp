@@ -11,7 +11,7 @@
 #include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/snapshot.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 #include "cleave/split/emit.hpp"
 #include "cleave/split/make_plan.hpp"
 #include "cleave/split/plan.hpp"

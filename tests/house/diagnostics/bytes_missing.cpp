@@ -1,7 +1,7 @@
 // expect: bytes\(v\): a const member is needed
 #include <vector>
 
-#include "cleave/partition/balance.hpp"
+#include "cleave/partition/slices/balance.hpp"
 
 struct ir {
   std::vector<int> ops;

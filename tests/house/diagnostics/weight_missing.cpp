@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "cleave/partition/balance.hpp"
+#include "cleave/partition/slices/balance.hpp"
 
 struct ir {
   std::vector<int> ops;

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/run/thread_pipeline.hpp"
-#include "cleave/schedule/generate.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/run/threads/thread_pipeline.hpp"
+#include "cleave/schedule/families/generate.hpp"
 
 extern std::atomic<std::size_t> allocations;  // so far, of the program
 

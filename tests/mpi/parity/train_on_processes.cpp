@@ -11,7 +11,7 @@
 
 #include "cleave/mpi/check.hpp"
 #include "cleave/mpi/pipeline.hpp"
-#include "cleave/run/make_rank_program.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
 #include "conformance_runner/pipe_training.hpp"
 #include "support/toy_pipeline.hpp"
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/io/checkpoint_ranks.hpp"
+#include "cleave/checkpoint/checkpoint_ranks.hpp"
 #include "cleave/mpi/board.hpp"
 #include "rank_case.hpp"
 

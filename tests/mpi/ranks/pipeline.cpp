@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/run/make_rank_program.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
 #include "cleave/schedule/families/forward_only.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 #include "rank_case.hpp"
 #include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"

@@ -9,7 +9,7 @@
 
 #include "cleave/partition/acyclic/problem.hpp"
 #include "cleave/partition/acyclic/state.hpp"
-#include "cleave/partition/part_memory.hpp"
+#include "cleave/partition/model/part_memory.hpp"
 #include "support/random_level.hpp"
 
 using cleave::testing::random_level;

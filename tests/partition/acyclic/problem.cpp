@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cleave/partition/acyclic/state.hpp"
-#include "cleave/partition/metrics.hpp"
+#include "cleave/partition/model/metrics.hpp"
 #include "support/random_level.hpp"
 
 using cleave::cut_measure;

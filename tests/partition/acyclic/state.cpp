@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cleave/partition/metrics.hpp"
+#include "cleave/partition/model/metrics.hpp"
 #include "support/random_level.hpp"
 
 using cleave::testing::random_level;

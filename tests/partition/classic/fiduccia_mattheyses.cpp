@@ -10,7 +10,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 #include "support/error_text.hpp"
 #include "support/rng.hpp"
 #include "support/small_adjacency.hpp"

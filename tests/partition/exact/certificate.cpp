@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/partition/balance.hpp"
+#include "cleave/partition/slices/balance.hpp"
 #include "support/brute_force.hpp"
 #include "support/dense_builder.hpp"
 #include "support/error_text.hpp"

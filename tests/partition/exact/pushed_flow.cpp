@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/graph/local_flow.hpp"
+#include "cleave/graph/flow/local_flow.hpp"
 #include "support/rng.hpp"
 
 namespace {

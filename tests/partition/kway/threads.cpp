@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/kway.hpp"
+#include "cleave/partition/kway/kway.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
 

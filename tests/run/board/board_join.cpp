@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "cleave/run/board/board_handshake.hpp"
-#include "cleave/run/tcp_board.hpp"
+#include "cleave/run/board/tcp_board.hpp"
 #include "support/error_text.hpp"
 #include "support/rng.hpp"
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/run/process_start.hpp"
+#include "cleave/run/board/process_start.hpp"
 
 using namespace cleave;
 

@@ -13,10 +13,10 @@
 
 #include "cleave/run/host/queued_communicator.hpp"
 #include "cleave/run/host/queued_device.hpp"
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/run/thread_pipeline.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/run/threads/thread_pipeline.hpp"
 #include "cleave/schedule/families/forward_only.hpp"
-#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
 

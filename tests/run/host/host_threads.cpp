@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/run/step_plan.hpp"
-#include "cleave/run/thread_pipeline.hpp"
-#include "cleave/schedule/generate.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/run/program/step_plan.hpp"
+#include "cleave/run/threads/thread_pipeline.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
 #include "support/rng.hpp"

@@ -13,9 +13,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/run/thread_pipeline.hpp"
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/run/threads/thread_pipeline.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 #include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
 #include "support/random_schedule.hpp"

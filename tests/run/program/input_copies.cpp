@@ -10,8 +10,8 @@
 
 #include "cleave/run/host/host_device.hpp"
 #include "cleave/run/host/host_ranks.hpp"
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/schedule/generate.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "support/linear_chain.hpp"
 #include "support/rng.hpp"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cleave/run/step_plan.hpp"
-#include "cleave/schedule/generate.hpp"
+#include "cleave/run/program/step_plan.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "support/kept_broadcasts.hpp"
 #include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"

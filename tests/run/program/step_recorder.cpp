@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/failure.hpp"
 #include "cleave/run/host/host_communicator.hpp"
 #include "cleave/run/host/host_device.hpp"
 #include "cleave/run/host/host_ranks.hpp"
+#include "cleave/run/model/failure.hpp"
 
 using namespace cleave;
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
 
 using namespace cleave;
 

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/lower.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/lower/send_at_use.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule_from_rows.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_from_rows.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "cleave/schedule/action_text.hpp"
+#include "cleave/schedule/model/action_text.hpp"
 
 using namespace cleave;
 

@@ -9,9 +9,9 @@
 
 #include "cleave/schedule/families/v_half.hpp"
 #include "cleave/schedule/families/v_min.hpp"
-#include "cleave/schedule/simulate.hpp"
-#include "cleave/schedule/simulate/kept_passes.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/model/kept_passes.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 
 using namespace cleave;
 

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/search/list_schedule.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/list/list_schedule.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 #include "support/every_delivery.hpp"
 #include "support/message_census.hpp"
 #include "support/random_transport.hpp"

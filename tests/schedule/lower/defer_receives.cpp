@@ -7,11 +7,11 @@
 #include <tuple>
 #include <vector>
 
-#include "cleave/schedule/deadlock.hpp"
-#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/send_in_rounds.hpp"
-#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
 #include "cleave/schedule/verify/channel_order.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
 
 using namespace cleave;
 

@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/deadlock.hpp"
-#include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule_names.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 #include "support/every_delivery.hpp"
 #include "support/random_schedule.hpp"
 

@@ -7,11 +7,11 @@
 #include <cstddef>
 #include <vector>
 
-#include "cleave/schedule/deadlock.hpp"
-#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/defer_receives.hpp"
 #include "cleave/schedule/lower/send_in_rounds.hpp"
-#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
 
 using namespace cleave;
 

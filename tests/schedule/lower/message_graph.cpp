@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/send_in_rounds.hpp"
-#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/deadlock.hpp"
-#include "cleave/schedule/delivery.hpp"
 #include "cleave/schedule/families/gpipe.hpp"
 #include "cleave/schedule/families/one_f_one_b.hpp"
 #include "cleave/schedule/lower/reduce_gradients.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule_from_rows.hpp"
+#include "cleave/schedule/model/delivery.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
 #include "support/run_order.hpp"
 
 using namespace cleave;

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/deadlock.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule_from_rows.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_from_rows.hpp"
 #include "cleave/schedule/verify/channel_order.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
 #include "support/run_order.hpp"
 
 using namespace cleave;

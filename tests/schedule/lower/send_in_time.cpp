@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule_from_rows.hpp"
-#include "cleave/schedule/schedule_names.hpp"
-#include "cleave/schedule/simulate.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_from_rows.hpp"
 #include "support/every_delivery.hpp"
 #include "support/message_census.hpp"
 #include "support/random_schedule.hpp"

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "cleave/schedule/generate.hpp"
+#include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/send_in_rounds.hpp"
-#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
 
 using namespace cleave;
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "cleave/schedule/action_text.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
 
 using namespace cleave;
 

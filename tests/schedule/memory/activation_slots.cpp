@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cleave/schedule/families/one_f_one_b.hpp"
-#include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/simulate/kept_passes.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/model/kept_passes.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
 #include "support/some_schedule.hpp"
 
 using namespace cleave;

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/deadlock.hpp"
 #include "cleave/schedule/families/one_f_one_b.hpp"
-#include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
 #include "support/some_schedule.hpp"
 
 using namespace cleave;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/read_cells.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
 #include "support/some_schedule.hpp"
 
 using namespace cleave;

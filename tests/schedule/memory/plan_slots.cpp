@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cleave/schedule/families/one_f_one_b.hpp"
-#include "cleave/schedule/lower.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/memory/limit_stashes.hpp"
 #include "support/some_schedule.hpp"
 

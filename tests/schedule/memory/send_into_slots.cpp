@@ -12,13 +12,13 @@
 #include <tuple>
 #include <vector>
 
-#include "cleave/schedule/deadlock.hpp"
 #include "cleave/schedule/families/interleaved_1f1b.hpp"
 #include "cleave/schedule/families/one_f_one_b.hpp"
 #include "cleave/schedule/lower/send_in_time.hpp"
 #include "cleave/schedule/memory/plan_slots.hpp"
-#include "cleave/schedule/simulate.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
 #include "cleave/schedule/verify/channel_order.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
 #include "support/some_schedule.hpp"
 
 using namespace cleave;

@@ -11,7 +11,7 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/schedule/search/step_bounds.hpp"
-#include "cleave/schedule/simulate.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
 #include "support/random_step.hpp"
 #include "support/run_order.hpp"
 

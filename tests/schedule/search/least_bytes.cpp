@@ -7,8 +7,8 @@
 #include <string>
 
 #include "cleave/core/random.hpp"
+#include "cleave/schedule/list/pass_lists.hpp"
 #include "cleave/schedule/search/one_at_a_time.hpp"
-#include "cleave/schedule/search/pass_lists.hpp"
 #include "support/random_step.hpp"
 
 using namespace cleave;

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/lower.hpp"
-#include "cleave/schedule/memory_over_time.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/search/exact_schedule.hpp"
+#include "cleave/schedule/simulate/memory_over_time.hpp"
 #include "support/random_step.hpp"
 #include "support/run_order.hpp"
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "cleave/core/random.hpp"
+#include "cleave/schedule/list/pass_timer.hpp"
 #include "cleave/schedule/search/exact_passes.hpp"
-#include "cleave/schedule/search/pass_timer.hpp"
 #include "support/random_step.hpp"
 
 using namespace cleave;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule_from_rows.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_from_rows.hpp"
 
 using namespace cleave;
 

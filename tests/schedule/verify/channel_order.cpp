@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/families/one_f_one_b.hpp"
-#include "cleave/schedule/read_cells.hpp"
-#include "cleave/schedule/schedule_from_rows.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_from_rows.hpp"
 #include "support/plain_lowering.hpp"
 
 using namespace cleave;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/run/tensor_view.hpp"
+#include "cleave/run/model/tensor_view.hpp"
 
 namespace cleave::testing::fake {
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <cstddef>
 
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/tensor_view.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/tensor_view.hpp"
 
 /// The kernels of the library, as what a launch of each names: none where there is none.
 namespace cleave::testing {

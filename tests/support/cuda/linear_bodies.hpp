@@ -15,7 +15,7 @@
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/memory.hpp"
 #include "cleave/cuda/offload.hpp"
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "support/cuda/linear_kernels.hpp"
 #include "support/linear_engine.hpp"
 

@@ -13,9 +13,9 @@
 
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/threads.hpp"
-#include "cleave/run/make_rank_program.hpp"
-#include "cleave/run/step_plan.hpp"
-#include "cleave/run/step_values.hpp"
+#include "cleave/run/program/make_rank_program.hpp"
+#include "cleave/run/program/step_plan.hpp"
+#include "cleave/run/program/step_values.hpp"
 #include "support/cuda/linear_bodies.hpp"
 #include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"

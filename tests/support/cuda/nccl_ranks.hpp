@@ -12,9 +12,9 @@
 
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/nccl_rank.hpp"
+#include "cleave/run/board/process_start.hpp"
+#include "cleave/run/board/tcp_board.hpp"
 #include "cleave/run/board/tcp_socket.hpp"
-#include "cleave/run/process_start.hpp"
-#include "cleave/run/tcp_board.hpp"
 #include "support/cuda/fake_cuda.hpp"
 
 namespace cleave::testing {

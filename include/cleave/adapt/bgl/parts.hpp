@@ -10,7 +10,7 @@
 #include "cleave/adapt/bgl/property.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 
 namespace cleave {
 

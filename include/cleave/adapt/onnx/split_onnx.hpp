@@ -10,7 +10,7 @@
 #include "cleave/adapt/onnx/graph.hpp"
 #include "cleave/adapt/onnx/stages.hpp"
 #include "cleave/adapt/onnx/types.hpp"
-#include "cleave/partition/balance.hpp"
+#include "cleave/partition/slices/balance.hpp"
 #include "cleave/split/split.hpp"
 
 namespace cleave {

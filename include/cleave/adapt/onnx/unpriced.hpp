@@ -16,7 +16,7 @@
 #include "cleave/adapt/onnx/graph.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 #include "cleave/adapt/onnx/types.hpp"
-#include "cleave/partition/unpriced.hpp"
+#include "cleave/partition/slices/unpriced.hpp"
 
 namespace cleave {
 

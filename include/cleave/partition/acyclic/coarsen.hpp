@@ -12,7 +12,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/acyclic/cluster.hpp"
 #include "cleave/partition/acyclic/level.hpp"
-#include "cleave/partition/units.hpp"
+#include "cleave/partition/units/units.hpp"
 
 namespace cleave {
 

@@ -11,9 +11,9 @@
 
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/partition/least_load.hpp"
-#include "cleave/partition/slice_bands.hpp"
-#include "cleave/partition/transfer_pairs.hpp"
+#include "cleave/partition/slices/least_load.hpp"
+#include "cleave/partition/slices/slice_bands.hpp"
+#include "cleave/partition/slices/transfer_pairs.hpp"
 
 namespace cleave {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/balance_options.hpp"
-#include "cleave/partition/per_part.hpp"
+#include "cleave/partition/model/per_part.hpp"
+#include "cleave/partition/slices/balance_options.hpp"
 
 namespace cleave {
 

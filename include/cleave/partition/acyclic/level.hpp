@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cleave/graph/csr.hpp"
-#include "cleave/partition/topological_orders.hpp"
-#include "cleave/partition/unit_memory.hpp"
+#include "cleave/partition/units/topological_orders.hpp"
+#include "cleave/partition/units/unit_memory.hpp"
 
 namespace cleave {
 

@@ -14,14 +14,14 @@
 #include "cleave/core/real.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
+#include "cleave/partition/acyclic/acyclic_options.hpp"
 #include "cleave/partition/acyclic/cut_slices.hpp"
 #include "cleave/partition/acyclic/level.hpp"
-#include "cleave/partition/acyclic_options.hpp"
-#include "cleave/partition/slicing.hpp"
-#include "cleave/partition/transfer_pairs.hpp"
-#include "cleave/partition/unit_costs.hpp"
-#include "cleave/partition/unit_memory.hpp"
-#include "cleave/partition/units.hpp"
+#include "cleave/partition/slices/slicing.hpp"
+#include "cleave/partition/slices/transfer_pairs.hpp"
+#include "cleave/partition/units/unit_costs.hpp"
+#include "cleave/partition/units/unit_memory.hpp"
+#include "cleave/partition/units/units.hpp"
 
 namespace cleave {
 

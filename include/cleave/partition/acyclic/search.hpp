@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
+#include "cleave/partition/acyclic/acyclic_options.hpp"
 #include "cleave/partition/acyclic/coarsen.hpp"
 #include "cleave/partition/acyclic/level.hpp"
 #include "cleave/partition/acyclic/problem.hpp"
 #include "cleave/partition/acyclic/refine_cut.hpp"
 #include "cleave/partition/acyclic/refine_load.hpp"
 #include "cleave/partition/acyclic/state.hpp"
-#include "cleave/partition/acyclic_options.hpp"
-#include "cleave/partition/topological_orders.hpp"
+#include "cleave/partition/units/topological_orders.hpp"
 
 namespace cleave {
 

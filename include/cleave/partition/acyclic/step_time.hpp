@@ -16,8 +16,8 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/acyclic/coarsen.hpp"
 #include "cleave/partition/acyclic/state.hpp"
-#include "cleave/partition/partition.hpp"
-#include "cleave/partition/units.hpp"
+#include "cleave/partition/model/partition.hpp"
+#include "cleave/partition/units/units.hpp"
 
 namespace cleave {
 

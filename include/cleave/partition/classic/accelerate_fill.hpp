@@ -9,7 +9,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 
 namespace cleave {
 

@@ -15,7 +15,7 @@
 #include "cleave/graph/adjacency_fault.hpp"
 #include "cleave/graph/adjacency_weights.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 
 namespace cleave {
 

@@ -9,7 +9,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 
 namespace cleave {
 

@@ -11,7 +11,7 @@
 #include "cleave/partition/classic/coordinates.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 
 namespace cleave {
 

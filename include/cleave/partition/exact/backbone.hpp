@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cleave/graph/csr.hpp"
-#include "cleave/partition/mirrored.hpp"
-#include "cleave/partition/unit_costs.hpp"
+#include "cleave/partition/units/mirrored.hpp"
+#include "cleave/partition/units/unit_costs.hpp"
 
 namespace cleave {
 

@@ -12,8 +12,8 @@
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/partition/exact/backbone.hpp"
 #include "cleave/partition/exact/backbone_cuts.hpp"
-#include "cleave/partition/mirrored.hpp"
-#include "cleave/partition/unit_costs.hpp"
+#include "cleave/partition/units/mirrored.hpp"
+#include "cleave/partition/units/unit_costs.hpp"
 
 namespace cleave {
 

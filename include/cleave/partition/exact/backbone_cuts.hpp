@@ -9,7 +9,7 @@
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/partition/exact/backbone.hpp"
 #include "cleave/partition/exact/pushed_flow.hpp"
-#include "cleave/partition/unit_costs.hpp"
+#include "cleave/partition/units/unit_costs.hpp"
 
 namespace cleave {
 

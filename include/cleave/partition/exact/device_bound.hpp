@@ -8,7 +8,7 @@
 #include "cleave/partition/exact/device_states.hpp"
 #include "cleave/partition/exact/exact_options.hpp"
 #include "cleave/partition/exact/exact_task.hpp"
-#include "cleave/partition/lower_bound.hpp"
+#include "cleave/partition/slices/lower_bound.hpp"
 
 namespace cleave {
 

@@ -17,11 +17,11 @@
 #include "cleave/partition/exact/exact_options.hpp"
 #include "cleave/partition/exact/ideal_task.hpp"
 #include "cleave/partition/exact/weightless_pairs.hpp"
-#include "cleave/partition/mirrored.hpp"
-#include "cleave/partition/topological_orders.hpp"
-#include "cleave/partition/unit_costs.hpp"
-#include "cleave/partition/unit_memory.hpp"
-#include "cleave/partition/units.hpp"
+#include "cleave/partition/units/mirrored.hpp"
+#include "cleave/partition/units/topological_orders.hpp"
+#include "cleave/partition/units/unit_costs.hpp"
+#include "cleave/partition/units/unit_memory.hpp"
+#include "cleave/partition/units/units.hpp"
 
 namespace cleave {
 

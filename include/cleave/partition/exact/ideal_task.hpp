@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cleave/graph/csr.hpp"
-#include "cleave/partition/unit_costs.hpp"
-#include "cleave/partition/unit_memory.hpp"
+#include "cleave/partition/units/unit_costs.hpp"
+#include "cleave/partition/units/unit_memory.hpp"
 
 namespace cleave {
 

@@ -15,7 +15,7 @@
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/adjacency_fault.hpp"
 #include "cleave/partition/exact/step_limit.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 
 namespace cleave {
 

@@ -9,8 +9,8 @@
 
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/exact/bit_row.hpp"
-#include "cleave/partition/mirrored.hpp"
-#include "cleave/partition/unit_costs.hpp"
+#include "cleave/partition/units/mirrored.hpp"
+#include "cleave/partition/units/unit_costs.hpp"
 
 namespace cleave {
 

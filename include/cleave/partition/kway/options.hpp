@@ -10,7 +10,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/partition/kway/observer.hpp"
-#include "cleave/partition/per_part.hpp"
+#include "cleave/partition/model/per_part.hpp"
 
 namespace cleave {
 

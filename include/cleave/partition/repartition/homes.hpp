@@ -11,7 +11,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/repartition/assignment.hpp"
 
 namespace cleave {

@@ -10,9 +10,9 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/balance_options.hpp"
-#include "cleave/partition/part_memory.hpp"
-#include "cleave/partition/partition.hpp"
+#include "cleave/partition/model/part_memory.hpp"
+#include "cleave/partition/model/partition.hpp"
+#include "cleave/partition/slices/balance_options.hpp"
 
 namespace cleave {
 

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <optional>
 
-#include "cleave/run/blame.hpp"
+#include "cleave/run/model/blame.hpp"
 
 namespace cleave {
 

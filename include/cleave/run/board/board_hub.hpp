@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/blame.hpp"
 #include "cleave/run/board/board_message.hpp"
-#include "cleave/run/failure.hpp"
+#include "cleave/run/model/blame.hpp"
+#include "cleave/run/model/failure.hpp"
 
 namespace cleave {
 

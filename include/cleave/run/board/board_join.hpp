@@ -18,7 +18,7 @@
 #include "cleave/run/board/board_message.hpp"
 #include "cleave/run/board/network_address.hpp"
 #include "cleave/run/board/tcp_socket.hpp"
-#include "cleave/run/failure.hpp"
+#include "cleave/run/model/failure.hpp"
 
 /// How rank 0 and the others find each other.
 namespace cleave {

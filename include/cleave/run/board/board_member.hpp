@@ -13,7 +13,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/run/board/board_hub.hpp"
 #include "cleave/run/board/board_message.hpp"
-#include "cleave/run/failure.hpp"
+#include "cleave/run/model/failure.hpp"
 
 namespace cleave {
 

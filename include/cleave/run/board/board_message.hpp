@@ -14,8 +14,8 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
-#include "cleave/run/blame.hpp"
-#include "cleave/run/failure.hpp"
+#include "cleave/run/model/blame.hpp"
+#include "cleave/run/model/failure.hpp"
 
 /// What rank 0 and the others tell each other, as bytes: numbers in little-endian order, texts behind their
 /// length.

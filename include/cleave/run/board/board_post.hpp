@@ -11,7 +11,7 @@
 #include "cleave/run/board/board_links.hpp"
 #include "cleave/run/board/board_member.hpp"
 #include "cleave/run/board/board_message.hpp"
-#include "cleave/run/failure.hpp"
+#include "cleave/run/model/failure.hpp"
 
 namespace cleave {
 

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/failure.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/failure.hpp"
 
 /// What streams values of any C++ type through stages, forward only and within one process.
 namespace cleave {

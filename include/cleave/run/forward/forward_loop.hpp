@@ -9,7 +9,7 @@
 
 #include "cleave/run/forward/forward_concepts.hpp"
 #include "cleave/run/forward/timeline.hpp"
-#include "cleave/run/ports.hpp"
+#include "cleave/run/model/ports.hpp"
 
 namespace cleave {
 

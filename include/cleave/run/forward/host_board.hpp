@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "cleave/core/expects.hpp"
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 
 namespace cleave {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <chrono>
 
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 
 namespace cleave {
 

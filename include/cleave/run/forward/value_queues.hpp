@@ -14,7 +14,7 @@
 #include "cleave/run/forward/bounded_queue.hpp"
 #include "cleave/run/forward/forward_concepts.hpp"
 #include "cleave/run/forward/host_clock.hpp"
-#include "cleave/run/ports.hpp"
+#include "cleave/run/model/ports.hpp"
 
 namespace cleave {
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "cleave/run/program/program_agreement.hpp"
-#include "cleave/schedule/placement.hpp"
+#include "cleave/schedule/model/placement.hpp"
 
 /// Before the first step, ranks find out whether the gradients that they are to sum are alike. A transport
 /// that is told no sizes would add up what does not belong together, or wait for ever.

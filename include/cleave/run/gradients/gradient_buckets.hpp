@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cleave/core/expects.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/tensor_view.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/tensor_view.hpp"
 
 namespace cleave {
 

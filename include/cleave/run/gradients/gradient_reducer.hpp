@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
 #include "cleave/run/gradients/gradient_buckets.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
+#include "cleave/run/model/concepts.hpp"
 
 namespace cleave {
 

@@ -12,10 +12,10 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/core/real.hpp"
-#include "cleave/run/concepts.hpp"
 #include "cleave/run/gradients/gradient_norm.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
-#include "cleave/run/wait_on_host.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/wait_on_host.hpp"
 
 namespace cleave {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include "cleave/run/concepts.hpp"
 #include "cleave/run/host/host_device.hpp"
 #include "cleave/run/host/host_group.hpp"
 #include "cleave/run/host/member_communicator.hpp"
+#include "cleave/run/model/concepts.hpp"
 
 namespace cleave {
 

@@ -4,10 +4,10 @@
 #include <cstddef>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
 #include "cleave/run/host/host_event.hpp"
 #include "cleave/run/host/host_memory.hpp"
 #include "cleave/run/host/host_ranks.hpp"
+#include "cleave/run/model/concepts.hpp"
 
 namespace cleave {
 

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/group_transfer.hpp"
 #include "cleave/run/host/host_device.hpp"
 #include "cleave/run/host/host_event.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/transfer_matcher.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/group_transfer.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
 namespace cleave {

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "cleave/run/failure.hpp"
+#include "cleave/run/model/failure.hpp"
 #include "cleave/run/sums/sum_of_squares.hpp"
 #include "cleave/run/sums/sum_table.hpp"
 #include "cleave/run/sums/with_element.hpp"

@@ -9,8 +9,8 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/failure.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/failure.hpp"
 
 namespace cleave {
 

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
 #include "cleave/run/host/host_communicator.hpp"
 #include "cleave/run/host/host_device.hpp"
 #include "cleave/run/host/host_group.hpp"
 #include "cleave/run/host/host_ranks.hpp"
-#include "cleave/run/steady_list.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/steady_list.hpp"
 
 namespace cleave {
 

@@ -6,8 +6,8 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/group_transfer.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/group_transfer.hpp"
 
 namespace cleave {
 

@@ -10,12 +10,12 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/group_transfer.hpp"
 #include "cleave/run/host/host_event.hpp"
 #include "cleave/run/host/host_group.hpp"
 #include "cleave/run/host/queued_device.hpp"
-#include "cleave/schedule/delivery.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/group_transfer.hpp"
+#include "cleave/schedule/model/delivery.hpp"
 
 namespace cleave {
 

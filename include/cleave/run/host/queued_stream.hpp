@@ -15,9 +15,9 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/random.hpp"
-#include "cleave/run/failure.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/stream_task.hpp"
+#include "cleave/run/model/failure.hpp"
 
 namespace cleave {
 

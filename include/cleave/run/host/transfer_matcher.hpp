@@ -10,9 +10,9 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/group_transfer.hpp"
 #include "cleave/run/host/host_ranks.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/group_transfer.hpp"
 
 namespace cleave {
 

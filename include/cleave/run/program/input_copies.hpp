@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/program/rank_program.hpp"
-#include "cleave/run/step_values.hpp"
-#include "cleave/run/tensor_view.hpp"
+#include "cleave/run/program/step_values.hpp"
 
 namespace cleave {
 

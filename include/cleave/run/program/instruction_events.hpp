@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "cleave/run/program/rank_program.hpp"
 
 namespace cleave {

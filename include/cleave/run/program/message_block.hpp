@@ -8,8 +8,8 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/core/transport.hpp"
-#include "cleave/run/edge_layout.hpp"
-#include "cleave/schedule/placement.hpp"
+#include "cleave/run/model/edge_layout.hpp"
+#include "cleave/schedule/model/placement.hpp"
 
 namespace cleave {
 

@@ -10,10 +10,10 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "cleave/run/program/pass_views.hpp"
 #include "cleave/run/program/rank_program.hpp"
-#include "cleave/run/step_values.hpp"
+#include "cleave/run/program/step_values.hpp"
 
 namespace cleave {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/program/rank_program.hpp"
-#include "cleave/run/tensor_view.hpp"
 
 namespace cleave {
 

@@ -7,7 +7,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/placement.hpp"
+#include "cleave/schedule/model/placement.hpp"
 
 namespace cleave {
 

@@ -14,8 +14,8 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/stage_text.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/edge_layout.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/edge_layout.hpp"
 #include "cleave/run/program/rank_program.hpp"
 
 /// Before the first step, ranks that have each been given a program of their own find out whether these go

@@ -6,7 +6,7 @@
 #include "cleave/core/transport.hpp"
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 
 namespace cleave {
 

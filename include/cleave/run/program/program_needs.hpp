@@ -8,8 +8,8 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/custom_stage.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/custom_stage.hpp"
 #include "cleave/run/program/rank_program.hpp"
 
 namespace cleave {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/edge_layout.hpp"
+#include "cleave/run/model/edge_layout.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
 #include "cleave/schedule/calls/rank_call.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 
 namespace cleave {
 

@@ -7,12 +7,12 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/run/concepts.hpp"
-#include "cleave/run/custom_stage.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/custom_stage.hpp"
 #include "cleave/run/program/call_stage.hpp"
 #include "cleave/run/program/pass_memory.hpp"
 #include "cleave/run/program/rank_program.hpp"
-#include "cleave/run/step_values.hpp"
+#include "cleave/run/program/step_values.hpp"
 
 namespace cleave {
 

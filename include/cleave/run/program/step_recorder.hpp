@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/run/model/recording.hpp"
 #include "cleave/run/program/input_copies.hpp"
 #include "cleave/run/program/rank_program.hpp"
-#include "cleave/run/recording.hpp"
-#include "cleave/run/step_values.hpp"
+#include "cleave/run/program/step_values.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
 
 namespace cleave {

@@ -10,7 +10,7 @@
 #include <string>
 #include <type_traits>
 
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "cleave/run/sums/floating_bits.hpp"
 #include "cleave/run/sums/with_element.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
-#include "cleave/run/concepts.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "cleave/run/sums/accumulate_tile.hpp"
 
 namespace cleave {

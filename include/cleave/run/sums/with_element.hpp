@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "cleave/core/expects.hpp"
+#include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/sums/floating_bits.hpp"
-#include "cleave/run/tensor_view.hpp"
 
 namespace cleave {
 

@@ -8,8 +8,8 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/action_text.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/action_text.hpp"
 
 namespace cleave {
 

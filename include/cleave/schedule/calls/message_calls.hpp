@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
 #include "cleave/schedule/calls/rank_call.hpp"
 #include "cleave/schedule/lower/message_table.hpp"
-#include "cleave/schedule/placement.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/placement.hpp"
 
 namespace cleave {
 

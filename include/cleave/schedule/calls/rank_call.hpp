@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/action_text.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/action_text.hpp"
 
 namespace cleave {
 

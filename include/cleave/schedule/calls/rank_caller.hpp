@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
 #include "cleave/schedule/calls/message_calls.hpp"
 #include "cleave/schedule/calls/rank_call.hpp"
 #include "cleave/schedule/calls/weight_calls.hpp"
 #include "cleave/schedule/lower/rank_stages.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/stage_neighbours.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/stage_neighbours.hpp"
 
 namespace cleave {
 

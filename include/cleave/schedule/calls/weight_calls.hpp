@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
 #include "cleave/schedule/calls/rank_call.hpp"
 #include "cleave/schedule/lower/rank_stages.hpp"
+#include "cleave/schedule/model/action.hpp"
 
 namespace cleave {
 

@@ -2,10 +2,10 @@
 #pragma once
 #include <cstdint>
 
-#include "cleave/schedule/placement.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_shape.hpp"
-#include "cleave/schedule/search/list_schedule.hpp"
+#include "cleave/schedule/list/list_schedule.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_shape.hpp"
 
 namespace cleave {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "cleave/schedule/families/megatron_interleaved.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_shape.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_shape.hpp"
 
 namespace cleave {
 

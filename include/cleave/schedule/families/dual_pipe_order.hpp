@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/action.hpp"
 #include "cleave/schedule/families/rank_order.hpp"
+#include "cleave/schedule/model/action.hpp"
 
 namespace cleave {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "cleave/schedule/families/dual_pipe_order.hpp"
-#include "cleave/schedule/placement.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_shape.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_shape.hpp"
 
 namespace cleave {
 

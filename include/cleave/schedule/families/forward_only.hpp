@@ -6,8 +6,8 @@
 
 #include "cleave/schedule/families/grouped_walk.hpp"
 #include "cleave/schedule/families/rank_order.hpp"
-#include "cleave/schedule/placement.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 
 namespace cleave {
 

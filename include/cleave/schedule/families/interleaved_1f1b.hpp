@@ -7,9 +7,9 @@
 
 #include "cleave/schedule/families/grouped_walk.hpp"
 #include "cleave/schedule/families/rank_order.hpp"
-#include "cleave/schedule/placement.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_shape.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_shape.hpp"
 
 namespace cleave {
 

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/action.hpp"
 #include "cleave/schedule/families/grouped_walk.hpp"
 #include "cleave/schedule/families/interleaved_1f1b.hpp"
 #include "cleave/schedule/families/rank_order.hpp"
-#include "cleave/schedule/placement.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_shape.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_shape.hpp"
 
 namespace cleave {
 

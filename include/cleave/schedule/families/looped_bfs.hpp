@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "cleave/schedule/families/rank_order.hpp"
-#include "cleave/schedule/placement.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 
 namespace cleave {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "cleave/schedule/families/v_blocks.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 
 namespace cleave {
 

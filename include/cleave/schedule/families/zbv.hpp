@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/schedule/action.hpp"
 #include "cleave/schedule/families/rank_order.hpp"
-#include "cleave/schedule/placement.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 
 namespace cleave {
 

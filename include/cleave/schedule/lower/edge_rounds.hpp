@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/edge_numbers.hpp"
-#include "cleave/schedule/placement.hpp"
+#include "cleave/schedule/model/edge_numbers.hpp"
+#include "cleave/schedule/model/placement.hpp"
 
 namespace cleave {
 

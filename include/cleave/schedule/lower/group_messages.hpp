@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 
 namespace cleave {
 

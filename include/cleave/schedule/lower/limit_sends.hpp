@@ -11,13 +11,13 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/lower/message_graph.hpp"
 #include "cleave/schedule/lower/message_table.hpp"
 #include "cleave/schedule/lower/send_waits.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/stray_action.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/stray_action.hpp"
 
 namespace cleave {
 

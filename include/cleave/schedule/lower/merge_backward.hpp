@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 
 namespace cleave {
 

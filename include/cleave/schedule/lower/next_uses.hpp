@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "cleave/schedule/action.hpp"
 #include "cleave/schedule/lower/rank_stages.hpp"
+#include "cleave/schedule/model/action.hpp"
 
 namespace cleave {
 

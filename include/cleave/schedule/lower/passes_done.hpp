@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/stage_neighbours.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/stage_neighbours.hpp"
 
 namespace cleave {
 

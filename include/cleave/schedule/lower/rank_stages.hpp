@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
+#include "cleave/schedule/model/action.hpp"
 
 namespace cleave {
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
 #include "cleave/schedule/lower/tied_stages.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/simulate.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 
 namespace cleave {
 

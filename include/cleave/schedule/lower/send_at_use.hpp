@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/edge_numbers.hpp"
 #include "cleave/schedule/lower/send_waits.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/stage_neighbours.hpp"
-#include "cleave/schedule/stray_action.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/edge_numbers.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/stage_neighbours.hpp"
+#include "cleave/schedule/model/stray_action.hpp"
 
 namespace cleave {
 

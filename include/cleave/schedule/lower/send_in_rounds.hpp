@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <span>
 
-#include "cleave/schedule/action.hpp"
 #include "cleave/schedule/lower/passes_done.hpp"
 #include "cleave/schedule/lower/sending_lists.hpp"
-#include "cleave/schedule/placement.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/stray_action.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/stray_action.hpp"
 
 namespace cleave {
 

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
 #include "cleave/schedule/lower/earliest_rank.hpp"
 #include "cleave/schedule/lower/nominal_times.hpp"
 #include "cleave/schedule/lower/sending_lists.hpp"
-#include "cleave/schedule/placement.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/stage_cost.hpp"
-#include "cleave/schedule/stray_action.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/stage_cost.hpp"
+#include "cleave/schedule/model/stray_action.hpp"
 
 namespace cleave {
 

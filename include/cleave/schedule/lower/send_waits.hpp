@@ -10,10 +10,10 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/lower/message_table.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 
 namespace cleave {
 

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/lower/stuck_error.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/stage_neighbours.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/stage_neighbours.hpp"
 
 namespace cleave {
 

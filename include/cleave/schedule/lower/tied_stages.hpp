@@ -12,9 +12,9 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/tie.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/stage_cost.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/stage_cost.hpp"
 
 namespace cleave {
 

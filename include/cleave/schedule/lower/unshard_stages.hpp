@@ -12,10 +12,10 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/lower/next_uses.hpp"
 #include "cleave/schedule/lower/rank_stages.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/action_text.hpp"
 
 namespace cleave {
 

@@ -9,7 +9,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/memory/pass_lifetimes.hpp"
 #include "cleave/schedule/memory/share_slots.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 
 namespace cleave {
 

@@ -13,13 +13,13 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/action_text.hpp"
 #include "cleave/schedule/memory/stash_gaps.hpp"
 #include "cleave/schedule/memory/stash_stays.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_bytes.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_bytes.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 
 namespace cleave {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/edge_numbers.hpp"
 #include "cleave/schedule/memory/receive_slots.hpp"
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/edge_numbers.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 
 namespace cleave {
 

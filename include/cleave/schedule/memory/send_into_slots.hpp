@@ -9,15 +9,15 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/edge_numbers.hpp"
 #include "cleave/schedule/lower/nominal_times.hpp"
 #include "cleave/schedule/lower/sending_lists.hpp"
 #include "cleave/schedule/memory/local_passes.hpp"
 #include "cleave/schedule/memory/receive_slots.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/stage_cost.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/edge_numbers.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/stage_cost.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 
 namespace cleave {
 

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
 #include "cleave/schedule/lower/rank_stages.hpp"
 #include "cleave/schedule/memory/share_slots.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_bytes.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_bytes.hpp"
 
 namespace cleave {
 

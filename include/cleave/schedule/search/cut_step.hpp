@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cleave/core/expects.hpp"
+#include "cleave/schedule/list/search_problem.hpp"
 #include "cleave/schedule/search/bottleneck_cut.hpp"
-#include "cleave/schedule/search/search_problem.hpp"
 #include "cleave/schedule/search/search_schedule.hpp"
 #include "cleave/schedule/search/unit_row.hpp"
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
+#include "cleave/schedule/list/placed_step.hpp"
 #include "cleave/schedule/search/bottleneck_cut.hpp"
 #include "cleave/schedule/search/cut_step.hpp"
 #include "cleave/schedule/search/least_bytes.hpp"
-#include "cleave/schedule/search/placed_step.hpp"
 #include "cleave/schedule/search/schedule_candidates.hpp"
 #include "cleave/schedule/search/step_bounds.hpp"
 #include "cleave/schedule/search/unit_row.hpp"

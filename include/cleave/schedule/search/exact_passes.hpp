@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/search/backward_choice.hpp"
+#include "cleave/schedule/list/backward_choice.hpp"
+#include "cleave/schedule/list/pass_lists.hpp"
+#include "cleave/schedule/list/pass_timer.hpp"
+#include "cleave/schedule/list/placed_step.hpp"
+#include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/search/exact_bound.hpp"
 #include "cleave/schedule/search/exact_state.hpp"
-#include "cleave/schedule/search/pass_lists.hpp"
-#include "cleave/schedule/search/pass_timer.hpp"
-#include "cleave/schedule/search/placed_step.hpp"
 
 namespace cleave {
 

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/search/backward_choice.hpp"
-#include "cleave/schedule/search/pass_lists.hpp"
-#include "cleave/schedule/search/pass_timer.hpp"
-#include "cleave/schedule/search/placed_step.hpp"
+#include "cleave/schedule/list/backward_choice.hpp"
+#include "cleave/schedule/list/pass_lists.hpp"
+#include "cleave/schedule/list/pass_timer.hpp"
+#include "cleave/schedule/list/placed_step.hpp"
+#include "cleave/schedule/model/action.hpp"
 
 namespace cleave {
 

@@ -9,8 +9,8 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/search/backward_choice.hpp"
-#include "cleave/schedule/search/placed_step.hpp"
+#include "cleave/schedule/list/backward_choice.hpp"
+#include "cleave/schedule/list/placed_step.hpp"
 
 namespace cleave {
 

@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/search/backward_choice.hpp"
-#include "cleave/schedule/search/pass_lists.hpp"
-#include "cleave/schedule/search/placed_step.hpp"
+#include "cleave/schedule/list/backward_choice.hpp"
+#include "cleave/schedule/list/pass_lists.hpp"
+#include "cleave/schedule/list/placed_step.hpp"
+#include "cleave/schedule/model/action.hpp"
 
 namespace cleave {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/schedule/search/backward_choice.hpp"
-#include "cleave/schedule/search/placed_step.hpp"
+#include "cleave/schedule/list/backward_choice.hpp"
+#include "cleave/schedule/list/placed_step.hpp"
 
 namespace cleave {
 

@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/schedule.hpp"
+#include "cleave/schedule/list/pass_lists.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/search/improve_passes.hpp"
-#include "cleave/schedule/search/pass_lists.hpp"
 #include "cleave/schedule/search/search_schedule.hpp"
-#include "cleave/schedule/simulate.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 
 namespace cleave {
 

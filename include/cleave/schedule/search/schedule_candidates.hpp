@@ -8,16 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/families/megatron_interleaved.hpp"
 #include "cleave/schedule/families/v_block_family.hpp"
-#include "cleave/schedule/generate.hpp"
-#include "cleave/schedule/schedule_names.hpp"
-#include "cleave/schedule/schedule_shape.hpp"
-#include "cleave/schedule/search/list_passes.hpp"
+#include "cleave/schedule/list/list_passes.hpp"
+#include "cleave/schedule/list/pass_lists.hpp"
+#include "cleave/schedule/list/pass_timer.hpp"
+#include "cleave/schedule/list/placed_step.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
+#include "cleave/schedule/model/schedule_shape.hpp"
 #include "cleave/schedule/search/one_at_a_time.hpp"
-#include "cleave/schedule/search/pass_lists.hpp"
-#include "cleave/schedule/search/pass_timer.hpp"
-#include "cleave/schedule/search/placed_step.hpp"
 
 namespace cleave {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_names.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 #include "cleave/schedule/search/step_bounds.hpp"
 
 namespace cleave {

@@ -7,16 +7,16 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/schedule/list/pass_lists.hpp"
+#include "cleave/schedule/list/placed_step.hpp"
+#include "cleave/schedule/list/search_problem.hpp"
 #include "cleave/schedule/search/improve_passes.hpp"
 #include "cleave/schedule/search/least_bytes.hpp"
-#include "cleave/schedule/search/pass_lists.hpp"
-#include "cleave/schedule/search/placed_step.hpp"
 #include "cleave/schedule/search/schedule_candidates.hpp"
 #include "cleave/schedule/search/schedule_certificate.hpp"
-#include "cleave/schedule/search/search_problem.hpp"
 #include "cleave/schedule/search/step_bounds.hpp"
-#include "cleave/schedule/simulate.hpp"
-#include "cleave/schedule/verify.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 
 namespace cleave {
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cleave/schedule/search/backward_choice.hpp"
+#include "cleave/schedule/list/backward_choice.hpp"
+#include "cleave/schedule/list/placed_step.hpp"
 #include "cleave/schedule/search/one_machine.hpp"
-#include "cleave/schedule/search/placed_step.hpp"
 #include "cleave/schedule/search/relaxed_step.hpp"
 
 namespace cleave {

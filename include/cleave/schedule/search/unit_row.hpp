@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
-#include "cleave/schedule/schedule_bytes.hpp"
-#include "cleave/schedule/stage_cost.hpp"
+#include "cleave/schedule/model/schedule_bytes.hpp"
+#include "cleave/schedule/model/stage_cost.hpp"
 
 namespace cleave {
 

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_needs.hpp"
-#include "cleave/schedule/simulate/jitter.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/jitter.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/simulate_options.hpp"
 #include "cleave/schedule/simulate/rank_clock.hpp"
-#include "cleave/schedule/simulate_options.hpp"
 
 namespace cleave {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/schedule_times.hpp"
+#include "cleave/schedule/model/schedule_times.hpp"
 
 namespace cleave {
 

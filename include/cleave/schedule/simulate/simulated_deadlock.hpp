@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/deadlock.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_needs.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/simulate/time_walk.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
 #include "cleave/schedule/verify/shortest_circle.hpp"
 
 namespace cleave {

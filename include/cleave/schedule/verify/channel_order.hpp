@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_needs.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/verify/rank_channels.hpp"
 
 namespace cleave {

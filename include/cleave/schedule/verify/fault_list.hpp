@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/schedule_fault.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/verify/schedule_fault.hpp"
 
 namespace cleave {
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/delivery.hpp"
-#include "cleave/schedule/placement.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_needs.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/delivery.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/verify/order_lists.hpp"
 #include "cleave/schedule/verify/pair_streams.hpp"
 #include "cleave/schedule/verify/rank_channels.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/placement.hpp"
+#include "cleave/schedule/model/placement.hpp"
 
 namespace cleave {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/placement.hpp"
-#include "cleave/schedule/schedule_needs.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
 
 namespace cleave {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/action.hpp"
-#include "cleave/schedule/schedule.hpp"
-#include "cleave/schedule/schedule_needs.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/verify/fault_list.hpp"
 
 namespace cleave {

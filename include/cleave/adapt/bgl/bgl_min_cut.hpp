@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/boykov_kolmogorov_max_flow.hpp>
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/graph/push_relabel_max_flow.hpp>
+#include <boost/graph/stoer_wagner_min_cut.hpp>
+#include <boost/property_map/property_map.hpp>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/fixed_point.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/graph/adjacency_fault.hpp"
+#include "cleave/partition/model/partition.hpp"
+
+/// Least cuts of undirected graphs, as Boost.Graph finds them: building blocks, and something to compare
+/// with. They know no balance. Weights that are not integers are rounded to 2^-60 of their sum.
+namespace cleave {
+
+/// Two parts and the weight of the edges between them, in the unit of the graph.
+struct two_part_cut : partition {
+  double cut = 0;
+};
+
+enum class max_flow_method : std::uint8_t {
+  boykov_kolmogorov,  ///< augments along two trees; fast where terminals are many and paths short. PAMI 2004
+  push_relabel,       ///< O(n^3). Goldberg, Tarjan, JACM 1988
+};
+
+/// No cut is asked for: a node that is none or on both sides, a side without nodes; `witness` is the node, or
+/// the number of nodes.
+class terminal_error : public witness_error<std::size_t> {
+ public:
+  using witness_error::witness_error;
+};
+
+/// The unit in which edge weights are integers.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+fixed_point edge_unit(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
+  double total = 0;
+  if constexpr (std::floating_point<EdgeWeight>)
+    for (std::size_t arc = 0; arc < g.arcs(); ++arc) total += static_cast<double>(g.weight_of_arc(arc));
+  return std::floating_point<EdgeWeight> ? fixed_point::for_total(total) : fixed_point{};
+}
+
+template <weight_number Weight>
+std::int64_t whole_weight(Weight w, fixed_point unit) {
+  if constexpr (std::floating_point<Weight>)
+    return unit.of(static_cast<double>(w));
+  else
+    return static_cast<std::int64_t>(w);
+}
+
+/// An undirected graph as the flow network of Boost's algorithms: each arc stands against its counterpart,
+/// and two nodes more are tied to the terminals by more than all edges weigh.
+class bgl_flow_network {
+ public:
+  template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+  bgl_flow_network(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                   std::span<std::size_t const> first, std::span<std::size_t const> second,
+                   max_flow_method method)
+      : nodes_(g.nodes()), method_(method) {
+    unit_ = edge_unit(g);
+    std::int64_t all = 1;
+    auto const add = [&](std::size_t from, std::size_t to, std::int64_t there, std::int64_t back) {
+      arcs_.push_back({from, to, there, arcs_.size()});
+      arcs_.push_back({to, from, back, arcs_.size()});
+    };
+    for (std::size_t n = 0; n < nodes_; ++n)
+      for (auto arc = static_cast<std::size_t>(g.offsets[n]);
+           arc < static_cast<std::size_t>(g.offsets[n + 1]); ++arc)
+        if (auto const to = static_cast<std::size_t>(g.targets[arc]); to > n) {
+          auto const w = whole_weight(g.weight_of_arc(arc), unit_);
+          all += w;
+          if (method == max_flow_method::boykov_kolmogorov) {
+            add(n, to, w, w);
+          } else {  // which takes what is left of an arc without capacity for the flow against it
+            add(n, to, w, 0);
+            add(to, n, w, 0);
+          }
+        }
+    for (auto const n : first) add(source(), n, all, 0);
+    for (auto const n : second) add(n, sink(), all, 0);
+    lay_out();
+  }
+
+  /// Which side each node is on: 0 if it can be reached from the first terminals once no more can flow.
+  two_part_cut cut() {
+    run();
+    std::vector<char> reached(nodes_ + 2, 0);
+    std::vector<std::size_t> queue{source()};
+    reached[source()] = 1;
+    for (std::size_t i = 0; i < queue.size(); ++i)
+      for (auto arc = begin_[queue[i]]; arc < begin_[queue[i] + 1]; ++arc)
+        if (residual_[arc] > 0 && !reached[arcs_[arc].to]) {
+          reached[arcs_[arc].to] = 1;
+          queue.push_back(arcs_[arc].to);
+        }
+    two_part_cut result;
+    result.parts = 2;
+    for (std::size_t n = 0; n < nodes_; ++n) result.of.push_back(part_id{reached[n] ? 0u : 1u});
+    std::int64_t weight = 0;
+    for (auto const& a : arcs_)
+      if (reached[a.from] && !reached[a.to]) weight += a.capacity;
+    result.cut = unit_.value(weight);
+    return result;
+  }
+
+ private:
+  struct arc_data {
+    std::size_t from, to;
+    std::int64_t capacity;
+    std::size_t number;  // before they are sorted: pairs of an even one and the odd one after it
+  };
+  using network = boost::compressed_sparse_row_graph<boost::directedS>;
+
+  std::size_t source() const { return nodes_; }
+  std::size_t sink() const { return nodes_ + 1; }
+
+  void lay_out() {
+    std::vector<std::size_t> place(arcs_.size());
+    begin_.assign(nodes_ + 3, 0);
+    for (auto const& a : arcs_) ++begin_[a.from + 1];
+    for (std::size_t n = 0; n < nodes_ + 2; ++n) begin_[n + 1] += begin_[n];
+    auto next = begin_;
+    std::vector<arc_data> sorted(arcs_.size());
+    for (auto const& a : arcs_) sorted[place[a.number] = next[a.from]++] = a;
+    for (auto const& a : sorted) counterpart_.push_back(place[a.number ^ 1]);
+    arcs_ = std::move(sorted);
+    for (auto const& a : arcs_) capacity_.push_back(a.capacity);
+    residual_ = capacity_;
+    std::vector<std::pair<std::size_t, std::size_t>> ends;
+    for (auto const& a : arcs_) ends.emplace_back(a.from, a.to);
+    graph_ = network(boost::edges_are_sorted, ends.begin(), ends.end(), nodes_ + 2);
+    edge_of_.resize(arcs_.size());
+    for (auto [e, end] = edges(graph_); e != end; ++e) edge_of_[get(boost::edge_index, graph_, *e)] = *e;
+    for (auto const i : counterpart_) reverse_.push_back(edge_of_[i]);
+  }
+
+  void run() {
+    auto const edge_number = get(boost::edge_index, graph_);
+    auto const vertex_number = get(boost::vertex_index, graph_);
+    auto const of_edge = [&](auto& list) {
+      return boost::make_iterator_property_map(list.begin(), edge_number);
+    };
+    auto const of_vertex = [&](auto& list) {
+      return boost::make_iterator_property_map(list.begin(), vertex_number);
+    };
+    if (method_ == max_flow_method::push_relabel) {
+      boost::push_relabel_max_flow(graph_, source(), sink(), of_edge(capacity_), of_edge(residual_),
+                                   of_edge(reverse_), vertex_number);
+      return;
+    }
+    std::vector<network::edge_descriptor> before(nodes_ + 2);
+    std::vector<boost::default_color_type> color(nodes_ + 2);
+    std::vector<std::int64_t> distance(nodes_ + 2);
+    boost::boykov_kolmogorov_max_flow(graph_, of_edge(capacity_), of_edge(residual_), of_edge(reverse_),
+                                      of_vertex(before), of_vertex(color), of_vertex(distance), vertex_number,
+                                      source(), sink());
+  }
+
+  std::size_t nodes_;
+  max_flow_method method_;
+  fixed_point unit_;
+  std::vector<arc_data> arcs_;
+  std::vector<std::size_t> begin_, counterpart_;
+  std::vector<std::int64_t> capacity_, residual_;
+  network graph_;
+  std::vector<network::edge_descriptor> edge_of_, reverse_;
+};
+
+/// The lightest cut that parts all nodes of `first`, which come into part 0, from all of `second`. Of several
+/// such cuts that with the smallest part 0.
+/// \throws adjacency_error, terminal_error.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+two_part_cut min_cut_between(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                             std::span<std::size_t const> first, std::span<std::size_t const> second,
+                             max_flow_method method = max_flow_method::boykov_kolmogorov) {
+  check_adjacency(g);
+  if (first.empty() || second.empty()) throw terminal_error("min cut: name a node for each side", g.nodes());
+  std::vector<char> side(g.nodes(), 0);
+  auto const claim = [&](std::size_t n, char own) {
+    auto const node = "min cut: node #" + std::to_string(n);
+    if (n >= g.nodes()) throw terminal_error(node + " is none of " + std::to_string(g.nodes()), n);
+    if (side[n] != 0 && side[n] != own) throw terminal_error(node + " is named for both sides", n);
+    side[n] = own;
+  };
+  for (auto const n : first) claim(n, 1);
+  for (auto const n : second) claim(n, 2);
+  return bgl_flow_network(g, first, second, method).cut();
+}
+
+/// The lightest cut into two parts that have nodes; part 0 has node 0. O(n m + n^2 log n). Stoer, Wagner,
+/// JACM 44(4), 1997.
+/// \throws adjacency_error, and terminal_error where there are no two nodes.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+two_part_cut global_min_cut(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
+  check_adjacency(g);
+  auto const n = g.nodes();
+  if (n < 2) throw terminal_error("min cut: a cut parts two nodes, and there are " + std::to_string(n), n);
+  using network = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, boost::no_property,
+                                        boost::property<boost::edge_weight_t, std::int64_t>>;
+  auto const unit = edge_unit(g);
+  network net(n);
+  for (std::size_t from = 0; from < n; ++from)
+    for (auto arc = static_cast<std::size_t>(g.offsets[from]);
+         arc < static_cast<std::size_t>(g.offsets[from + 1]); ++arc)
+      if (auto const to = static_cast<std::size_t>(g.targets[arc]); to > from)
+        add_edge(from, to, whole_weight(g.weight_of_arc(arc), unit), net);
+  std::vector<char> side(n, 0);
+  auto const sides = boost::make_iterator_property_map(side.begin(), get(boost::vertex_index, net));
+  two_part_cut result;
+  result.cut =
+      unit.value(boost::stoer_wagner_min_cut(net, get(boost::edge_weight, net), boost::parity_map(sides)));
+  result.parts = 2;
+  for (std::size_t i = 0; i < n; ++i) result.of.push_back(part_id{side[i] != side[0] ? 1u : 0u});
+  return result;
+}
+
+}  // namespace cleave

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cleave/backward/autograd.hpp"
+
+/// What the calls of a backward pass mean, over any automatic differentiation.
+namespace cleave {
+
+/// What a null gradient of a tensor says: that the tensor is the loss, so one for a single number and an
+/// error else; or that nothing arrives.
+enum class null_gradient : std::uint8_t { at_the_loss, nothing };
+
+/// Goes through outputs and their gradients side by side; `stage_backward` is its one use.
+template <class Value, autograd<Value> A>
+class gradient_matcher {
+ public:
+  gradient_matcher(A& a, null_gradient null) : a_(&a), null_(null) {}
+
+  /// Lists what is to be differentiated in `output`, with its gradients. `key` is that of the output.
+  void match(Value const& output, Value const& gradient, std::string const& key) {
+    trail_.assign(1, {0, key});
+    rest_.push_back({output, gradient, 0});
+    while (!rest_.empty()) {
+      visit const here = std::move(rest_.back());
+      rest_.pop_back();
+      opened_value<Value> const output_here(*a_, here.output);
+      if (output_here.elements)
+        enter(output_here, here);
+      else if (!a_->is_null(here.output) && a_->needs_gradient(here.output))
+        list(here);
+    }
+  }
+
+  std::vector<Value> outputs, gradients;
+
+ private:
+  using kind = gradient_fault::kind;
+  struct visit {
+    Value output, gradient;
+    std::size_t step;  // the last of its path
+  };
+  struct step {
+    std::size_t before;
+    std::string key;
+  };
+
+  [[noreturn]] void refuse(kind what, std::size_t at) const {
+    std::string path = trail_[at].key;
+    while (at != 0) path.insert(0, trail_[at = trail_[at].before].key);
+    throw gradient_error("stage_backward: output", {what, path});
+  }
+
+  void list(visit const& here) {
+    bool const null = a_->is_null(here.gradient);
+    if (null && null_ == null_gradient::nothing) return;
+    if (null && !a_->is_scalar(here.output)) refuse(kind::null_gradient, here.step);
+    if (!null && a_->elements(here.gradient)) refuse(kind::different_form, here.step);
+    outputs.push_back(here.output);
+    gradients.push_back(null ? Value(a_->one(here.output)) : here.gradient);
+  }
+
+  /// The elements of a container, the last first, so that the first comes next. Null is null for all.
+  void enter(opened_value<Value> const& output, visit const& here) {
+    if (a_->is_null(here.gradient)) return;
+    opened_value<Value> const gradient(*a_, here.gradient);
+    if (auto const f = find_mismatch(output, gradient, element_count::equal)) refuse(*f, here.step);
+    auto const at = output.by_key(), from = gradient.by_key();
+    for (std::size_t i = at.size(); i-- > 0;) {
+      trail_.push_back({here.step, output.key(at[i])});
+      rest_.push_back({(*output.elements)[at[i]], (*gradient.elements)[from[i]], trail_.size() - 1});
+    }
+  }
+
+  A* a_;
+  null_gradient null_;
+  std::vector<visit> rest_;
+  std::vector<step> trail_;
+};
+
+/// What the call `stage_backward` of a backward pass gives: differentiates what a stage gave by what it was
+/// given, and returns the gradients of `inputs`, each in the form of its input, null where none arrives. What
+/// an input already holds is included, and then it holds none.
+///
+/// `gradients` has the form of `output`. Null for a container does nothing; for a tensor `null` says what it
+/// means: as PyTorch has it, `at_the_loss`, which is right for no other stage: there, what a stage does not
+/// use gives null to the one that made it. What does not depend on anything differentiable is skipped with
+/// its gradient. `selected` are the numbers of the outputs that count, in this order; without it all do.
+/// O(size of the values), no recursion.
+/// \throws gradient_error
+template <class Value, autograd<Value> A>
+std::vector<Value> stage_backward(A& a, Value const& output, Value const& gradients,
+                                  std::vector<Value> const& inputs,
+                                  std::optional<std::vector<std::size_t>> const& selected = {},
+                                  null_gradient null = null_gradient::at_the_loss) {
+  gradient_matcher<Value, A> matcher(a, null);
+  if (!selected) {
+    matcher.match(output, gradients, "");
+  } else if (!selected->empty()) {
+    opened_value<Value> const outputs(a, output), given(a, gradients);
+    auto const refuse = [](gradient_fault::kind what, std::string const& path) {
+      throw gradient_error("stage_backward: output", {what, path});
+    };
+    if (!outputs.elements || !given.elements) refuse(gradient_fault::kind::different_form, "");
+    for (auto const i : *selected) {
+      if (i >= outputs.elements->size() || i >= given.elements->size())
+        refuse(gradient_fault::kind::unknown_output, "[" + std::to_string(i) + "]");
+      matcher.match((*outputs.elements)[i], (*given.elements)[i], outputs.key(i));
+    }
+  }
+  if (!matcher.outputs.empty()) a.differentiate(matcher.outputs, matcher.gradients);
+  std::vector<Value> made;
+  for (auto const& input : inputs)
+    made.push_back(with_leaves(a, input, [&](Value const& v) { return Value(a.take_gradient(v)); }));
+  return made;
+}
+
+/// Adds gradients side by side; `null_coalesce_accumulate` is its one use.
+template <class Value, autograd<Value> A>
+class gradient_adder {
+ public:
+  explicit gradient_adder(A& a) : a_(&a) {}
+
+  Value add(Value const& old, Value const& added) {
+    if (auto sum = simple(old, added)) return *std::move(sum);
+    enter(old, added);
+    for (;;) {
+      level& top = open_.back();
+      if (top.done.size() == top.pairs.size()) {
+        Value made = a_->rebuild(top.like, std::move(top.done));
+        open_.pop_back();
+        if (open_.empty()) return made;
+        open_.back().done.push_back(std::move(made));
+      } else {
+        auto const [x, y] = top.pairs[top.done.size()];
+        if (auto sum = simple(x, y))
+          top.done.push_back(*std::move(sum));
+        else
+          enter(x, y);
+      }
+    }
+  }
+
+ private:
+  struct level {
+    Value like;
+    std::vector<std::pair<Value, Value>> pairs;
+    std::vector<Value> done;
+  };
+
+  /// The sum where one is null or both are leaves.
+  std::optional<Value> simple(Value const& old, Value const& added) {
+    if (a_->is_null(old)) return added;
+    if (a_->is_null(added)) return old;
+    if (a_->elements(old) || a_->elements(added)) return std::nullopt;
+    return Value(a_->add(old, added));
+  }
+
+  void enter(Value const& old, Value const& added) {
+    opened_value<Value> const x(*a_, old), y(*a_, added);
+    if (auto const f = find_mismatch(x, y, element_count::any))
+      throw gradient_error("null_coalesce_accumulate", {*f, path()});
+    auto const in_x = x.by_key(), in_y = y.by_key();
+    bool const longer = in_y.size() > in_x.size();
+    level next{longer ? added : old, {}, {}};
+    auto const size = longer ? in_y.size() : in_x.size();
+    next.pairs.assign(size, {a_->null(), a_->null()});
+    for (std::size_t i = 0; i < in_x.size(); ++i) next.pairs[in_x[i]].first = (*x.elements)[in_x[i]];
+    for (std::size_t i = 0; i < in_y.size(); ++i)
+      next.pairs[i < in_x.size() ? in_x[i] : i].second = (*y.elements)[in_y[i]];
+    open_.push_back(std::move(next));
+  }
+
+  std::string path() const {
+    std::string text;
+    for (auto const& l : open_) text += opened_value<Value>(*a_, l.like).key(l.done.size());
+    return text;
+  }
+
+  A* a_;
+  std::vector<level> open_;
+};
+
+/// The sum of two gradients of one value, either of which may be null. Containers are added element by
+/// element; what the shorter one lacks is null. O(size), no recursion.
+/// \throws gradient_error
+template <class Value, autograd<Value> A>
+Value null_coalesce_accumulate(A& a, Value const& old, Value const& added) {
+  return gradient_adder<Value, A>(a).add(old, added);
+}
+
+/// What an element is read under: its place, which counts from the end where it is negative, or a text.
+using element_key = std::variant<std::int64_t, std::string>;
+
+/// A gradient of the form of `of`, a container: `gradient` is that of its element under `key`, all others are
+/// null. O(number of elements).
+/// \throws gradient_error
+template <class Value, autograd<Value> A>
+Value element_gradient(A& a, Value const& of, element_key const& key, Value const& gradient) {
+  opened_value<Value> const whole(a, of);
+  auto const* place = std::get_if<std::int64_t>(&key);
+  auto const text = place ? std::to_string(*place) : std::get<std::string>(key);
+  auto const refuse = [&](gradient_fault::kind what) {
+    throw gradient_error("element_gradient", {what, place ? "[" + text + "]" : "['" + text + "']"});
+  };
+  if (!whole.elements) refuse(gradient_fault::kind::different_form);
+  auto const size = static_cast<std::int64_t>(whole.elements->size());
+  std::int64_t at = place ? *place + (*place < 0 ? size : 0) : size;
+  if (!whole.keys.empty()) at = std::ranges::find(whole.keys, text) - whole.keys.begin();
+  if (at < 0 || at >= size) refuse(gradient_fault::kind::unknown_output);
+  std::vector<Value> elements(whole.elements->size(), a.null());
+  elements[static_cast<std::size_t>(at)] = gradient;
+  return a.rebuild(of, std::move(elements));
+}
+
+}  // namespace cleave

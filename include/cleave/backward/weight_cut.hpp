@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/backward/backward_graph.hpp"
+#include "cleave/graph/components.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/joined_sets.hpp"
+
+/// The cut of a backward pass between the gradients of a stage's inputs, which another stage waits for, and
+/// those of its parameters, which nobody does: they can fill the bubbles of a pipeline.
+/// Qi, Wan, Huang, Lin, ICLR 2024 ("Zero Bubble Pipeline Parallelism"), §2.
+namespace cleave {
+
+/// Parameters whose gradients start from the same places.
+template <std::unsigned_integral Index>
+struct weight_group {
+  std::vector<Index> parameters;     ///< ascending
+  std::vector<Index> intermediates;  ///< where the weight phase starts, ascending
+  std::size_t bytes = 0;             ///< of what arrives at these, which is kept until then; 0 if unknown
+
+  bool operator==(weight_group const&) const = default;
+};
+
+/// A backward pass cut between the gradients of inputs and of weights.
+template <std::unsigned_integral Index>
+struct basic_weight_cut {
+  /// Of a node: whether gradients that it sends reach an input, or it is one.
+  std::vector<char> on_input_path;
+  std::vector<weight_group<Index>> groups;  ///< disjoint, by their smallest intermediate
+  /// Of a group: the first of those that lead into each other, itself if there are none: a path of gradients
+  /// leaves one, passes another and comes back. What runs whole nodes and frees them, and not edges one by
+  /// one, must take these groups at once.
+  std::vector<Index> joint;
+  std::size_t bytes = 0;  ///< of all groups
+};
+
+using weight_cut = basic_weight_cut<std::uint32_t>;
+
+/// Where the gradient of `parameter` leaves the paths to the inputs: of these nodes the first that are met
+/// from each of its senders on, ascending. O(V + E).
+template <std::unsigned_integral Index>
+std::vector<Index> intermediates_of(csr<Index> const& senders, std::vector<char> const& on_input_path,
+                                    Index parameter) {
+  std::vector<char> seen(on_input_path.size());
+  std::vector<Index> found, rest{parameter};
+  while (!rest.empty()) {
+    Index const n = rest.back();
+    rest.pop_back();
+    for (Index const m : senders[n])
+      if (!std::exchange(seen[m], 1)) (on_input_path[m] ? found : rest).push_back(m);
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+/// Makes a weight cut; `weight_cut_of` is its one use.
+template <std::unsigned_integral Index>
+class weight_cut_maker {
+ public:
+  explicit weight_cut_maker(basic_backward_graph<Index> const& g)
+      : g_(g), senders_(gradient_senders(g)), sets_(g.nodes()) {
+    cut_.on_input_path = leading_to(senders_, g_.inputs);
+  }
+
+  basic_weight_cut<Index> make() && {
+    find_weight_side();
+    join();
+    list_groups();
+    find_joint_groups();
+    return std::move(cut_);
+  }
+
+ private:
+  bool on_path(Index n) const { return cut_.on_input_path[n] != 0; }
+
+  /// Marks what lies off the paths between an intermediate and a parameter.
+  void find_weight_side() {
+    auto const leads = leading_to(senders_, g_.parameters);
+    std::vector<Index> rest;
+    weight_side_.resize(g_.nodes());
+    auto const enter = [&](Index n) {
+      if (leads[n] && !on_path(n) && !std::exchange(weight_side_[n], 1)) rest.push_back(n);
+    };
+    for (std::size_t n = 0; n < g_.nodes(); ++n)
+      for (Index const m : senders_[n])
+        if (on_path(m)) enter(static_cast<Index>(n));
+    while (!rest.empty()) {
+      Index const n = rest.back();
+      rest.pop_back();
+      for (auto const& e : g_.next[n])
+        if (e.to != none<Index>) enter(e.to);
+    }
+  }
+
+  /// Joins all that shares a node off the paths, or an intermediate: then it shares an intermediate.
+  void join() {
+    is_intermediate_.resize(g_.nodes());
+    for (std::size_t n = 0; n < g_.nodes(); ++n) {
+      if (!weight_side_[n]) continue;
+      for (Index const m : senders_[n]) {
+        if (on_path(m)) is_intermediate_[m] = 1;
+        if (on_path(m) || weight_side_[m]) sets_.join(m, n);
+      }
+    }
+    for (Index const p : g_.parameters)
+      if (on_path(p))  // all its senders are; it may be an intermediate of others itself
+        for (Index const m : senders_[p]) is_intermediate_[m] = 1, sets_.join(senders_[p].front(), m);
+  }
+
+  void list_groups() {
+    auto& groups = cut_.groups;
+    group_of_.assign(g_.nodes(), none<Index>);
+    for (std::size_t n = 0; n < g_.nodes(); ++n) {
+      if (!is_intermediate_[n]) continue;
+      auto& group = group_of_[sets_[n]];
+      if (group == none<Index>) {
+        group = static_cast<Index>(groups.size());
+        groups.emplace_back();
+      }
+      groups[group].intermediates.push_back(static_cast<Index>(n));
+      if (!g_.bytes.empty()) groups[group].bytes += g_.bytes[n], cut_.bytes += g_.bytes[n];
+    }
+    auto parameters = g_.parameters;
+    std::ranges::sort(parameters);
+    parameters.erase(std::ranges::unique(parameters).begin(), parameters.end());
+    for (Index const p : parameters) {
+      if (on_path(p) ? senders_[p].empty() : !weight_side_[p]) continue;
+      auto const seat = on_path(p) ? senders_[p].front() : p;
+      groups[group_of_[sets_[seat]]].parameters.push_back(p);
+    }
+  }
+
+  /// Groups are joint where they are one component once each is drawn together into one node.
+  void find_joint_groups() {
+    auto const count = cut_.groups.size();
+    for (std::size_t i = 0; i < count; ++i) cut_.joint.push_back(static_cast<Index>(i));
+    // The first rows are the groups; each other node on a path has one of its own.
+    csr<Index> quotient;
+    std::vector<Index> row(g_.nodes(), none<Index>);
+    auto rows = static_cast<Index>(count);
+    for (std::size_t n = 0; n < g_.nodes(); ++n)
+      if (on_path(static_cast<Index>(n))) row[n] = is_intermediate_[n] ? group_of_[sets_[n]] : rows++;
+    auto const list = [&](Index n) {
+      for (auto const& e : g_.next[n])
+        if (e.to != none<Index> && on_path(e.to) && row[e.to] != row[n]) quotient.add(row[e.to]);
+    };
+    for (auto const& group : cut_.groups) {
+      for (Index const n : group.intermediates) list(n);
+      quotient.close();
+    }
+    for (std::size_t n = 0; n < g_.nodes(); ++n) {
+      if (row[n] == none<Index> || is_intermediate_[n]) continue;
+      list(static_cast<Index>(n));
+      quotient.close();
+    }
+    auto const component = components_of(quotient);
+    if (component.empty()) return;
+    std::vector<Index> first(component.size(), none<Index>);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto& f = first[component[i]];
+      if (f == none<Index>) f = static_cast<Index>(i);
+      cut_.joint[i] = f;
+    }
+  }
+
+  basic_backward_graph<Index> const& g_;
+  csr<Index> senders_;
+  joined_sets<Index> sets_;
+  std::vector<char> weight_side_;  // of a node: between an intermediate and a parameter
+  std::vector<char> is_intermediate_;
+  std::vector<Index> group_of_;  // of a set
+  basic_weight_cut<Index> cut_;
+};
+
+/// The cut of `g`. Gradients that are on the way to an input run in the input phase; where one leaves these
+/// paths for a parameter is an *intermediate*, and what arrives there is kept. Parameters that share an
+/// intermediate are one group, and so are those that share one with a third. A parameter that no input path
+/// leads to is in no group. The order of the lists of `g` changes nothing. O((V + E) log V), no recursion.
+///
+/// \throws backward_graph_error
+template <std::unsigned_integral Index>
+basic_weight_cut<Index> weight_cut_of(basic_backward_graph<Index> const& g) {
+  check_backward_graph(g);
+  return weight_cut_maker<Index>(g).make();
+}
+
+}  // namespace cleave

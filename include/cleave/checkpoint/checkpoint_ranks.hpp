@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/checkpoint/checkpoint.hpp"
+#include "cleave/checkpoint/checkpoint_data.hpp"
+#include "cleave/checkpoint/checkpoint_fault.hpp"
+#include "cleave/checkpoint/checkpoint_writer.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/named_tensor.hpp"
+
+/// Checkpoints of ranks that are processes: what fails at one is an error at all.
+namespace cleave {
+
+/// A board that knows how many ranks there are, and which of them it belongs to.
+template <class B>
+concept ranked_board = meeting_board<B> && requires(B const& b) {
+  { b.rank() } -> std::same_as<rank_id>;
+  { b.size() } -> std::same_as<std::uint32_t>;
+};
+
+/// What each rank says, by rank, to all. \throws run_error
+template <ranked_board Board, class Said>
+std::vector<Said> said_by_all(Board& b, Said const& mine, std::chrono::steady_clock::time_point until) {
+  std::vector<Said> all(b.size());
+  all[index(b.rank())] = mine;
+  for (std::uint32_t r = 0; r < b.size(); ++r)
+    b.broadcast(std::as_writable_bytes(std::span(&all[r], 1)), rank_id{r}, until);
+  return all;
+}
+
+/// The first rank of `all` that says nothing but zeros.
+template <class Said>
+std::optional<std::uint32_t> find_silent(std::vector<Said> const& all) {
+  for (std::uint32_t r = 0; r < all.size(); ++r)
+    if (all[r] == Said{}) return r;
+  return std::nullopt;
+}
+
+/// Writes a checkpoint: every rank calls it with its own state and the same `folder`, step and `until`. Where
+/// it returns, it does at all ranks but those that a failure of the run reaches first, and the checkpoint is
+/// there. The serial number.
+/// \throws named_tensor_error, file_error at the rank that has failed, checkpoint_error that names it at the
+/// others, none of which then has a new checkpoint; run_error where a rank is lost or late
+template <ranked_board Board>
+std::uint64_t write_checkpoint(Board& b, std::string const& folder, checkpoint_label const& label,
+                               std::span<named_tensor const> state,
+                               std::chrono::steady_clock::time_point until,
+                               checkpoint_options const& options = {}) {
+  auto const refuse = [&](std::uint32_t rank, char const* what) {
+    throw checkpoint_error(
+        {checkpoint_fault::kind::parts, folder,
+         "rank " + std::to_string(rank) + what + std::to_string(label.step) + "; it says why"});
+  };
+  std::exception_ptr failed;
+  auto const attempt = [&](auto f) {
+    try {
+      f();
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  };
+  checkpoint_part mine;
+  attempt([&] { mine = write_checkpoint_part(folder, label.step, b.rank(), state); });
+  auto const parts = said_by_all(b, mine, until);
+  if (failed) std::rethrow_exception(failed);
+  if (auto const rank = find_silent(parts)) refuse(*rank, " has not written its file of step ");
+
+  std::uint64_t serial = 0;
+  if (b.rank() == rank_id{0}) attempt([&] { serial = complete_checkpoint(folder, label, parts, options); });
+  b.broadcast(std::as_writable_bytes(std::span(&serial, 1)), rank_id{0}, until);
+  if (failed) std::rethrow_exception(failed);
+  if (serial == 0) refuse(0, " has not completed step ");
+  return serial;
+}
+
+/// Loads the newest checkpoint that is whole: every rank calls it with what its own stages need. No rank
+/// writes to a tensor before all have found all of theirs sound. The checkpoint, for its step and notes.
+/// \throws checkpoint_error, named_tensor_error, file_error at the rank that has failed, checkpoint_error
+/// that names it at the others; run_error where a rank is lost or late
+template <ranked_board Board>
+checkpoint load_checkpoint(Board& b, std::string const& folder, std::span<named_tensor const> into,
+                           std::chrono::steady_clock::time_point until,
+                           read_checkpoint_options options = {}) {
+  std::exception_ptr failed;
+  std::optional<checkpoint> found;
+  auto const attempt = [&](auto f) {
+    try {
+      f();
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  };
+  std::uint64_t serial = 0;
+  if (b.rank() == rank_id{0})
+    attempt([&] { serial = found.emplace(read_checkpoint(folder, options)).serial(); });
+  b.broadcast(std::as_writable_bytes(std::span(&serial, 1)), rank_id{0}, until);
+  if (!found && serial != 0) {
+    options.serial = serial;
+    options.checked = read_checkpoint_options::extent::no_elements;
+    attempt([&] { found.emplace(read_checkpoint(folder, options)); });
+  }
+  if (found) attempt([&] { found->check(into); });
+  auto const sound = said_by_all(b, std::uint64_t{found && !failed}, until);
+  if (failed) std::rethrow_exception(failed);
+  if (auto const rank = find_silent(sound))
+    throw checkpoint_error({checkpoint_fault::kind::parts, folder,
+                            "rank " + std::to_string(*rank) + " cannot load what it needs; it says why"});
+  found->load(into);
+  return *std::move(found);
+}
+
+}  // namespace cleave

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/core/escape.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/real.hpp"
+#include "cleave/formats/units.hpp"
+
+namespace cleave {
+
+/// Name and value of an attribute; the value is escaped when written. Numbers are rounded to a
+/// hundredth; what is no finite number is written as 0.
+struct markup_attribute {
+  std::string_view name;
+  std::string value;
+
+  template <class Text>
+    requires std::convertible_to<Text, std::string_view>
+  markup_attribute(std::string_view n, Text const& v) : name(n), value(std::string_view(v)) {}
+  template <class Number>
+    requires std::floating_point<Number> || std::integral<Number>
+  markup_attribute(std::string_view n, Number v) : name(n), value(number(v)) {}
+
+ private:
+  template <class Number>
+  static std::string number(Number v) {
+    if constexpr (std::integral<Number>)
+      return std::to_string(v);
+    else
+      return is_finite(v) ? decimal_text(v, 2) : "0";
+  }
+};
+
+/// Writes HTML with SVG inside, in the form that parsers of XML read too. What is opened must be closed,
+/// which a programmer gets wrong at the price of an abort; no text can end an element.
+class markup_writer {
+ public:
+  using attributes = std::initializer_list<markup_attribute>;
+
+  markup_writer& open(std::string_view tag, attributes list = {}) {
+    begin(tag, list);
+    text_ += '>';
+    open_.emplace_back(tag);
+    return *this;
+  }
+  markup_writer& close(std::string_view tag) {
+    expects(!open_.empty() && open_.back() == tag, "the element that was opened last");
+    open_.pop_back();
+    ((text_ += "</") += tag) += ">\n";
+    return *this;
+  }
+  /// An element without content.
+  markup_writer& empty(std::string_view tag, attributes list = {}) {
+    begin(tag, list);
+    text_ += "/>\n";
+    return *this;
+  }
+  /// An element with nothing but text.
+  markup_writer& element(std::string_view tag, attributes list, std::string_view content) {
+    return open(tag, list).text(content).close(tag);
+  }
+  markup_writer& element(std::string_view tag, std::string_view content) { return element(tag, {}, content); }
+  markup_writer& text(std::string_view content) {
+    text_ += escape_markup(content);
+    return *this;
+  }
+  /// Markup that is whole in itself.
+  markup_writer& markup(std::string_view whole) {
+    text_ += whole;
+    return *this;
+  }
+
+  /// All that was written. Precondition: nothing is open.
+  std::string const& str() const {
+    expects(open_.empty(), "every element closed");
+    return text_;
+  }
+
+ private:
+  void begin(std::string_view tag, attributes list) {
+    (text_ += '<') += tag;
+    for (auto const& a : list) (((text_ += ' ') += a.name) += "=\"") += escape_markup(a.value) + '"';
+  }
+
+  std::string text_;
+  std::vector<std::string> open_;
+};
+
+/// A line of text in a drawing, of the style `kind`, with its `anchor` (start, middle, end) at (x, y).
+inline void write_svg_text(markup_writer& to, std::string_view kind, double x, double y,
+                           std::string_view anchor, std::string_view content) {
+  to.element("text", {{"class", kind}, {"x", x}, {"y", y}, {"text-anchor", anchor}}, content);
+}
+
+}  // namespace cleave

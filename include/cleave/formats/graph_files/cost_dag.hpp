@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/graph/adjacency_of_edges.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/model/partition.hpp"
+#include "cleave/partition/slices/balance_options.hpp"
+#include "cleave/partition/slices/unpriced.hpp"
+#include "cleave/partition/verify/verify_partition.hpp"
+
+namespace cleave {
+
+/// Operations that need each other, with costs: what files of planners say. Nodes are in any order. What a
+/// node makes costs as much as the dearest of the arcs from it, once for each other part that reads it: in
+/// the unit of `work`, or in bytes where `cost_per_byte` says what one costs.
+struct cost_dag {
+  struct arc {
+    std::uint32_t from, to;
+    double cost;
+
+    bool operator==(arc const&) const = default;
+  };
+  std::vector<double> work, memory;    ///< of a node
+  std::vector<arc> arcs;               ///< from producers to consumers
+  std::vector<double> host_work = {};  ///< of a node, on a device of the other kind; empty: not said
+  std::vector<char> backward = {};     ///< of a node: it computes a gradient; empty: none does
+  std::vector<std::vector<std::size_t>> together = {};  ///< nodes that must share a part
+  std::vector<std::string> name = {};                   ///< of a node; empty: not said
+  std::uint32_t devices = 0, hosts = 0;                 ///< 0: not said
+  double device_memory = 0;                             ///< of each device; 0: not said
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> after =
+      {};                                    ///< the second follows the first, and reads nothing of it
+  std::optional<double> cost_per_byte = {};  ///< in the unit of `work`; none: arcs have that unit themselves
+  unpriced lacking = {};                     ///< taken as free, because the file does not say
+
+  /// What loads have for each unit of an arc's cost.
+  double arc_price() const { return cost_per_byte.value_or(1); }
+  std::size_t nodes() const { return work.size(); }
+  bool operator==(cost_dag const&) const = default;
+};
+
+/// Operations that need each other in a circle. The witness: nodes, each needed by the next, the last by the
+/// first.
+class dag_cycle_error : public witness_error<std::vector<std::uint32_t>> {
+ public:
+  explicit dag_cycle_error(std::vector<std::uint32_t> const& cycle) : witness_error(text(cycle), cycle) {}
+
+ private:
+  static std::string text(std::vector<std::uint32_t> const& cycle) {
+    std::string nodes;
+    for (std::size_t i = 0; i < cycle.size() && i < 8; ++i) nodes += "#" + std::to_string(cycle[i]) + " -> ";
+    if (cycle.size() > 8) nodes += "… -> ";
+    return "nodes need each other in a circle: " + nodes + "#" + std::to_string(cycle.front());
+  }
+};
+
+/// Nodes in an order in which each follows those it needs, the smallest number first that can be next.
+/// O((nodes + arcs) log nodes). \throws dag_cycle_error
+inline std::vector<std::uint32_t> order_of(cost_dag const& d) {
+  auto const n = d.nodes();
+  std::vector<std::size_t> first(n + 1), missing(n);
+  auto pairs = d.after;
+  for (auto const& a : d.arcs) pairs.emplace_back(a.from, a.to);
+  for (auto const& [from, to] : pairs) ++first[from + std::size_t{1}], ++missing[to];
+  for (std::size_t i = 0; i < n; ++i) first[i + 1] += first[i];
+  std::vector<std::uint32_t> user(pairs.size()), ready, order;
+  for (auto next = first; auto const& [from, to] : pairs) user[next[from]++] = to;
+  auto const later = [](std::uint32_t a, std::uint32_t b) { return a > b; };
+  for (std::uint32_t i = 0; i < n; ++i)
+    if (missing[i] == 0) ready.push_back(i);
+  while (!ready.empty()) {  // a heap: ascending at first
+    std::pop_heap(ready.begin(), ready.end(), later);
+    auto const at = ready.back();
+    ready.pop_back();
+    order.push_back(at);
+    for (auto i = first[at]; i < first[at + 1]; ++i)
+      if (--missing[user[i]] == 0) {
+        ready.push_back(user[i]);
+        std::push_heap(ready.begin(), ready.end(), later);
+      }
+  }
+  if (order.size() == n) return order;
+
+  std::vector<std::uint32_t> needs(n), cycle;  // of a node left over: one that it waits for
+  for (auto const& [from, to] : pairs)
+    if (missing[from] != 0) needs[to] = from;
+  auto const left = std::find_if(missing.begin(), missing.end(), [](auto m) { return m != 0; });
+  auto at = static_cast<std::uint32_t>(left - missing.begin());
+  for (std::size_t step = 0; step < n; ++step) at = needs[at];  // into the circle
+  for (auto const begin = at; cycle.empty() || at != begin; at = needs[at]) cycle.push_back(at);
+  std::reverse(cycle.begin(), cycle.end());
+  throw dag_cycle_error(cycle);
+}
+
+/// The graph without directions: nodes weigh their work, edges cost what their arcs do. `after` is left out.
+template <std::integral Index = std::uint32_t>
+adjacency<Index, double> undirected(cost_dag const& d) {
+  edge_pairs<Index, double> edges;
+  for (auto const& a : d.arcs) edges.add(static_cast<Index>(a.from), static_cast<Index>(a.to), a.cost);
+  auto g = adjacency_of_edges(d.nodes(), edges);
+  g.node_weight = d.work;
+  return g;
+}
+
+/// The same for the algorithms that cut directed graphs.
+struct dag_snapshot {
+  dense graph;                        ///< its nodes in order
+  balance_options options;            ///< what they must respect, and the cost of a byte
+  std::vector<std::size_t> position;  ///< of a node of the file: in `graph`
+};
+
+/// A byte stands for a power of two of the unit of arcs, so small that the costs of transfers are as exact as
+/// their sum allows. `unit_order::given` is the order of the file. \throws dag_cycle_error
+inline dag_snapshot snapshot_of_dag(cost_dag const& d) {
+  using index = std::uint32_t;
+  auto const order = order_of(d);
+  dag_snapshot s;
+  s.position.resize(d.nodes());
+  for (std::size_t i = 0; i < order.size(); ++i) s.position[order[i]] = i;
+
+  std::vector<std::pair<index, index>> arcs;  // producer, consumer: each pair once
+  std::vector<double> made(d.nodes());
+  double total = 1;
+  for (auto const& a : d.arcs) {
+    arcs.emplace_back(s.position[a.from], s.position[a.to]);
+    made[s.position[a.from]] = (std::max)(made[s.position[a.from]], a.cost);
+    total += a.cost;
+  }
+  std::sort(arcs.begin(), arcs.end());
+  arcs.erase(std::unique(arcs.begin(), arcs.end()), arcs.end());
+  int const exponent = (std::min)(40, 60 - std::ilogb(total));
+  auto& g = s.graph;
+  for (index n = 0, i = 0; n < d.nodes(); ++n, g.users.close())
+    for (; i < arcs.size() && arcs[i].first == n; ++i) g.users.add(arcs[i].second);
+  std::sort(arcs.begin(), arcs.end(),
+            [](auto a, auto b) { return std::pair(a.second, a.first) < std::pair(b.second, b.first); });
+  for (index n = 0, i = 0; n < d.nodes(); ++n) {
+    for (; i < arcs.size() && arcs[i].second == n; ++i) g.operands.add(arcs[i].first);
+    g.operands.close();
+    g.results.add(n);
+    g.results.close();
+    g.producer.push_back(n);
+    g.from.push_back(source::node);
+    g.weight.push_back(d.work[order[n]]);
+    g.bytes.push_back(static_cast<std::size_t>(std::llround(std::ldexp(made[n], exponent))));
+    if (!d.name.empty())
+      for (char const c : d.name[order[n]]) g.name.add(c);
+    if (!d.name.empty()) g.name.close();
+  }
+  std::vector<std::pair<index, index>> after;  // later, first
+  for (auto const& [first, later] : d.after) after.emplace_back(s.position[later], s.position[first]);
+  std::sort(after.begin(), after.end());
+  for (index n = 0, i = 0; n < d.nodes() && !after.empty(); ++n, g.after.close())
+    for (; i < after.size() && after[i].first == n; ++i) g.after.add(after[i].second);
+  g.slot = g.latest = g.group = g.producer;
+  g.replicable.assign(d.nodes(), 0);
+
+  auto& o = s.options;
+  o.cost_per_byte = std::ldexp(d.arc_price(), -exponent);
+  o.rank.assign(order.begin(), order.end());
+  auto const most = std::ldexp(1.0, 62);
+  if (d.device_memory > 0) o.memory = static_cast<std::size_t>((std::min)(d.device_memory, most));
+  for (auto const n : order) {
+    if (!d.memory.empty()) o.node_memory.push_back(static_cast<std::size_t>((std::min)(d.memory[n], most)));
+    if (!d.backward.empty()) o.backward.push_back(d.backward[n]);
+  }
+  for (auto const& set : d.together) {
+    o.together.emplace_back();
+    for (auto const n : set) o.together.back().push_back(s.position[n]);
+  }
+  return s;
+}
+
+/// What a partition of the nodes of `d` is, counted from both alone.
+inline dag_verdict verify_partition(cost_dag const& d, partition const& p) {
+  return verify_dag_partition<cost_dag::arc>(d.work, d.arcs, p, d.backward, d.after, d.arc_price());
+}
+
+}  // namespace cleave

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cleave/formats/graph_files/stated_size.hpp"
+#include "cleave/formats/graph_files/text_cursor.hpp"
+#include "cleave/formats/graph_files/weight_text.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/graph/adjacency_of_edges.hpp"
+
+/// Lists of edges: a line `u v` or `u v weight` for each, all of one kind; lines that begin with # or % are
+/// comments. A first comment `# nodes N edges M` says how much there is and is then held to; else the largest
+/// number is the last node.
+namespace cleave {
+
+struct edge_list_options {
+  std::uint64_t first_node = 0;  ///< the number of the first node: 0 or 1
+};
+
+/// Without weights an edge counts once, however often and from whichever end it is listed; with weights they
+/// add up. O(size of the text). \throws graph_file_error with the place; fractional_weight_error
+template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
+adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options const& options = {}) {
+  constexpr auto any = ~std::uint64_t{0};
+  text_cursor c(text);
+  std::uint64_t nodes = 0, stated_edges = any;
+  char const* largest_at = c.here();
+  bool stated = false;
+  auto heading = c;
+  auto const is_number = [&] {
+    return !heading.at_line_end() && *heading.here() >= '0' && *heading.here() <= '9';
+  };
+  if (heading.word() == "#" && heading.word() == "nodes" && is_number()) {
+    auto const* const at = heading.here();
+    auto const count = heading.whole("the number of nodes", 0, any);
+    if (heading.word() == "edges" && is_number()) {
+      stated_edges = heading.whole("the number of edges", 0, any);
+      check_stated_nodes<Index>(heading, at, count, text.size());
+      check_stated_edges<Index>(heading, at, stated_edges);
+      nodes = count, stated = true;
+    }
+  }
+  edge_pairs<Index, Weight> edges;
+  bool weighted = false;
+  auto const node = [&] {
+    c.at_line_end();
+    auto const* const at = c.here();
+    auto const past = stated ? nodes + options.first_node - 1 : any;
+    if (stated && nodes == 0) c.fail("an edge, and the heading says that there are no nodes");
+    if (auto ahead = c; edges.size() == 0 && ahead.word().find_first_of(",;|") != std::string_view::npos)
+      c.fail("expected two nodes with blanks between them, got " + c.seen());
+    auto const n = c.whole("a node", options.first_node, past) - options.first_node;
+    if (!stated && n >= nodes) {
+      check_stated_nodes<Index>(c, at, n, text.size());
+      nodes = n + 1, largest_at = at;
+    }
+    return static_cast<Index>(n);
+  };
+  for (c.skip_to_content("#%"); !c.at_end(); c.skip_to_content("#%")) {
+    auto const a = node();
+    if (c.at_line_end()) c.fail("expected two nodes in a line, got one");
+    edges.add(a, node());
+    if (edges.size() == 1) weighted = !c.at_line_end();
+    if (weighted) {
+      if (c.at_line_end()) c.fail("expected a weight, as the first edge has one");
+      edges.weight.push_back(read_weight<Weight>(c, "the weight of an edge"));
+    }
+    c.end_line(weighted ? "an edge and its weight" : "an edge; the first has no weight");
+  }
+  if (stated && edges.size() != stated_edges)
+    c.fail("the heading says " + std::to_string(stated_edges) + " edges, the lines are " +
+           std::to_string(edges.size()));
+  check_stated_nodes<Index>(c, largest_at, nodes, text.size());
+  return adjacency_of_edges(nodes, edges, weighted ? repeated_edges::add_up : repeated_edges::count_once);
+}
+
+/// The text that `read_edge_list` reads, with its first comment. Edges of two nodes are added up. O(its
+/// size). \throws error if nodes have weights
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+std::string write_edge_list(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                            edge_list_options const& options = {}) {
+  demand_no_node_weights(!g.node_weight.empty(), "A list of edges");
+  auto const edges = edges_of(g);
+  auto text = "# nodes " + std::to_string(g.nodes()) + " edges " + std::to_string(edges.size()) + "\n";
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    append_number(text, static_cast<std::uint64_t>(edges.to[e]) + options.first_node);
+    text += ' ';
+    append_number(text, static_cast<std::uint64_t>(edges.from[e]) + options.first_node);
+    if (!edges.weight.empty()) append_number(text += ' ', edges.weight[e]);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace cleave

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/formats/graph_files/cost_dag.hpp"
+#include "cleave/formats/graph_files/dag_file.hpp"
+#include "cleave/formats/graph_files/dimacs_graph.hpp"
+#include "cleave/formats/graph_files/edge_list.hpp"
+#include "cleave/formats/graph_files/matrix_market.hpp"
+#include "cleave/formats/graph_files/metis_graph.hpp"
+#include "cleave/formats/graph_files/module_dag.hpp"
+#include "cleave/formats/graph_files/text_cursor.hpp"
+#include "cleave/formats/graph_files/weight_text.hpp"
+#include "cleave/formats/graph_files/workload_json.hpp"
+#include "cleave/formats/graph_json_reader.hpp"
+#include "cleave/formats/json/json_document.hpp"
+#include "cleave/formats/json/json_value.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/graph/adjacency_fault.hpp"
+
+namespace cleave {
+
+enum class graph_format : std::uint8_t { metis, matrix_market, edge_list, dimacs, dag, json };
+
+struct graph_suffix {
+  std::string_view suffix;
+  graph_format format;
+};
+inline constexpr std::array<graph_suffix, 13> graph_suffixes{{{".graph", graph_format::metis},
+                                                              {".metis", graph_format::metis},
+                                                              {".mtx", graph_format::matrix_market},
+                                                              {".edges", graph_format::edge_list},
+                                                              {".edgelist", graph_format::edge_list},
+                                                              {".el", graph_format::edge_list},
+                                                              {".txt", graph_format::edge_list},
+                                                              {".dimacs", graph_format::dimacs},
+                                                              {".col", graph_format::dimacs},
+                                                              {".clq", graph_format::dimacs},
+                                                              {".gr", graph_format::dimacs},
+                                                              {".dag", graph_format::dag},
+                                                              {".json", graph_format::json}}};
+
+/// Whether files of this format say which way edges go.
+constexpr bool is_directed(graph_format f) { return f == graph_format::dag || f == graph_format::json; }
+
+/// The format of a file, by its name, or else by how its text begins. \throws error if neither tells
+inline graph_format graph_format_of(std::string const& file, std::string_view text = {}) {
+  for (auto const& [suffix, format] : graph_suffixes)
+    if (file.ends_with(suffix)) return format;
+  text_cursor c(text);
+  auto const word = c.word();
+  if (word.starts_with("%%MatrixMarket")) return graph_format::matrix_market;
+  if (word.starts_with('{')) return graph_format::json;
+  if (word == "c" || word == "p") return graph_format::dimacs;
+  std::string known;
+  for (auto const& s : graph_suffixes) known += (known.empty() ? "" : ", ") + std::string(s.suffix);
+  bool const packed = file.ends_with(".gz") || file.ends_with(".bz2") || file.ends_with(".xz");
+  throw error(printable(file, 200) + ": " +
+              (packed ? "this file is packed; unpack it first"
+                      : "neither its name nor its text tells the format; names end in one of " + known));
+}
+
+/// The whole of a file, without the mark of UTF-8 that some editors put before all. \throws error where it
+/// cannot be read, or is UTF-16
+inline std::string text_of_graph_file(std::string const& file) {
+  auto const refuse = [&](std::string const& why) { throw error(printable(file, 200) + ": " + why); };
+  std::error_code unknown;
+  if (std::filesystem::is_directory(file, unknown)) refuse("this is a folder; name a file in it");
+  std::ifstream in(file, std::ios::binary);
+  if (!in) refuse("cannot be opened; check the path and its permissions");
+  std::string text;
+  if (auto const size = std::filesystem::file_size(file, unknown); !unknown) {
+    text.resize(size);
+    in.read(text.data(), static_cast<std::streamsize>(size));
+    text.resize(static_cast<std::size_t>(in.gcount()));
+  }
+  for (char block[1 << 16]; in.read(block, sizeof block) || in.gcount() > 0;)  // of a pipe
+    text.append(block, static_cast<std::size_t>(in.gcount()));
+  if (in.bad()) refuse("cannot be read");
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    refuse("this is UTF-16; save it as UTF-8");
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  return text;
+}
+
+struct graph_file_options {
+  std::uint64_t first_node = 0;                   ///< of lists of edges
+  matrix_values values = matrix_values::by_type;  ///< of Matrix Market
+};
+
+/// The operations of a text of a directed format. `cost_per_byte` is for a graph of ours.
+inline cost_dag read_cost_dag_text(std::string text, graph_format format, double cost_per_byte = 0) {
+  if (format == graph_format::dag) return read_dag_file(text);
+  json_document const document(std::move(text));
+  json_value const file(document);
+  if (!file.find("format")) return read_workload(file);
+  return cost_dag_of(read_graph_json(file), cost_per_byte);
+}
+
+/// The same graph with weights of another type. \throws fractional_weight_error
+template <weight_number Weight, std::integral Index>
+adjacency<Index, Weight> with_weights_of(adjacency<Index, double> g) {
+  if constexpr (std::same_as<Weight, double>) {
+    return g;
+  } else {
+    auto const whole = [](std::vector<double> const& from) {
+      std::vector<Weight> to;
+      for (double const w : from) {
+        if (std::integral<Weight> && (w != std::floor(w) || w >= 0x1p53))
+          throw fractional_weight_error(text_place{}, "there are weights that are no whole numbers, as " +
+                                                          std::to_string(w) +
+                                                          "; read the file with weights of type double");
+        to.push_back(static_cast<Weight>(w));
+      }
+      return to;
+    };
+    return {std::move(g.offsets), std::move(g.targets), whole(g.node_weight), whole(g.edge_weight)};
+  }
+}
+
+/// The graph in a text of this format; of a directed one the graph without directions.
+template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
+adjacency<Index, Weight> read_graph_text(std::string text, graph_format format,
+                                         graph_file_options const& options = {}) {
+  adjacency<Index, Weight> g;
+  switch (format) {
+    case graph_format::metis:
+      return read_metis_graph<Index, Weight>(text);  // which has checked it
+    case graph_format::matrix_market:
+      g = read_matrix_market<Index, Weight>(text, options.values);
+      break;
+    case graph_format::edge_list:
+      g = read_edge_list<Index, Weight>(text, {options.first_node});
+      break;
+    case graph_format::dimacs:
+      g = read_dimacs_graph<Index, Weight>(text);
+      break;
+    case graph_format::dag:
+    case graph_format::json:
+      g = with_weights_of<Weight>(undirected<Index>(read_cost_dag_text(std::move(text), format)));
+      break;
+  }
+  check_adjacency(g.view());
+  return g;
+}
+
+/// The graph in a file, whose format its name tells, or its first word: METIS (.graph), Matrix Market (.mtx),
+/// a list of edges (.edges, .txt), DIMACS (.dimacs, .col, .gr), and without their directions operations
+/// (.dag, .json). Arrays of weights are empty where the file has none. O(size of the file).
+/// \throws error that begins with the file's name: graph_file_error with the place where the text is not in
+/// its format, does not hold what it says or has no graph; fractional_weight_error where Weight is an integer
+template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
+adjacency<Index, Weight> read_graph_file(std::string const& file, graph_file_options const& options = {}) {
+  auto text = text_of_graph_file(file);
+  auto const format = graph_format_of(file, text);
+  try {
+    return read_graph_text<Index, Weight>(std::move(text), format, options);
+  } catch (fractional_weight_error const& e) {
+    throw fractional_weight_error(file, e);
+  } catch (graph_file_error const& e) {
+    throw graph_file_error(file, e);
+  } catch (error const& e) {
+    throw error(printable(file, 200) + ": " + e.what());
+  }
+}
+
+/// The operations in a file of a directed format (.dag, .json). A graph of ours says no cost of a byte:
+/// `cost_per_byte`. \throws error that begins with the file's name
+inline cost_dag read_cost_dag(std::string const& file, double cost_per_byte = 0) {
+  auto text = text_of_graph_file(file);
+  auto const format = graph_format_of(file, text);
+  if (!is_directed(format))
+    throw error(printable(file, 200) + ": its format says of no edge which way it goes; .dag and .json do");
+  try {
+    return read_cost_dag_text(std::move(text), format, cost_per_byte);
+  } catch (graph_file_error const& e) {
+    throw graph_file_error(file, e);
+  } catch (error const& e) {
+    throw error(printable(file, 200) + ": " + e.what());
+  }
+}
+
+}  // namespace cleave

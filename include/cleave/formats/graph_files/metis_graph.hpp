@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "cleave/formats/graph_files/text_cursor.hpp"
+#include "cleave/formats/graph_files/weight_text.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/graph/adjacency_fault.hpp"
+
+/// METIS' graph files (its manual, §4.1): a heading `n m [fmt [ncon]]`, then a row for each node with its
+/// neighbours, counted from 1; each edge stands in two rows and counts once in m. fmt has three digits: 1 if
+/// a row begins with the node's size (which is passed over), with its weight, if each neighbour is followed
+/// by the edge's weight. Lines that begin with % are comments.
+namespace cleave {
+
+struct metis_heading {
+  std::size_t nodes = 0, edges = 0;
+  bool has_sizes = false, has_node_weights = false, has_edge_weights = false;
+  char const *nodes_at = nullptr, *edges_at = nullptr;  ///< in the text
+
+  static metis_heading read(text_cursor& c) {
+    c.skip_to_content("%");
+    metis_heading h;
+    h.nodes_at = c.here();
+    auto const whole = [&](char const* what, std::uint64_t most = ~std::uint64_t{0}) {
+      return static_cast<std::size_t>(c.whole(what, 0, most));
+    };
+    h.nodes = whole("the number of nodes");
+    if (c.at_line_end()) c.fail("expected the number of edges after that of nodes: a heading is n m [fmt]");
+    h.edges_at = c.here();
+    h.edges = whole("the number of edges");
+    if (!c.at_line_end()) {
+      auto const* const at = c.here();
+      auto const fmt = c.word();
+      if (fmt.size() > 3 || fmt.find_first_not_of("01") != fmt.npos)
+        c.fail_at(at, "expected a format of up to three digits 0 or 1, as in 011, got " + quoted(fmt));
+      auto const digit = [&](std::size_t from_right) {
+        return fmt.size() > from_right && fmt[fmt.size() - 1 - from_right] == '1';
+      };
+      h.has_edge_weights = digit(0), h.has_node_weights = digit(1), h.has_sizes = digit(2);
+    }
+    if (!c.at_line_end()) {
+      auto const* const at = c.here();
+      if (whole("the number of weights a node") > 1)
+        c.fail_at(at, "a node has one weight here; keep one of them and write 1, or nothing");
+    }
+    c.end_line("the heading n m [fmt [ncon]]");
+    if (h.nodes > c.left() + 1)
+      c.fail_at(h.nodes_at, "the heading says " + std::to_string(h.nodes) + " nodes, and there are but " +
+                                std::to_string(c.left()) + " bytes below it; each node has a line");
+    if (h.edges > (c.left() + 1) / 2)
+      c.fail_at(h.edges_at, "the heading says " + std::to_string(h.edges) + " edges, and there are but " +
+                                std::to_string(c.left()) + " bytes below it; each edge stands in two rows");
+    return h;
+  }
+};
+
+/// Where in a text of METIS' form an arc or a row stands; arcs count along the row.
+inline text_place metis_place(std::string_view text, std::size_t node, std::size_t arc_of_row) {
+  text_cursor c(text);
+  auto const h = metis_heading::read(c);
+  for (std::size_t n = 0;; ++n, c.skip_line()) {
+    c.skip_comments("%");
+    if (n == node) break;
+  }
+  auto const before = std::size_t{h.has_sizes} + h.has_node_weights + arc_of_row * (1 + h.has_edge_weights);
+  for (std::size_t word = 0; word < before; ++word) c.word();
+  c.at_line_end();
+  return c.place_of(c.here());
+}
+
+/// Refuses a graph whose rows do not fit together. \throws graph_file_error
+template <std::integral Index, weight_number Weight>
+void check_metis_rows(std::string_view text, adjacency_view<Index, Weight> g) {
+  auto const fault = find_adjacency_fault(g);
+  if (!fault) return;
+  auto const [what, node, arc] = *fault;
+  if (what != broken_adjacency::one_sided_edge)
+    throw graph_file_error(metis_place(text, (std::min)(node, g.nodes() - 1), 0), describe(*fault, g));
+  auto const other = static_cast<std::size_t>(g.targets[arc]);
+  auto const row = metis_place(text, other, 0).line;
+  auto const weight = g.edge_weight.empty() ? "" : " with weight " + std::to_string(g.edge_weight[arc]);
+  throw graph_file_error(
+      metis_place(text, node, arc - static_cast<std::size_t>(g.offsets[node])),
+      "the row of node " + std::to_string(node + 1) + " lists node " + std::to_string(other + 1) + weight +
+          ", the row of node " + std::to_string(other + 1) + " (line " + std::to_string(row) +
+          ") does not list node " + std::to_string(node + 1) + " as often" + (weight.empty() ? "" : " so") +
+          "; an edge stands in the rows of both its nodes, and in m once");
+}
+
+/// An edge from a node to itself stays what it is in the row; m may count it or not. O(size of the text).
+/// \throws graph_file_error with the place, where the text is not in this form or does not hold what its
+/// heading says, or an edge lacks its other end; fractional_weight_error
+template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
+adjacency<Index, Weight> read_metis_graph(std::string_view text) {
+  constexpr auto most = static_cast<std::uint64_t>((std::numeric_limits<Index>::max)());
+  text_cursor c(text);
+  auto const h = metis_heading::read(c);
+  if (h.nodes >= most || h.edges > most / 2)
+    c.fail("there are more nodes or ends of edges than indices of " + std::to_string(8 * sizeof(Index)) +
+           " bits can number; read the file with 64 bits");
+  adjacency<Index, Weight> g;
+  g.offsets.reserve(h.nodes + 1);
+  g.targets.reserve(2 * h.edges);
+  if (h.has_edge_weights) g.edge_weight.reserve(2 * h.edges);
+  if (h.has_node_weights) g.node_weight.reserve(h.nodes);
+  std::size_t loops = 0;
+  for (std::size_t n = 0; n < h.nodes; ++n) {
+    c.skip_comments("%");
+    if (c.at_end())
+      c.fail("the file ends after " + std::to_string(n) + " rows of " + std::to_string(h.nodes) +
+             "; a node without neighbours has an empty line");
+    if (h.has_sizes) read_weight<Weight>(c, "the size of a node");
+    if (h.has_node_weights) g.node_weight.push_back(read_weight<Weight>(c, "the weight of a node"));
+    while (!c.at_line_end()) {
+      auto const to = c.whole("a neighbour", 1, h.nodes) - 1;
+      loops += to == n ? 1 : 0;
+      g.targets.push_back(static_cast<Index>(to));
+      if (h.has_edge_weights) g.edge_weight.push_back(read_weight<Weight>(c, "the weight of an edge"));
+    }
+    c.skip_line();
+    g.offsets.push_back(static_cast<Index>(g.targets.size()));
+  }
+  c.skip_to_content("%");
+  if (!c.at_end()) c.fail("a line after the " + std::to_string(h.nodes) + " rows that the heading says");
+  check_metis_rows<Index, Weight>(text, g.view());
+  auto const ends = g.targets.size() - loops;
+  if (h.edges < ends / 2 || h.edges > ends / 2 + loops)
+    c.fail_at(h.edges_at, "the heading says " + std::to_string(h.edges) + " edges, the rows list " +
+                              std::to_string(ends) + " ends of edges, of which an edge has two");
+  return g;
+}
+
+/// The text that `read_metis_graph` reads. O(its size).
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+std::string write_metis_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
+  std::string text;
+  bool const nodes = !g.node_weight.empty(), edges = !g.edge_weight.empty();
+  std::size_t loops = 0;
+  for (std::size_t n = 0; n < g.nodes(); ++n)
+    loops += static_cast<std::size_t>(std::ranges::count(g.neighbours(n), static_cast<Index>(n)));
+  append_number(text, g.nodes());
+  text += ' ';
+  append_number(text, (g.arcs() - loops) / 2 + loops);
+  if (nodes || edges) text += nodes ? edges ? " 011" : " 010" : " 001";
+  text += '\n';
+  for (std::size_t n = 0, arc = 0; n < g.nodes(); ++n) {
+    if (nodes) append_number(text, g.node_weight[n]);
+    for (auto blank = nodes; arc < static_cast<std::size_t>(g.offsets[n + 1]); ++arc, blank = true) {
+      if (blank) text += ' ';
+      append_number(text, static_cast<std::uint64_t>(g.targets[arc]) + 1);
+      if (!edges) continue;
+      text += ' ';
+      append_number(text, g.edge_weight[arc]);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace cleave

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/formats/graph_files/cost_dag.hpp"
+#include "cleave/graph/costed_module_graph.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/module_graph.hpp"
+#include "cleave/partition/slices/unpriced.hpp"
+
+namespace cleave {
+
+/// What has no price among the calls of `g`: those without a cost (0 is one), and where bytes cost something
+/// the results without bytes that other calls read. \throws cost_error
+inline unpriced unpriced_calls(module_graph const& g, double cost_per_byte) {
+  unpriced u;
+  std::vector<char> is_read(g.list().size());
+  for (auto const n : g.nodes())
+    for (auto const m : g.operands(n)) is_read[m] = 1;
+  for (auto const n : g.nodes()) {
+    auto const known = cost_of(g, n);
+    ++u.of_nodes;
+    u.nodes += !known.cost.has_value();
+    if (is_read[n] == 0) continue;
+    ++u.of_values;
+    u.values += cost_per_byte > 0 && known.bytes == 0;
+  }
+  return u;
+}
+
+/// The calls of a graph of ours (docs/graph_json.md) as operations, in the order of `nodes()`: what `balance`
+/// places. What the caller gives, attributes and the output are none, and cost no transfer. Arcs cost the
+/// bytes of what is read, each 1 where no call has bytes, and each byte `cost_per_byte` (0 where none has).
+/// Where no call has a cost each costs 1. \throws cost_error
+inline cost_dag cost_dag_of(module_graph const& g, double cost_per_byte = 0) {
+  cost_dag d;
+  bool priced = false, sized = false;
+  std::vector<std::uint32_t> place(g.list().size(), none<std::uint32_t>), reader = place;
+  for (auto const n : g.nodes()) {
+    auto const known = cost_of(g, n);
+    auto const at = place[n] = static_cast<std::uint32_t>(d.nodes());
+    d.work.push_back(known.cost.value_or(0));
+    d.name.push_back(g[n].name);
+    priced |= known.cost.has_value(), sized |= known.bytes > 0;
+    for (auto const m : g.operands(n))  // each once
+      if (place[m] != none<std::uint32_t> && std::exchange(reader[m], at) != at)
+        d.arcs.push_back({place[m], at, static_cast<double>(cost_of(g, m).bytes)});
+    for (auto const m : g[n].after)
+      if (place[m] != none<std::uint32_t>) d.after.emplace_back(place[m], at);
+  }
+  d.cost_per_byte = sized ? cost_per_byte : 0;
+  d.lacking = unpriced_calls(g, cost_per_byte);
+  if (!priced) d.work.assign(d.nodes(), 1), d.lacking.nodes = 0;
+  if (!sized)
+    for (auto& a : d.arcs) a.cost = 1;
+  return d;
+}
+
+}  // namespace cleave

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/formats/graph_files/text_cursor.hpp"
+#include "cleave/formats/graph_files/weight_text.hpp"
+#include "cleave/partition/model/partition.hpp"
+
+/// Files of parts, as METIS and its kin write them: the part of each node, counted from 0, a line each.
+namespace cleave {
+
+/// The parts of `nodes` nodes; there are `parts`, or as many as the largest number says where that is 0.
+/// O(size of the text). \throws graph_file_error with the place
+inline partition read_part_file(std::string_view text, std::size_t nodes, std::uint32_t parts = 0) {
+  text_cursor c(text);
+  partition p{{}, parts};
+  for (c.skip_to_content(""); !c.at_end(); c.skip_to_content("")) {
+    if (p.of.size() == nodes) c.fail("a line more than the graph has nodes, " + std::to_string(nodes));
+    auto const most = parts == 0 ? index(no_part) - 1 : parts - 1;
+    auto const id = static_cast<std::uint32_t>(c.whole("a part", 0, most));
+    c.end_line("a part; a line has one");
+    p.of.push_back(part_id{id});
+    if (parts == 0 && id >= p.parts) p.parts = id + 1;
+  }
+  if (p.of.size() != nodes)
+    c.fail("the file ends after " + std::to_string(p.of.size()) + " lines; the graph has " +
+           std::to_string(nodes) + " nodes");
+  return p;
+}
+
+/// The text that `read_part_file` reads. Precondition: each node has a part.
+inline std::string write_part_file(partition const& p) {
+  std::string text;
+  for (auto const id : p.of) append_number(text, index(id)), text += '\n';
+  return text;
+}
+
+}  // namespace cleave

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/formats/json/json_document.hpp"
+#include "cleave/formats/json/json_value.hpp"
+#include "cleave/formats/json/json_writer.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/stage_map.hpp"
+
+/// Which nodes of a model are in which stage, and which rank runs it, by the model's own names: what somebody
+/// needs who builds the stages with other means, and runs them by a schedule.
+///
+///     {"format": "cleave stage map 1",
+///      "ranks": 2,
+///      "stages": [{"stage": 0, "rank": 0, "nodes": ["embed", "h_0"], "modules": ["embed", "h.0"],
+///                  "state": ["position"], "inputs": ["tokens"], "outputs": ["h_0"]}, …]}
+///
+/// Nodes are in program order; one that is cheap to copy may be in several stages. Only `stage`, `rank` and
+/// `nodes` must be there.
+namespace cleave {
+
+inline constexpr char stage_map_json_format[] = "cleave stage map 1";
+
+struct mapped_stage {
+  rank_id rank{};
+  std::vector<std::string> nodes{};
+  std::vector<std::string> modules{};            ///< those that its nodes call
+  std::vector<std::string> state{};              ///< parameters and the like
+  std::vector<std::string> inputs{}, outputs{};  ///< values that it takes and gives
+
+  bool operator==(mapped_stage const&) const = default;
+};
+
+struct stage_map {
+  std::uint32_t ranks = 0;
+  std::vector<mapped_stage> stages{};
+
+  bool operator==(stage_map const&) const = default;
+};
+
+/// What `m` and a schedule's placement say differently, in words, or nothing. O(stages).
+inline std::optional<std::string> find_other_placement(stage_map const& m, placement const& p) {
+  auto const count = [](std::size_t n, char const* what) {
+    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+  };
+  auto const differs = [](std::string const& here, std::string const& there) {
+    return "the map has " + here + ", the schedule " + there;
+  };
+  if (m.stages.size() != p.rank_of.size())
+    return differs(count(m.stages.size(), "stage"), count(p.rank_of.size(), "stage"));
+  if (m.ranks != p.ranks) return differs(count(m.ranks, "rank"), count(p.ranks, "rank"));
+  for (std::size_t i = 0; i < m.stages.size(); ++i)
+    if (m.stages[i].rank != p.rank_of[i])
+      return differs("stage " + std::to_string(i) + " on rank " + std::to_string(index(m.stages[i].rank)),
+                     "on rank " + std::to_string(index(p.rank_of[i])));
+  return std::nullopt;
+}
+
+/// `m` as JSON. O(its size).
+inline std::string write_stage_map_json(stage_map const& m,
+                                        json_writer::layout l = json_writer::layout::compact) {
+  json_writer w(l);
+  auto const list = [&](char const* key, std::vector<std::string> const& names) {
+    w.key(key).open_array();
+    for (auto const& name : names) w.value(name);
+    w.close_array();
+  };
+  w.open_object().member("format", stage_map_json_format).member("ranks", m.ranks);
+  w.key("stages").open_array();
+  for (std::size_t i = 0; i < m.stages.size(); ++i) {
+    auto const& stage = m.stages[i];
+    w.open_object().member("stage", i).member("rank", index(stage.rank));
+    list("nodes", stage.nodes);
+    list("modules", stage.modules);
+    list("state", stage.state);
+    list("inputs", stage.inputs);
+    list("outputs", stage.outputs);
+    w.close_object();
+  }
+  return w.close_array().close_object().text();
+}
+
+/// The map in a text, whose stages may stand in any order.
+/// \throws json_error with line, column and path where the text is none, or a stage has no rank;
+/// stage_map_error where a stage is there twice or not at all, or its rank is none
+inline stage_map read_stage_map_json(std::string text) {
+  json_document const document(std::move(text));
+  json_value const top(document);
+  top.allow({"format", "ranks", "stages"});
+  if (auto const format = top["format"]; format.text() != stage_map_json_format)
+    format.fail("expected the format \"" + std::string(stage_map_json_format) + "\"");
+
+  stage_map m{top["ranks"].integer<std::uint32_t>(), {}};
+  std::vector<stage_on_rank> entries;
+  top["stages"].each_element([&](json_value const& entry) {
+    entry.allow({"stage", "rank", "nodes", "modules", "state", "inputs", "outputs"});
+    entries.push_back({entry["stage"].integer(), entry["rank"].integer()});
+  });
+  auto const place = place_stages(entries, m.ranks);
+  for (auto const r : place.rank_of) m.stages.push_back({.rank = r});
+
+  std::size_t at = 0;
+  top["stages"].each_element([&](json_value const& entry) {
+    auto& stage = m.stages[static_cast<std::size_t>(entries[at++].stage)];
+    auto const read = [](json_value const& list, std::vector<std::string>& to) {
+      list.each_element([&](json_value const& name) { to.push_back(name.text()); });
+    };
+    read(entry["nodes"], stage.nodes);
+    for (auto const& [key, names] :
+         {std::pair("modules", &stage.modules), std::pair("state", &stage.state),
+          std::pair("inputs", &stage.inputs), std::pair("outputs", &stage.outputs)})
+      if (auto const list = entry.find(key)) read(*list, *names);
+  });
+  return m;
+}
+
+}  // namespace cleave

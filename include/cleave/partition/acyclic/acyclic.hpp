@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/concepts.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot.hpp"
+#include "cleave/partition/acyclic/acyclic_options.hpp"
+#include "cleave/partition/acyclic/device_orders.hpp"
+#include "cleave/partition/acyclic/partitioner.hpp"
+#include "cleave/partition/units/units.hpp"
+
+namespace cleave {
+
+/// Devices in the order that serves best: each order is tried in short, the best three at length.
+/// `partition_acyclic` is its one use.
+template <std::unsigned_integral Index>
+class device_order_search {
+ public:
+  device_order_search(basic_dense<Index> const& g, std::uint32_t k, acyclic_options const& o,
+                      unit_graph<Index> const& units)
+      : g_(g), k_(k), o_(o), units_(units) {}
+
+  ordered_partition run() {
+    std::vector<std::uint32_t> given(k_);
+    std::iota(given.begin(), given.end(), 0u);
+    auto const kind = device_kinds(o_.limits, k_);
+    std::vector<attempt> best;
+    for (bool more = true; more;) {
+      auto const from = best.empty() ? given : best.front().order;
+      auto const orders = device_orders_near(from, kind, most_orders);
+      bool better = false;
+      for (auto const& order : orders.list) {
+        auto const known = [&](attempt const& a) { return a.order == order; };
+        if (std::ranges::any_of(best, known)) continue;
+        auto made = tried(order, 0);
+        if (!made) continue;
+        better |= best.empty() || less(*made, best.front());
+        auto const as_good = [&](attempt const& a) { return !less(a, *made) && !less(*made, a); };
+        if (std::ranges::any_of(best, as_good)) continue;  // a device less is used, most often
+        best.insert(
+            std::ranges::upper_bound(best, *made, [&](auto const& a, auto const& b) { return less(a, b); }),
+            std::move(*made));
+        if (best.size() > kept) best.pop_back();
+      }
+      more = better && !orders.all;
+    }
+    if (best.empty()) return acyclic_partitioner<Index>(g_, k_, o_, units_).run();  // says what does not fit
+    for (auto const& a : std::vector<attempt>(best))
+      if (auto made = tried(a.order, o_.effort); made && less(*made, best.front()))
+        best.front() = std::move(*made);
+    return std::move(best.front().result);
+  }
+
+ private:
+  static constexpr std::size_t most_orders = 64, kept = 3;
+
+  struct attempt {
+    std::vector<std::uint32_t> order;
+    ordered_partition result;
+  };
+
+  bool less(attempt const& a, attempt const& b) const {
+    if (a.result.balanced != b.result.balanced) return a.result.balanced;
+    return o_.goal == acyclic_goal::cut ? a.result.cut < b.result.cut
+                                        : a.result.bottleneck < b.result.bottleneck;
+  }
+
+  std::optional<attempt> tried(std::vector<std::uint32_t> const& order, double effort) const {
+    auto options = o_;
+    options.effort = effort;
+    if (effort == 0) options.limits.random_orders = std::min<std::size_t>(options.limits.random_orders, 8);
+    options.limits = in_device_order(o_.limits, order);
+    try {
+      attempt made{order, acyclic_partitioner<Index>(g_, k_, options, units_).run()};
+      for (auto& device : made.result.device) device = order[device];
+      return made;
+    } catch (infeasible_error const&) {
+      return std::nullopt;
+    }
+  }
+
+  basic_dense<Index> const& g_;
+  std::uint32_t k_;
+  acyclic_options const& o_;
+  unit_graph<Index> const& units_;
+};
+
+/// Cuts `g` into parts, numbered so that apart from backward nodes no edge leads to a part of smaller number,
+/// and makes the largest load or the cut small, as `options.goal` says. What `balance` must respect holds
+/// here too: memory, pins, nodes that must share a part, devices of unequal speed and link. In mode `cut` no
+/// part takes more time than an even share (rounded up where weights are whole and speeds alike) and
+/// `epsilon` of that, or where even slices that are made for nothing else take more, no more than they
+/// (`balanced` is then false).
+///
+/// Starts from the best slices of many topological orders, so the bottleneck is never above that of
+/// `balance`. Then clusters that make no cycle are joined level by level, and on each level single clusters
+/// move between parts while the order of the parts holds; the units, part after part, are then sliced anew.
+/// Herrmann et al., SISC 41(4), 2019; Moreira, Popp, Schulz, J. Heuristics 26, 2020. The same result
+/// everywhere for the same options and seed.
+///
+/// What `balance` costs, and O(V + E) with a factor log for each round; rounds have some two million units
+/// and edges in all, times `effort`.
+///
+/// \throws error            where weights, options or sums make no sense, naming the node,
+/// \throws infeasible_error where memory or pins cannot be met, as `balance` does.
+template <std::unsigned_integral Index>
+ordered_partition partition_acyclic(basic_dense<Index> const& g, std::uint32_t k,
+                                    acyclic_options const& options = {}) {
+  if (auto const fault = find_option_fault(options, g, k)) throw error("partition_acyclic: " + *fault);
+  auto const units = units_of(g, {.together = options.limits.together, .backward = options.limits.backward});
+  if (options.devices == device_order::any) return device_order_search<Index>(g, k, options, units).run();
+  return acyclic_partitioner<Index>(g, k, options, units).run();
+}
+
+/// Makes the time of a step small that `step_time` says of a partition: a simulated schedule, say. It is
+/// asked of the partitions that other goals lead to, then of what moving clusters of nodes makes of the best
+/// of these; some 500 times in all, times `effort`. Equal questions must have equal answers. Devices stand in
+/// the order given.
+///
+/// \throws error as above, and where a step takes no time that is a number.
+template <std::unsigned_integral Index, class StepTime>
+  requires std::is_invocable_r_v<double, StepTime&, partition const&>
+ordered_partition partition_acyclic(basic_dense<Index> const& g, std::uint32_t k, acyclic_options options,
+                                    StepTime step_time) {
+  options.devices = device_order::given;
+  std::vector<ordered_partition> starts{partition_acyclic(g, k, options)};
+  options.goal = acyclic_goal::cut;
+  for (double const epsilon : {0.03, 0.1, 0.3}) {
+    options.epsilon = epsilon;
+    starts.push_back(partition_acyclic(g, k, options));
+  }
+  options.goal = acyclic_goal::bottleneck;
+  starts.push_back(partition_acyclic(g, k, options));
+  auto const units = units_of(g, {.together = options.limits.together, .backward = options.limits.backward});
+  return acyclic_partitioner<Index>(g, k, options, units).run_timed(starts, step_time);
+}
+
+template <weighted_graph Graph>
+  requires sized_graph<Graph>
+ordered_partition partition_acyclic(Graph const& g, std::uint32_t k, acyclic_options const& options = {}) {
+  return with_snapshot(g, [&](auto const& s) { return partition_acyclic(s, k, options); });
+}
+
+template <uncosted_graph Graph>
+refused partition_acyclic(Graph const&, std::uint32_t, acyclic_options const& = {}) {
+  refuse_costs<Graph>();
+}
+
+}  // namespace cleave

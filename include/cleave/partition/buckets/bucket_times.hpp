@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/real.hpp"
+#include "cleave/partition/buckets/bucket_load.hpp"
+
+namespace cleave {
+
+/// When a backward pass that sends its gradients in buckets does what; it begins at 0.
+struct bucket_times {
+  struct bucket {
+    double ready;       ///< its gradients are complete
+    double begin, end;  ///< of sending it; both the time at which it is ready where it sends nothing
+  };
+  std::vector<bucket> buckets;
+  double computed = 0;  ///< the last gradient is complete
+  double finish = 0;    ///< … and the last bucket has arrived
+};
+
+/// A load that makes no sense. The witness: its number.
+class bucket_load_error : public witness_error<std::size_t> {
+ public:
+  bucket_load_error(std::size_t bucket, double time)
+      : witness_error("bucket times: the backward time of bucket " + std::to_string(bucket) + " is " +
+                          std::to_string(time) + ": times are finite, not negative, and so is their sum",
+                      bucket) {}
+};
+
+/// The first bucket whose time makes no sense, or at which the sum of the times is no longer finite.
+inline std::optional<std::size_t> find_bad_load(std::span<bucket_load const> loads) {
+  double sum = 0;
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    sum += loads[i].backward;
+    if (!(loads[i].backward >= 0) || !is_finite(sum)) return i;
+  }
+  return std::nullopt;
+}
+
+/// Two resources, each one thing at a time: buckets are computed one after another without a pause, and sent
+/// in that order, each when it is complete and the one before it has arrived. O(buckets).
+/// \throws error where the link makes no sense, bucket_load_error.
+inline bucket_times bucket_times_of(std::span<bucket_load const> loads, link_speed const& link) {
+  if (auto const fault = find_link_fault(link)) throw error("bucket times: " + *fault);
+  if (auto const bad = find_bad_load(loads)) throw bucket_load_error(*bad, loads[*bad].backward);
+  bucket_times t;
+  double free = 0;  // the link is
+  for (auto const& load : loads) {
+    t.computed += load.backward;
+    if (load.bytes == 0) {
+      t.buckets.push_back({t.computed, t.computed, t.computed});
+      continue;
+    }
+    double const begin = (std::max)(t.computed, free);
+    free = begin + sending_time(link, load.bytes);
+    t.buckets.push_back({t.computed, begin, free});
+  }
+  t.finish = (std::max)(t.computed, free);
+  return t;
+}
+
+}  // namespace cleave

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/real.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/buckets/bucket_load.hpp"
+#include "cleave/partition/buckets/buckets.hpp"
+#include "cleave/partition/model/validity.hpp"
+
+namespace cleave {
+
+/// A node as the backward pass meets it: from the graph's tail to its front.
+struct backward_step {
+  double time = 0;
+  std::size_t bytes = 0;  ///< of gradients that are complete after it
+  /// The first step with which a bucket that begins with this one may end; the last step of all always may.
+  std::size_t first_end = 0;
+  bool may_end = true;  ///< a bucket may end with it
+};
+
+/// The plan that finishes first.
+struct optimal_cut {
+  std::vector<std::size_t> ends;  ///< of a bucket: one past its last step
+  double finish = 0;              ///< as `bucket_times_of` has it
+};
+
+/// Finds the best plan for a list of steps; `optimal_cut_of` is its one use. A plan of the first j steps is
+/// as good as the moment E[j] at which its last bucket has arrived:
+///
+///     E[j] = latency + min over i of max(R[j], E[i]) + (B[j] - B[i]) / bandwidth
+///
+/// where R[j] is when step j is computed, B[j] the bytes up to it and i where the last bucket begins; a
+/// bucket without bytes takes no time: E[j] = E[i]. R never falls, so an i with E[i] <= R[j] stays so, and of
+/// those the last is the best; of the others the one with the least E[i] - B[i] / bandwidth.
+class cut_optimizer {
+ public:
+  cut_optimizer(std::span<backward_step const> steps, link_speed const& link)
+      : steps_(steps),
+        link_(link),
+        computed_(steps.size() + 1),
+        bytes_(steps.size() + 1),
+        arrived_(steps.size() + 1, never),
+        begin_(steps.size() + 1),
+        opening_(steps.size() + 1) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      computed_[i + 1] = computed_[i] + steps[i].time;
+      bytes_[i + 1] = bytes_[i] + steps[i].bytes;
+    }
+  }
+
+  optimal_cut find() {
+    auto const last = steps_.size();
+    arrived_[0] = 0;
+    for (std::size_t j = 0; j <= last; ++j) {
+      if (j > 0) arrive(j);
+      if (j < last) opening_[(std::min)((std::max)(steps_[j].first_end, j), last - 1) + 1].push_back(j);
+    }
+    return trace((std::max)(computed_.back(), arrived_.back()));
+  }
+
+ private:
+  static constexpr double never = std::numeric_limits<double>::infinity();
+
+  /// Finds when a bucket that ends at j has arrived.
+  void arrive(std::size_t j) {
+    if (bytes_[j] != bytes_[j - 1]) idle_ = none<std::size_t>;
+    for (auto const i : opening_[j])
+      if (arrived_[i] != never) {
+        push(waiting_, {arrived_[i] - static_cast<double>(bytes_[i]) / link_.bandwidth, i});
+        push(by_arrival_, {arrived_[i], i});
+        if (bytes_[i] == bytes_[j] && (idle_ == none<std::size_t> || arrived_[i] < arrived_[idle_]))
+          idle_ = i;
+      }
+    for (; !by_arrival_.empty() && by_arrival_.front().first <= computed_[j]; pop(by_arrival_))
+      if (auto const i = by_arrival_.front().second; early_ == none<std::size_t> || i > early_) early_ = i;
+    while (!waiting_.empty() && arrived_[waiting_.front().second] <= computed_[j]) pop(waiting_);
+    if (j < steps_.size() && !steps_[j - 1].may_end) return;
+    for (auto const i : {early_, waiting_.empty() ? none<std::size_t> : waiting_.front().second})
+      if (i != none<std::size_t>)
+        take(j, i, (std::max)(computed_[j], arrived_[i]) + sending_time(link_, bytes_[j] - bytes_[i]));
+    if (idle_ != none<std::size_t>) take(j, idle_, arrived_[idle_]);
+  }
+
+  void take(std::size_t j, std::size_t i, double arrived) {
+    if (!(arrived < arrived_[j])) return;
+    arrived_[j] = arrived;
+    begin_[j] = i;
+  }
+
+  /// From the last bucket to the first, each joined with those before it as long as all that follows still
+  /// finishes in time.
+  optimal_cut trace(double finish) const {
+    optimal_cut cut;
+    cut.finish = finish;
+    double deadline = finish;  // for the arrival of what ends at `end`
+    for (auto end = steps_.size(); end > 0;) {
+      auto begin = begin_[end];
+      while (begin > 0 && may_be_one(begin_[begin], end, deadline)) begin = begin_[begin];
+      cut.ends.push_back(end);
+      if (bytes_[begin] != bytes_[end]) deadline -= sending_time(link_, bytes_[end] - bytes_[begin]);
+      end = begin;
+    }
+    std::ranges::reverse(cut.ends);
+    return cut;
+  }
+
+  bool may_be_one(std::size_t begin, std::size_t end, double deadline) const {
+    if (end < steps_.size() && steps_[begin].first_end >= end) return false;
+    if (bytes_[begin] == bytes_[end]) return arrived_[begin] <= deadline;
+    auto const sent = sending_time(link_, bytes_[end] - bytes_[begin]);
+    return (std::max)(computed_[end], arrived_[begin]) + sent <= deadline;
+  }
+
+  using heap = std::vector<std::pair<double, std::size_t>>;  // the least on top
+  static void push(heap& h, heap::value_type x) {
+    h.push_back(x);
+    std::ranges::push_heap(h, std::ranges::greater());
+  }
+  static void pop(heap& h) {
+    std::ranges::pop_heap(h, std::ranges::greater());
+    h.pop_back();
+  }
+
+  std::span<backward_step const> steps_;
+  link_speed link_;
+  std::vector<double> computed_;                   // R
+  std::vector<std::size_t> bytes_;                 // B
+  std::vector<double> arrived_;                    // E
+  std::vector<std::size_t> begin_;                 // of the bucket that ends there
+  std::vector<std::vector<std::size_t>> opening_;  // of an end: the beginnings that may end from there on
+  heap waiting_;                                   // … by E - B / bandwidth, those that are early too
+  heap by_arrival_;                                // … by E, those that are not early
+  std::size_t early_ = none<std::size_t>;          // the last beginning with E <= R
+  std::size_t idle_ = none<std::size_t>;  // the earliest to have arrived of those with nothing to send since
+};
+
+/// A step that makes no sense. The witness: its number.
+class backward_step_error : public witness_error<std::size_t> {
+ public:
+  backward_step_error(std::size_t step, std::string const& what)
+      : witness_error("optimal buckets: " + what, step) {}
+};
+
+/// The first step whose time makes no sense or at which a sum overflows, or nothing. O(steps).
+inline std::optional<std::size_t> find_bad_step(std::span<backward_step const> steps,
+                                                link_speed const& link) {
+  double time = 0;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!(steps[i].time >= 0) || steps[i].bytes > static_cast<std::size_t>(-1) - bytes) return i;
+    bytes += steps[i].bytes;
+    time += steps[i].time + link.latency;
+    if (!is_finite(time + static_cast<double>(bytes) / link.bandwidth)) return i;
+  }
+  return std::nullopt;
+}
+
+/// The cuts of a backward pass into buckets with which it is computed and sent first, among all that the
+/// steps allow. Exact up to the rounding of sums; of two plans that finish at once, either. O(n log n).
+/// \throws error where the link makes no sense, backward_step_error.
+inline optimal_cut optimal_cut_of(std::span<backward_step const> steps, link_speed const& link) {
+  if (auto const fault = find_link_fault(link)) throw error("optimal buckets: " + *fault);
+  if (auto const bad = find_bad_step(steps, link))
+    throw backward_step_error(*bad, "step " + std::to_string(*bad) + " of the backward pass takes " +
+                                        std::to_string(steps[*bad].time) + " and completes " +
+                                        std::to_string(steps[*bad].bytes) +
+                                        " bytes: times are finite, not negative, and so are all sums");
+  return cut_optimizer(steps, link).find();
+}
+
+/// What the backward pass of `s` does, from the last node to the first; `times` are of the nodes. O(V + E).
+template <std::unsigned_integral Index>
+std::vector<backward_step> backward_steps(basic_dense<Index> const& s,
+                                          basic_bucket_counts<Index> const& counts,
+                                          std::span<double const> times) {
+  bucket_closing<Index> const closing(s);
+  auto const nodes = s.nodes();
+  std::vector<backward_step> steps(nodes);
+  std::vector<std::size_t> open;  // nodes before `end`, the last on top; below it also some read too early
+  for (std::size_t end = 1; end <= nodes; ++end) {
+    open.push_back(end - 1);
+    while (!open.empty() && closing.last_reader[open.back()] < end) open.pop_back();
+    auto& step = steps[nodes - end];
+    auto const n = end - 1;
+    step.first_end = open.empty() ? nodes : nodes - 1 - open.back();
+    step.may_end = !closing.divides[n];
+    step.time = times[n];
+    for (Index const e : counts.entries[n]) {
+      if (counts.bytes[e] > static_cast<std::size_t>(-1) - step.bytes)
+        throw partition_error("buckets: the bytes of the parameters do not fit 64 bits at node " + s.label(n),
+                              {n});
+      step.bytes += counts.bytes[e];
+    }
+  }
+  return steps;
+}
+
+/// The buckets of `s` with which its backward pass finishes first, if node n takes `times[n]` in it. They
+/// obey the rules of `fill_buckets`; there are no caps. O(V log V + E).
+/// \throws error where times are missing; what optimal_cut_of throws.
+template <std::unsigned_integral Index>
+basic_bucket_partition<Index> fill_optimal_buckets(basic_dense<Index> const& s,
+                                                   basic_bucket_counts<Index> counts,
+                                                   std::vector<double> const& times, link_speed const& link) {
+  expects(counts.entries.rows() == s.nodes(), "entries for each node");
+  if (times.size() != s.nodes())
+    throw error("optimal buckets: " + std::to_string(times.size()) + " backward times are given for " +
+                std::to_string(s.nodes()) + " nodes");
+  auto const cut = optimal_cut_of(backward_steps(s, counts, times), link);
+  std::vector<basic_bucket<Index>> buckets;
+  for (std::size_t step = 0; auto const end : cut.ends)
+    for (buckets.emplace_back(); step < end; ++step)
+      add_to_bucket(s, counts, s.nodes() - 1 - step, buckets.back());
+  if (buckets.empty()) buckets.emplace_back();
+  return partition_of(s, std::move(counts), std::move(buckets));
+}
+
+/// What a backward pass does between two sends, from the tail to the front of the graph: for
+/// `bucket_times_of`. O(V).
+template <std::unsigned_integral Index>
+std::vector<bucket_load> loads_of(basic_bucket_partition<Index> const& p, std::span<double const> times) {
+  std::vector<bucket_load> loads;
+  for (auto b = p.buckets.rbegin(); b != p.buckets.rend(); ++b) {
+    loads.push_back({0, b->bytes});
+    for (Index const n : b->nodes) loads.back().backward += times[n];
+  }
+  return loads;
+}
+
+}  // namespace cleave

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/concepts.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot.hpp"
+#include "cleave/partition/exact/certificate.hpp"
+#include "cleave/partition/exact/device_states.hpp"
+#include "cleave/partition/exact/exact_options.hpp"
+#include "cleave/partition/exact/exact_task.hpp"
+#include "cleave/partition/exact/ideal_search.hpp"
+#include "cleave/partition/exact/ideals.hpp"
+#include "cleave/partition/exact/part_branching.hpp"
+#include "cleave/partition/exact/step_limit.hpp"
+#include "cleave/partition/model/metrics.hpp"
+#include "cleave/partition/slices/balance.hpp"
+#include "cleave/partition/units/units.hpp"
+
+namespace cleave {
+
+/// Parts, how good they are, and what is known of better ones. `bound` holds for parts without edges that
+/// lead backward; where loose nodes are mirrored, for those that keep that order.
+struct exact_partition : balanced_partition {
+  bool proved = false;                             ///< nothing better exists
+  bound_proof bound_by = bound_proof::even_share;  ///< what the bound rests on
+  std::string unproved{};                          ///< why the search gave up; empty where it did not
+  std::vector<std::uint32_t> device{};             ///< of a part: 0 … k-1, then the spare ones
+  std::size_t ideals = 0, steps = 0;               ///< that the search kept and took
+};
+
+/// Searches one graph; `balance_exactly` is its one use.
+template <std::unsigned_integral Index>
+class exact_balancer {
+ public:
+  exact_balancer(basic_dense<Index> const& g, std::uint32_t k, exact_balance_options const& o)
+      : g_(g), k_(k), o_(o), steps_(o.most_steps, o.seconds) {}
+
+  exact_partition run() {
+    exact_partition result;
+    ask_balance(result);
+    if (first_ && std::ranges::all_of(result.of, [](part_id p) { return p == no_part; })) {
+      result.proved = true;
+      result.device.assign(result.parts, 0);
+      return result;
+    }
+    task_ = exact_task_of(g_, parts_, o_);
+    if (first_) best_.load = task_.costs.scale.of(result.bottleneck);
+    if (first_ && task_.costs.scale.value(best_.load) < result.bottleneck) ++best_.load;
+    auto const quick = quick_bound_of(task_, states_if_few(), best_.load);
+    bound_ = quick.bound, result.bound_by = quick.by;
+    if (bound_ < best_.load) search(result);
+    if (best_.load == unreachable_load) refuse(result);
+    report(result);
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t most_units = most_units_of_exact, most_states = 4096;
+
+  /// The best slices of some orders, if there are any.
+  void ask_balance(exact_partition& r) {
+    try {
+      static_cast<balanced_partition&>(r) = balance(g_, k_, o_.balance);
+      first_ = true;
+    } catch (infeasible_error const& e) {
+      why_not_ = e.what();
+    }
+    auto const units =
+        units_of(g_, {.together = o_.balance.together, .backward = o_.balance.backward}).size();
+    parts_ = may_leave_gaps(o_.balance) || o_.devices == device_order::any
+                 ? k_
+                 : static_cast<std::uint32_t>(std::min<std::size_t>(k_, units));
+    if (o_.balance.empty == empty_parts::forbidden)
+      parts_ = static_cast<std::uint32_t>(std::min<std::size_t>(k_, units));
+  }
+
+  device_states const& states_if_few() {
+    if (count_states(task_.ideals, most_states) < most_states) states_ = states_of(task_.ideals);
+    return states_;
+  }
+
+  enum class outcome : std::uint8_t { none, found, gave_up };
+
+  /// Looks for parts with loads below `below`.
+  outcome look(exact_partition& r, std::int64_t below, step_limit& steps) {
+    ideal_walk walk(task_.ideals, states_, below);
+    bool const all = walk.run(o_.most_ideals, steps);
+    r.ideals = (std::max)(r.ideals, walk.met());
+    if (!all) {
+      r.unproved = steps.out() ? "the steps or seconds did not suffice to list the ideals: " +
+                                     std::to_string(walk.met()) + " were met"
+                               : "there are more than " + std::to_string(o_.most_ideals) +
+                                     " ideals that a boundary might be: raise most_ideals";
+      return outcome::gave_up;
+    }
+    auto const list = walk.take_list();
+    auto found = ideal_search(task_.ideals, states_, list, below).run(steps);
+    if (!found && steps.out()) {
+      r.unproved = "the steps or seconds did not suffice for " + std::to_string(list.size()) + " ideals";
+      return outcome::gave_up;
+    }
+    if (!found) return outcome::none;
+    best_ = std::move(*found);
+    return outcome::found;
+  }
+
+  /// The best of all, or, where that is too much, bounds between what is known: what cannot be better than a
+  /// lower bound is proved with fewer ideals.
+  void search(exact_partition& r) {
+    if (states_.size() == 0 || task_.units.size() > most_units) {
+      r.unproved = states_.size() == 0
+                       ? "the devices are of too many kinds to look at all their orders"
+                       : std::to_string(task_.units.size()) + " units are too many: at most " +
+                             std::to_string(most_units) + " are searched";
+      return;
+    }
+    auto const prove = [&](std::int64_t bound) { bound_ = bound, r.bound_by = bound_proof::ideals; };
+    auto below = best_.load;
+    step_limit whole(steps_.left() / 3, o_.seconds / 3);
+    auto how = look(r, below, whole);
+    steps_.spend(whole.spent());
+    for (int round = 0; how == outcome::gave_up && round < 8; ++round) {
+      below = bound_ + ((std::min)(below, best_.load) - bound_) / 2;
+      if (below <= bound_ || steps_.out()) break;
+      auto const why = r.unproved;
+      step_limit some(steps_.left() / 8, o_.seconds / 32);
+      how = look(r, below, some);
+      steps_.spend(some.spent());
+      r.unproved = why;
+      if (how == outcome::none) {
+        prove(below);
+        below = best_.load + (best_.load - bound_) / 2;
+        how = outcome::gave_up;
+      }
+    }
+    auto by = bound_proof::ideals;
+    if (how == outcome::gave_up && branch()) how = outcome::none, by = bound_proof::branches;
+    r.steps = steps_.spent();
+    if (how == outcome::gave_up) return;
+    r.unproved.clear();
+    if (best_.load < unreachable_load) bound_ = best_.load, r.bound_by = by;
+  }
+
+  /// Looks at the parts of one unit after the other; whether at all of them. Devices must have an order, or
+  /// be alike.
+  bool branch() {
+    auto class_of = task_.ideals.class_of_part;
+    if (class_of.empty() && task_.ideals.classes.size() == 1)
+      class_of.assign(task_.ideals.classes[0].count, 0);
+    if (class_of.empty()) return false;
+    step_limit steps(steps_.left(), o_.seconds / 3);
+    if (auto found = part_branching(task_.ideals, states_, class_of, best_.load).run(steps))
+      best_ = std::move(*found);
+    steps_.spend(steps.spent());
+    return !steps.out();
+  }
+
+  [[noreturn]] void refuse(exact_partition const& r) const {
+    if (!r.unproved.empty())
+      throw infeasible_error(why_not_ + "; of other parts nothing is known: " + r.unproved);
+    throw infeasible_error("no parts meet the limits, whatever the order: " + why_not_);
+  }
+
+  void report(exact_partition& r) const {
+    if (!best_.part_of.empty()) report_parts(r);
+    r.proved = bound_ >= best_.load;
+    if (r.proved) r.unproved.clear();
+    r.bound = r.proved ? r.bottleneck : task_.costs.scale.value(bound_);
+    if (!best_.part_of.empty()) return;
+    r.device.resize(r.parts);
+    std::iota(r.device.begin(), r.device.end(), 0u);
+  }
+
+  void report_parts(exact_partition& r) const {
+    auto const load = loads_of(task_.ideals, best_.part_of, best_.class_of);
+    auto next = task_.devices_of;  // of a class: devices not yet given to a part
+    for (auto& list : next) std::ranges::reverse(list);
+    std::vector<char> used(load.size());
+    for (auto const part : best_.part_of) used[part] = 1;
+    std::vector<part_id> id(load.size(), no_part);
+    r.loads.clear();
+    r.device.clear();
+    bool const given = o_.devices == device_order::given;
+    for (std::uint32_t i = 0; i < load.size(); ++i) {
+      if (!given && !used[i]) continue;
+      id[i] = part_id{static_cast<std::uint32_t>(r.loads.size())};
+      r.loads.push_back(task_.costs.scale.value(load[i]));
+      r.device.push_back(given ? i : next[best_.class_of[i]].back());
+      if (!given) next[best_.class_of[i]].pop_back();
+      if (used[i]) r.parts = static_cast<std::uint32_t>(r.loads.size());
+    }
+    r.loads.resize(r.parts);
+    r.device.resize(r.parts);
+    r.of.assign(g_.nodes(), no_part);
+    for (std::size_t i = 0; i < task_.order.size(); ++i)
+      for (Index const n : task_.units.members[task_.order[i]]) r.of[n] = id[best_.part_of[i]];
+    r.bottleneck = task_.costs.scale.value(best_.load);
+    r.unsized = unsized_cut_values(g_, r);
+  }
+
+  basic_dense<Index> const& g_;
+  std::uint32_t k_, parts_ = 0;
+  exact_balance_options const& o_;
+  step_limit steps_;
+  bool first_ = false;
+  std::string why_not_;
+  exact_task<Index> task_;
+  device_states states_;
+  std::int64_t bound_ = 0;
+  part_chain best_;
+};
+
+/// Cuts `g` as `balance` does, but into the best parts there are, whatever the order, with a proof; or, where
+/// the limits of the search do not allow that, into the best parts found, with the best bound.
+///
+/// Looks at all ideals (sets of units that have what they need) that can lie between two parts of a better
+/// partition, and at pairs of those; where they are too many, at the parts of one unit after the other.
+/// Tarnawski, Phanishayee, Devanur, Mahajan, Nina Paravecino, Efficient Algorithms for Device Placement of
+/// DNN Graph Operators, NeurIPS 2020; here `balance` says what is better, and sums of time and transfers what
+/// can be. Exponential in the width of the graph.
+///
+/// \throws error            where weights, options or sums make no sense, naming the node,
+/// \throws infeasible_error where memory or pins cannot be met, or nothing that meets them was found.
+template <std::unsigned_integral Index>
+exact_partition balance_exactly(basic_dense<Index> const& g, std::uint32_t k,
+                                exact_balance_options const& options = {}) {
+  if (auto const fault = find_exact_option_fault(options, g, k)) throw error("balance_exactly: " + *fault);
+  return exact_balancer<Index>(g, k, options).run();
+}
+
+template <weighted_graph Graph>
+  requires sized_graph<Graph>
+exact_partition balance_exactly(Graph const& g, std::uint32_t k, exact_balance_options const& options = {}) {
+  return with_snapshot(g, [&](auto const& s) { return balance_exactly(s, k, options); });
+}
+
+template <uncosted_graph Graph>
+refused balance_exactly(Graph const&, std::uint32_t, exact_balance_options const& = {}) {
+  refuse_costs<Graph>();
+}
+
+}  // namespace cleave

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/concepts.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot.hpp"
+#include "cleave/partition/groups/capability_options.hpp"
+#include "cleave/partition/groups/capability_units.hpp"
+#include "cleave/partition/named/assign.hpp"
+
+namespace cleave {
+
+/// What `alternation` must respect. Nodes are positions in `nodes()`.
+struct alternation_options {
+  std::size_t least = 1;  ///< nodes that a part on the accelerator has at least; smaller ones go to the host
+  std::size_t most = (std::numeric_limits<std::size_t>::max)();     ///< parts on the accelerator
+  std::vector<std::vector<std::size_t>> together{};                 ///< sets of nodes that must share a part
+  std::string accelerator = "_run_on_acc_", host = "_run_on_cpu_";  ///< of a label, before its number
+};
+
+/// Parts in the order in which they run, and which of them run on the accelerator.
+struct alternating_partition : labelled_partition<std::string> {
+  std::vector<char> accelerated;  ///< of a part
+};
+
+/// Whether the host begins: a unit of its side needs nothing.
+template <std::unsigned_integral Index>
+bool host_begins(capability_units<Index> const& u) {
+  for (std::size_t i = 0; i < u.size(); ++i)
+    if (u.needs[i].empty() && !u.supported[i]) return true;
+  return false;
+}
+
+/// Of each unit the turn in which it runs, where sides take turns: the first of its own side that is not
+/// before those of its needs.
+template <std::unsigned_integral Index>
+std::vector<std::uint32_t> turns_of(capability_units<Index> const& u, bool host_begins) {
+  std::vector<std::uint32_t> turn(u.size());
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    turn[i] = (u.supported[i] != 0) == host_begins ? 1 : 0;
+    for (Index const need : u.needs[i])
+      turn[i] = (std::max)(turn[i], turn[need] + (u.supported[i] != u.supported[need] ? 1 : 0));
+  }
+  return turn;
+}
+
+/// Cuts the nodes into parts that run by turns on an accelerator, which runs only what is `supported`, and on
+/// its host: as torch.fx's splitter_base does. Nodes that must share a part, because a value between them
+/// cannot cross, run on the host unless all are supported. A part of the accelerator that is too small joins
+/// the host's before it, and then the one behind. Replicable nodes count like any other. O(V + E).
+///
+/// No part needs a later one. Precondition: an entry of `supported` a node.
+/// \throws infeasible_error where the accelerator has more parts than `most`; error where a set of `together`
+/// names a node that is none.
+template <std::unsigned_integral Index>
+alternating_partition alternation(basic_dense<Index> const& s, std::vector<char> const& supported,
+                                  alternation_options const& o = {}) {
+  expects(supported.size() == s.nodes(), "an entry of `supported` for each node");
+  if (auto const fault = find_option_fault({.together = o.together}, s))
+    throw error("alternation: " + *fault);
+  auto const units = capability_units_of<Index>(s, supported, o.together);
+  bool host_turn = host_begins(units);
+  auto const turn = turns_of(units, host_turn);
+  std::vector<std::size_t> size;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    if (turn[i] >= size.size()) size.resize(turn[i] + std::size_t{1});
+    size[turn[i]] += units.members[i].size();
+  }
+
+  alternating_partition p;
+  std::vector<part_id> part_of;  // of a turn
+  for (auto const nodes : size) {
+    bool const host = host_turn || nodes < o.least;
+    bool const joins = host && !p.accelerated.empty() && !p.accelerated.back();
+    if (!joins) p.accelerated.push_back(!host);
+    part_of.push_back(part_id{static_cast<std::uint32_t>(p.accelerated.size() - 1)});
+    host_turn = !host_turn;
+  }
+  p.parts = static_cast<std::uint32_t>(p.accelerated.size());
+  p.of.assign(s.nodes(), no_part);
+  for (std::size_t i = 0; i < units.size(); ++i)
+    for (Index const n : units.members[i]) p.of[n] = part_of[turn[i]];
+  for (std::uint32_t i = 0; i < p.parts; ++i)
+    p.label.push_back((p.accelerated[i] ? o.accelerator : o.host) + std::to_string(i));
+
+  auto const used = static_cast<std::size_t>(std::ranges::count(p.accelerated, 1));
+  if (used > o.most)
+    throw infeasible_error("alternation: the accelerator has " + std::to_string(used) + " parts, at most " +
+                           std::to_string(o.most) +
+                           " are allowed; raise `least`, so that small ones go to the host");
+  return p;
+}
+
+/// The same of a graph. `supports(node)` is asked once for each node, in order.
+/// \throws what snapshot_of throws.
+template <dataflow_graph Graph, class Supports>
+  requires std::predicate<Supports&, node_t<Graph>>
+alternating_partition alternation(Graph const& g, Supports supports, alternation_options const& o = {}) {
+  std::vector<char> supported;
+  for (auto n : g.nodes()) supported.push_back(supports(n) ? 1 : 0);
+  return with_snapshot(g, [&](auto const& s) { return alternation(s, supported, o); });
+}
+
+template <unfinished_graph Graph, class Supports>
+refused alternation(Graph const&, Supports const&, alternation_options const& = {}) {
+  refuse_graph<Graph>();
+}
+
+}  // namespace cleave

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/units/topological_orders.hpp"
+#include "cleave/partition/units/units.hpp"
+
+namespace cleave {
+
+/// What groups are made of: units, each after those it needs, and which of them may be in a group.
+template <std::unsigned_integral Index>
+struct capability_units {
+  csr<Index> members;    ///< of a unit: nodes, ascending
+  csr<Index> needs;      ///< of a unit: units before it
+  csr<Index> needed_by;  ///< the same edges from their other end, ascending
+  std::vector<char> supported;
+
+  std::size_t size() const { return members.rows(); }
+};
+
+/// `u` with its units in an order in which each follows those it needs, the first that is ready
+/// first. O(V + E).
+template <std::unsigned_integral Index>
+capability_units<Index> sorted_units(capability_units<Index> const& u) {
+  std::vector<Index> rank(u.size()), place(u.size());
+  std::iota(rank.begin(), rank.end(), Index{});
+  auto const order = ordered_units<Index>(u.needs, u.needed_by, unit_order::given, rank);
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<Index>(i);
+  capability_units<Index> sorted;
+  for (Index const unit : order) {
+    for (Index const n : u.members[unit]) sorted.members.add(n);
+    for (Index const need : u.needs[unit]) sorted.needs.add(place[need]);
+    sorted.members.close();
+    sorted.needs.close();
+    sorted.supported.push_back(u.supported[unit]);
+  }
+  sorted.needed_by = users_of(sorted.needs, sorted.size());
+  return sorted;
+}
+
+/// Makes one unit of those for which `group` names the same unit, where that closes no cycle; it is supported
+/// if its first one is. O(V + E).
+template <std::unsigned_integral Index>
+capability_units<Index> contracted_units(capability_units<Index> const& u, std::vector<Index> const& group) {
+  std::vector<Index> number(u.size(), none<Index>), unit_of(u.members.item.size());
+  std::vector<std::pair<Index, Index>> needs;
+  capability_units<Index> made;
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    auto& unit = number[group[i]];
+    if (unit == none<Index>) {
+      unit = static_cast<Index>(made.supported.size());
+      made.supported.push_back(u.supported[i]);
+    }
+    for (Index const n : u.members[i]) unit_of[n] = unit;
+    for (Index const need : u.needs[i])
+      if (Index const other = number[group[need]]; other != unit) needs.emplace_back(unit, other);
+  }
+  csr<Index> by_node;
+  for (Index const unit : unit_of) {
+    by_node.add(unit);
+    by_node.close();
+  }
+  std::size_t const units = made.supported.size();
+  made.members = users_of(by_node, units);
+  made.needs = rows_of(units, needs);
+  made.needed_by = users_of(made.needs, units);
+  return sorted_units(made);
+}
+
+/// Contracts what must share a group: the graph's own groups, the sets `together`, and what lies on a cycle
+/// through these. A unit is supported if each of its nodes is. Replicable nodes count like any other: where a
+/// device lacks them, they cannot be copied to it. O(V + E).
+template <std::unsigned_integral Index>
+capability_units<Index> capability_units_of(basic_dense<Index> const& s, std::span<char const> supported,
+                                            std::span<std::vector<std::size_t> const> together) {
+  if (std::ranges::find(s.replicable, 1) != s.replicable.end()) {
+    auto copy = s;
+    copy.replicable.clear();
+    return capability_units_of(copy, supported, together);
+  }
+  auto u = units_of(s, {.together = together});
+  std::vector<char> all(u.size(), 1);
+  capability_units<Index> units{std::move(u.members), std::move(u.needs), std::move(u.needed_by), all};
+  for (std::size_t n = 0; n < s.nodes(); ++n)
+    if (!supported[n]) units.supported[u.of[n]] = 0;
+  return sorted_units(units);
+}
+
+}  // namespace cleave

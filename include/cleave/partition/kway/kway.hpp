@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/graph/adjacency_fault.hpp"
+#include "cleave/partition/kway/clusters.hpp"
+#include "cleave/partition/kway/engine.hpp"
+#include "cleave/partition/kway/flat_graph.hpp"
+#include "cleave/partition/kway/limits.hpp"
+#include "cleave/partition/kway/options.hpp"
+#include "cleave/partition/kway/sound_arrays.hpp"
+#include "cleave/partition/kway/team.hpp"
+#include "cleave/partition/model/partition.hpp"
+
+namespace cleave {
+
+/// What sums of weights are held in.
+template <weight_number Weight>
+using weight_total = std::conditional_t<std::floating_point<Weight>, double, std::int64_t>;
+
+/// Parts of an undirected graph, and what they reach.
+template <weight_number NodeWeight = std::int64_t, weight_number EdgeWeight = NodeWeight>
+struct kway_partition : partition {
+  weight_total<EdgeWeight> cut{};                        ///< weight of the edges between parts
+  std::vector<weight_total<NodeWeight>> part_weights{};  ///< of the nodes of each part
+  double imbalance = 0;       ///< of the part furthest above its share: 0.03 is 3 %
+  bool within_limits = true;  ///< false where weights of nodes allow no balance found
+};
+
+/// A given partition does not fit the graph: `witness` is the first node without a part, or the number of
+/// nodes that it has.
+class kway_start_error : public witness_error<std::size_t> {
+ public:
+  using witness_error::witness_error;
+};
+
+/// Cut, weights and imbalance of parts, in the user's units.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+kway_partition<NodeWeight, EdgeWeight> weighed_parts(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                                     partition p, kway_options const& options) {
+  kway_partition<NodeWeight, EdgeWeight> result;
+  static_cast<partition&>(result) = std::move(p);
+  result.part_weights.assign(result.parts, 0);
+  struct sums {
+    weight_total<EdgeWeight> cut{};
+    std::vector<weight_total<NodeWeight>> weight{};
+  };
+  id_ranges const ranges{static_cast<std::uint32_t>(g.nodes()), 1u << 16};
+  std::vector<sums> piece(ranges.count());
+  thread_team(options.threads).share(ranges.count(), [&](std::size_t r) {
+    sums s{0, std::vector<weight_total<NodeWeight>>(result.parts, 0)};
+    for (std::size_t n = ranges.begin(r); n < ranges.end(r); ++n) {
+      auto const own = result.of[n];
+      s.weight[index(own)] += static_cast<weight_total<NodeWeight>>(g.weight(n));
+      for (auto arc = static_cast<std::size_t>(g.offsets[n]);
+           arc < static_cast<std::size_t>(g.offsets[n + 1]); ++arc)
+        if (auto const to = static_cast<std::size_t>(g.targets[arc]); to > n && result.of[to] != own)
+          s.cut += static_cast<weight_total<EdgeWeight>>(g.weight_of_arc(arc));
+    }
+    piece[r] = std::move(s);
+  });
+  weight_total<NodeWeight> total = 0;
+  for (auto const& s : piece) {
+    result.cut += s.cut;
+    for (std::uint32_t part = 0; part < result.parts; ++part) {
+      result.part_weights[part] += s.weight[part];
+      total += s.weight[part];
+    }
+  }
+  auto const fair = fair_weights(total, result.parts, options);
+  for (std::uint32_t part = 0; part < result.parts; ++part)
+    if (fair[part] > 0)
+      result.imbalance =
+          (std::max)(result.imbalance,
+                     static_cast<double>(result.part_weights[part]) / static_cast<double>(fair[part]) - 1);
+  return result;
+}
+
+/// Parts for a graph that has been checked, better ones than `start` if that is not empty.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+kway_partition<NodeWeight, EdgeWeight> kway_from(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                                 std::uint32_t k, std::vector<std::uint32_t> start,
+                                                 kway_options const& options, std::size_t loops) {
+  auto const flat = make_flat(g, loops);
+  kway_task task{flat, {}, {}, std::move(start), options};
+  auto const fair = fair_weights(flat.node_total, k, options);
+  task.limit = weight_limits(flat, fair, options);
+  for (auto const part : options.fixed) task.fixed.push_back(part == no_part ? free_node : index(part));
+  partition p{.of = {}, .parts = k};
+  bool within = true;
+  if (k == 1 || flat.nodes == 0) {
+    p.of.assign(flat.nodes, part_id{0});
+  } else {
+    auto const parts = kway_parts(std::move(task));
+    p.of.resize(flat.nodes);
+    id_ranges const ranges{flat.nodes, 1u << 16};
+    thread_team(options.threads).share(ranges.count(), [&](std::size_t r) {
+      for (auto n = ranges.begin(r); n < ranges.end(r); ++n) p.of[n] = part_id{parts.of[n]};
+    });
+    within = excess_weight(parts) == 0;
+  }
+  auto result = weighed_parts(g, std::move(p), options);
+  result.within_limits = within;
+  return result;
+}
+
+/// Cuts an undirected graph into k parts so that the weight of the edges between them is small and no part
+/// weighs more than (1 + imbalance) times its share of the nodes, rounded up; more only where a node, or what
+/// is fixed, is too heavy for that. No part is empty if there are nodes enough and shares are alike. The same
+/// for a seed with any number of threads and any compiler. O((n + m) * log k).
+/// \throws adjacency_error, kway_option_error, kway_size_error.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+kway_partition<NodeWeight, EdgeWeight> partition_kway(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                                      std::uint32_t k, kway_options const& options = {}) {
+  check_options(options, g.nodes(), k);
+  auto const loops = check_arrays(g, thread_team(options.threads));
+  return kway_from(g, k, {}, options, loops);
+}
+
+/// Moves nodes of a given partition, from wherever it comes, so that it is within its limits and the cut is
+/// smaller; `fixed` nodes go where they belong first.
+/// \throws adjacency_error, kway_option_error, kway_size_error, kway_start_error.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+kway_partition<NodeWeight, EdgeWeight> refine_kway(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                                   partition const& start, kway_options const& options = {}) {
+  check_options(options, g.nodes(), start.parts);
+  auto const loops = check_arrays(g, thread_team(options.threads));
+  if (start.of.size() != g.nodes())
+    throw kway_start_error("k-way partition: the start has parts for " + std::to_string(start.of.size()) +
+                               " nodes of " + std::to_string(g.nodes()),
+                           start.of.size());
+  std::vector<std::uint32_t> of(g.nodes());
+  for (std::size_t n = 0; n < of.size(); ++n) {
+    of[n] = index(options.fixed.empty() || options.fixed[n] == no_part ? start.of[n] : options.fixed[n]);
+    if (of[n] >= start.parts)
+      throw kway_start_error("k-way partition: the start gives node #" + std::to_string(n) +
+                                 " no part below " + std::to_string(start.parts),
+                             n);
+  }
+  return kway_from(g, start.parts, std::move(of), options, loops);
+}
+
+}  // namespace cleave

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/model/part_graph.hpp"
+#include "cleave/partition/model/part_memory.hpp"
+#include "cleave/partition/model/partition.hpp"
+#include "cleave/partition/model/per_part.hpp"
+
+/// What can be wrong with a partition, each as a function with a witness. Nodes are positions. The first two
+/// take any partition; the others one in which `find_unassigned_node` finds nothing.
+namespace cleave {
+
+/// `consumer` reads a value of `producer`, or must follow it.
+struct dependency {
+  std::size_t producer, consumer;
+
+  bool operator==(dependency const&) const = default;
+};
+
+/// A partition that cannot be planned. `witness` lists the nodes concerned; of a cycle, producer and consumer
+/// of each of its edges.
+class partition_error : public witness_error<std::vector<std::size_t>> {
+ public:
+  using witness_error::witness_error;
+};
+
+/// The first node that belongs to no part, or to one that the partition does not have; replicable nodes need
+/// none where there is a part at all. O(V).
+template <std::unsigned_integral Index>
+std::optional<std::size_t> find_unassigned_node(basic_dense<Index> const& s, partition const& p) {
+  for (std::size_t n = 0; n < s.nodes(); ++n)
+    if (bool const free = is_replicable(s, n) && p.parts > 0;
+        n >= p.of.size() || (!(free && p.of[n] == no_part) && index(p.of[n]) >= p.parts))
+      return n;
+  return std::nullopt;
+}
+
+/// The first part to which no node belongs. O(V).
+inline std::optional<part_id> find_empty_part(partition const& p) {
+  std::vector<char> used(p.parts);
+  for (part_id const i : p.of)
+    if (index(i) < p.parts) used[index(i)] = 1;
+  for (std::uint32_t i = 0; i < p.parts; ++i)
+    if (!used[i]) return part_id{i};
+  return std::nullopt;
+}
+
+/// The first edge into an earlier part: for whoever runs parts in ascending order. O(V + E).
+template <std::unsigned_integral Index>
+std::optional<dependency> find_backward_edge(basic_dense<Index> const& s, partition const& p) {
+  std::optional<dependency> found;
+  for (std::size_t n = 0; n < s.nodes() && !found; ++n) {
+    if (is_replicable(s, n)) continue;
+    auto const look = [&](std::size_t m) {
+      if (!found && p.of[m] > p.of[n]) found = dependency{m, n};
+    };
+    each_needed_node(s, p, n, look);
+  }
+  return found;
+}
+
+/// The first reader of a value that cannot cross a boundary, in another part than the value's producer. O(V +
+/// E).
+template <std::unsigned_integral Index>
+std::optional<dependency> find_sent_value(basic_dense<Index> const& s, partition const& p) {
+  for (std::size_t n = 0; n < s.nodes() && !s.portable.empty(); ++n)
+    for (Index const v : s.operands[n])
+      if (Index const m = s.producer[v];
+          m != none<Index> && !s.portable[v] && !is_replicable(s, m) && p.of[m] != p.of[n])
+        return dependency{m, n};
+  return std::nullopt;
+}
+
+/// Two nodes that must share a part and do not. O(V).
+template <std::unsigned_integral Index>
+std::optional<std::pair<std::size_t, std::size_t>> find_split_group(basic_dense<Index> const& s,
+                                                                    partition const& p) {
+  for (std::size_t n = 0; n < s.nodes(); ++n)
+    if (!s.group.empty() && !is_replicable(s, n) && p.of[n] != p.of[s.group[n]])
+      return std::pair<std::size_t, std::size_t>{s.group[n], n};
+  return std::nullopt;
+}
+
+/// Parts that need each other in a cycle: its edges, each from one part to the next, the last into the first.
+/// The shortest cycle is found where that takes less than some million steps, else a short one. O(V + E)
+/// where there is none.
+template <std::unsigned_integral Index>
+std::optional<std::vector<dependency>> find_cycle_between_parts(basic_dense<Index> const& s,
+                                                                partition const& p) {
+  auto const parts = part_graph_of(s, p);
+  std::vector<std::uint32_t> missing(p.parts), ready;
+  for (auto const to : parts.dependents.item) ++missing[to];
+  for (std::uint32_t i = 0; i < p.parts; ++i)
+    if (missing[i] == 0) ready.push_back(i);
+  for (std::size_t i = 0; i < ready.size(); ++i)
+    for (auto const to : parts.dependents[ready[i]])
+      if (--missing[to] == 0) ready.push_back(to);
+  if (ready.size() == p.parts) return std::nullopt;
+
+  std::vector<std::uint32_t> need(p.parts);  // of a part that is stuck: one of the stuck parts it needs
+  for (std::uint32_t from = 0; from < p.parts; ++from)
+    for (auto const to : parts.dependents[from])
+      if (missing[from] != 0) need[to] = from;
+  std::vector<char> met(p.parts);
+  auto on_cycle = static_cast<std::uint32_t>(std::ranges::find_if(missing, [](auto m) { return m != 0; }) -
+                                             missing.begin());
+  while (!std::exchange(met[on_cycle], 1)) on_cycle = need[on_cycle];
+
+  std::vector<std::uint32_t> shortest, came_from(p.parts);
+  std::size_t steps = 0;
+  auto const search_from = [&](std::uint32_t start) {
+    steps += p.parts;
+    came_from.assign(p.parts, index(no_part));
+    std::vector<std::uint32_t> queue{start};
+    for (std::size_t i = 0; i < queue.size() && came_from[start] == index(no_part); ++i)
+      for (auto const to : parts.dependents[queue[i]]) {
+        ++steps;
+        if (missing[to] == 0 || came_from[to] != index(no_part)) continue;
+        came_from[to] = queue[i];
+        queue.push_back(to);
+      }
+    if (came_from[start] == index(no_part)) return;  // behind a cycle, not on one
+    std::vector<std::uint32_t> cycle{start};
+    for (auto i = came_from[start]; i != start; i = came_from[i]) cycle.push_back(i);
+    std::reverse(cycle.begin() + 1, cycle.end());
+    if (shortest.empty() || cycle.size() < shortest.size()) shortest = std::move(cycle);
+  };
+  search_from(on_cycle);
+  for (std::uint32_t start = 0; start < p.parts && shortest.size() > 2 && steps < 4'000'000; ++start)
+    if (missing[start] != 0) search_from(start);
+
+  std::vector<dependency> edges(shortest.size(), dependency{s.nodes(), s.nodes()});
+  std::vector<std::uint32_t> place(p.parts, index(no_part));  // of a part: where it is on the cycle
+  for (std::uint32_t i = 0; i < shortest.size(); ++i) place[shortest[i]] = i;
+  for (std::size_t n = 0; n < s.nodes(); ++n) {
+    if (p.of[n] == no_part || is_replicable(s, n) || place[index(p.of[n])] == index(no_part)) continue;
+    auto const at = place[index(p.of[n])];
+    auto const before = (at + shortest.size() - 1) % shortest.size();
+    auto const look = [&](std::size_t m) {
+      if (edges[before].consumer == s.nodes() && index(p.of[m]) == shortest[before]) edges[before] = {m, n};
+    };
+    each_needed_node(s, p, n, look);
+  }
+  return edges;
+}
+
+/// A part and what it holds beyond its limit.
+struct overfull_part {
+  part_id part;
+  std::size_t bytes, limit;
+
+  bool operator==(overfull_part const&) const = default;
+};
+
+/// The first part that holds more than its limit, as `part_memory` counts. A limit for each part, or one for
+/// all.
+template <std::unsigned_integral Index>
+std::optional<overfull_part> find_overfull_part(basic_dense<Index> const& s, partition const& p,
+                                                per_part<std::size_t> const& limit,
+                                                std::span<std::size_t const> node_memory = {}) {
+  if (limit.empty()) return std::nullopt;
+  expects(limit.covers(p.parts), "one limit, or one for each part");
+  auto const bytes = part_memory(s, p, node_memory);
+  for (std::uint32_t i = 0; i < p.parts; ++i)
+    if (bytes[i] > limit[i]) return overfull_part{part_id{i}, bytes[i], limit[i]};
+  return std::nullopt;
+}
+
+/// What messages call a node that has a part: its label and the part.
+template <std::unsigned_integral Index>
+std::string part_label(basic_dense<Index> const& s, partition const& p, std::size_t n) {
+  return s.label(n) + " in part " + std::to_string(index(p.of[n]));
+}
+
+/// \throws partition_error unless each node has a part and groups are whole. O(V + E).
+template <std::unsigned_integral Index>
+void check_assignment(basic_dense<Index> const& s, partition const& p) {
+  auto const part_of = [&](std::size_t n) { return part_label(s, p, n); };
+  if (p.of.size() != s.nodes())
+    throw partition_error("the partition is of " + std::to_string(p.of.size()) + " nodes, the graph has " +
+                              std::to_string(s.nodes()),
+                          {});
+  if (p.parts > s.nodes() + 65'536)  // tables of that size would be made for nothing
+    throw partition_error("the partition has " + std::to_string(p.parts) + " parts for " +
+                              std::to_string(s.nodes()) + " nodes; number parts from 0 without gaps",
+                          {});
+  if (auto const n = find_unassigned_node(s, p))
+    throw partition_error(
+        "node " + s.label(*n) + " belongs to none of the " + std::to_string(p.parts) + " parts", {*n});
+  if (auto const sent = find_sent_value(s, p))
+    throw partition_error(
+        "a value that cannot cross a boundary is cut off from its reader: " + part_of(sent->producer) +
+            " makes it, " + part_of(sent->consumer) + " reads it; give both one part",
+        {sent->producer, sent->consumer});
+  if (auto const pair = find_split_group(s, p))
+    throw partition_error(
+        "nodes that must share a part, by together(n) or for memory that is written and viewed, are cut "
+        "apart: " +
+            part_of(pair->first) + ", " + part_of(pair->second) + "; give both one part",
+        {pair->first, pair->second});
+}
+
+/// \throws partition_error unless each node has a part, groups are whole and no parts need each other in a
+/// cycle; of a long cycle the message names the two ends. O(V + E).
+template <std::unsigned_integral Index>
+void check_partition(basic_dense<Index> const& s, partition const& p) {
+  check_assignment(s, p);
+  if (auto const cycle = find_cycle_between_parts(s, p)) {
+    std::string text = "parts need each other in a cycle: ";
+    std::vector<std::size_t> nodes;
+    std::size_t const shown = 4;  // at each end of a long cycle
+    for (std::size_t i = 0; i < cycle->size(); ++i) {
+      auto const& edge = (*cycle)[i];
+      if (i < shown || i + shown >= cycle->size())
+        text +=
+            (i == 0 ? "" : "; ") + part_label(s, p, edge.producer) + " -> " + part_label(s, p, edge.consumer);
+      else if (i == shown)
+        text += "; … " + std::to_string(cycle->size() - 2 * shown) + " more …";
+      nodes.insert(nodes.end(), {edge.producer, edge.consumer});
+    }
+    throw partition_error(text, std::move(nodes));
+  }
+}
+
+}  // namespace cleave

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/nearest_names.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/numbering.hpp"
+#include "cleave/partition/named/cut_tree.hpp"
+
+/// Cuts on the modules of a tree, at any depth, as Slapo has them: where they lie and which stages they mean.
+/// A module whose inside is known is an attribute with a body; a cut is the path of a called module, the
+/// targets of the calls that lead to it joined by dots.
+namespace cleave {
+
+/// What a cut inside a module that runs more than once means: each run is cut; or nothing, it is an error.
+enum class repeated_runs : std::uint8_t { cut_each, refused };
+
+struct hierarchy_options {
+  repeated_runs repeated = repeated_runs::cut_each;
+  /// What the stages may hold in all: a module that is called twice at each of n depths runs 2^n times.
+  std::size_t most_nodes = std::size_t{1} << 26;
+};
+
+/// A graph that holds cuts: the root, or the inside of a module.
+struct cut_level {
+  using position = module_graph::position;
+
+  std::string path;  ///< of the module; of the root empty
+  module_graph const* graph;
+  std::vector<position> ends;  ///< the calls that a cut names, ascending: after each a stage ends
+  /// The calls whose inside holds cuts, ascending, each with the number of its level.
+  std::vector<std::pair<position, std::uint32_t>> opened;
+  std::uint32_t first_cut = none<std::uint32_t>;  ///< of the cuts on calls in it or below: the first
+  std::size_t runs = 1;                           ///< how often the level runs; many read as the largest
+};
+
+/// The levels that hold cuts, each before those inside of it; the root is the first. They refer to the graph,
+/// which must outlive them.
+struct hierarchical_cut {
+  std::vector<cut_level> levels;
+};
+
+/// Why cuts cannot be made.
+struct module_cut_fault {
+  enum class kind : std::uint8_t {
+    no_cuts,        ///< there is none
+    whole_graph,    ///< the path is empty
+    unknown,        ///< nothing of that path is known
+    never_called,   ///< the path is registered, and no call names it
+    inside_opaque,  ///< `at`, on the way, is called, but its inside is not known
+    repeated,       ///< `at`, on the way, runs more than once, which is refused
+    too_large,      ///< the stages would hold more nodes than they may
+  };
+  kind what;
+  std::string path, at;
+  std::vector<std::string> nearest;  ///< known paths
+
+  bool operator==(module_cut_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(module_cut_fault const& f) {
+  using enum module_cut_fault::kind;
+  switch (f.what) {
+    case no_cuts:
+      return "no cuts; name at least one called module";
+    case whole_graph:
+      return "a cut names the whole graph; name a module in it";
+    case unknown:
+      return "cut " + quoted(f.path) + " names no module of the graph" + suggestion(f.nearest);
+    case never_called:
+      return "cut " + quoted(f.path) + " names a module that is never called" + suggestion(f.nearest);
+    case inside_opaque:
+      return "cut " + quoted(f.path) + " lies inside " + quoted(f.at) +
+             ", whose inside is not known; trace it down to that level";
+    case repeated:
+      return "cut " + quoted(f.path) + " lies inside " + quoted(f.at) +
+             ", which runs more than once; cut around it, or give each run a module of its own";
+    case too_large:
+      return "opening " + quoted(f.at) + " at each of its calls gives more nodes than most_nodes allows";
+  }
+  return {};
+}
+
+/// A cut that a tree of modules cannot have. The witness: the path, and why.
+class module_cut_error : public witness_error<module_cut_fault> {
+ public:
+  explicit module_cut_error(module_cut_fault f) : witness_error("hierarchy: " + describe(f), f) {}
+};
+
+/// `target` in the level of `path`.
+inline std::string joined_path(std::string const& path, std::string const& target) {
+  return path.empty() ? target : path + "." + target;
+}
+
+/// Finds the levels that hold cuts; `cut_modules` and `find_module_cut_fault` are its uses.
+class cut_finder {
+ public:
+  using position = module_graph::position;
+
+  cut_finder(module_graph const& root, std::vector<std::string> const& cuts, hierarchy_options const& options)
+      : cuts_(cuts), options_(options), named_(cuts.size()) {
+    for (std::uint32_t i = 0; i < cuts.size(); ++i) tree_.add(cuts[i], i);
+    found_.levels.push_back({{}, &root, {}, {}});
+    place_.push_back(0);
+    for (std::uint32_t i = 0; i < found_.levels.size(); ++i) enter(i);
+    keep_what_holds_cuts();
+    count_runs();
+  }
+
+  std::optional<module_cut_fault> find_fault() const {
+    using enum module_cut_fault::kind;
+    if (cuts_.empty()) return module_cut_fault{no_cuts, {}, {}, {}};
+    for (std::uint32_t i = 0; i < cuts_.size(); ++i) {
+      if (cuts_[i].empty()) return module_cut_fault{whole_graph, {}, {}, {}};
+      auto const first = tree_.cut(tree_.follow(0, cuts_[i]));
+      if (named_[first]) continue;
+      for (auto const& path : opaque_)
+        if (cuts_[i].starts_with(path + ".")) return module_cut_fault{inside_opaque, cuts_[i], path, {}};
+      return unknown_path(cuts_[i]);
+    }
+    std::size_t room = options_.most_nodes;
+    for (auto const& level : found_.levels) {
+      if (level.runs > 1 && options_.repeated == repeated_runs::refused)
+        return module_cut_fault{repeated, cuts_[level.first_cut], level.path, {}};
+      if (level.graph->list().size() > room / level.runs)
+        return module_cut_fault{too_large, {}, level.path, {}};
+      room -= level.graph->list().size() * level.runs;
+    }
+    return std::nullopt;
+  }
+
+  hierarchical_cut take() && { return std::move(found_); }
+
+ private:
+  /// Notes which calls of level `i` cuts name, and which have cuts inside.
+  void enter(std::uint32_t i) {
+    auto const* graph = found_.levels[i].graph;
+    numbering<std::string_view, std::uint32_t> targets;
+    std::vector<std::uint32_t> inside;  // of a target: its level, or none
+    for (position const n : graph->nodes()) {
+      auto const& node = (*graph)[n];
+      if (node.kind != node_kind::call_module) continue;
+      auto const at = tree_.follow(place_[i], node.target);
+      if (at == cut_tree::nowhere) continue;
+      if (auto const cut = tree_.cut(at); cut != none<std::uint32_t>) {
+        named_[cut] = 1;
+        found_.levels[i].ends.push_back(n);
+        found_.levels[i].first_cut = (std::min)(found_.levels[i].first_cut, cut);
+      }
+      if (!tree_.has_below(at)) continue;
+      auto const target = targets.insert(node.target);
+      if (target == inside.size()) inside.push_back(add_level(i, node.target, at));
+      if (inside[target] != none<std::uint32_t>) found_.levels[i].opened.emplace_back(n, inside[target]);
+    }
+  }
+
+  std::uint32_t add_level(std::uint32_t parent, std::string const& target, cut_tree::place at) {
+    auto const* a = found_.levels[parent].graph->find_attribute(target);
+    auto path = joined_path(found_.levels[parent].path, target);
+    if (!a || a->body.empty()) {
+      opaque_.push_back(std::move(path));
+      return none<std::uint32_t>;
+    }
+    found_.levels.push_back({std::move(path), &a->body.front(), {}, {}});
+    place_.push_back(at);
+    return static_cast<std::uint32_t>(found_.levels.size() - 1);
+  }
+
+  void keep_what_holds_cuts() {
+    auto& levels = found_.levels;
+    std::vector<char> holds(levels.size());
+    for (std::size_t i = levels.size(); i-- > 0;) {
+      auto& here = levels[i];
+      std::erase_if(here.opened, [&](auto const& call) { return !holds[call.second]; });
+      for (auto const& [n, inside] : here.opened)
+        here.first_cut = (std::min)(here.first_cut, levels[inside].first_cut);
+      holds[i] = i == 0 || !here.ends.empty() || !here.opened.empty();
+    }
+    std::vector<std::uint32_t> moved(levels.size());
+    std::uint32_t kept = 0;
+    for (std::size_t i = 0; i < levels.size(); ++i)
+      if (holds[i]) {
+        moved[i] = kept;
+        if (kept != i) levels[kept] = std::move(levels[i]);
+        ++kept;
+      }
+    levels.erase(levels.begin() + kept, levels.end());
+    for (auto& level : levels)
+      for (auto& call : level.opened) call.second = moved[call.second];
+  }
+
+  void count_runs() {
+    constexpr auto most = (std::numeric_limits<std::size_t>::max)();
+    for (std::size_t i = 1; i < found_.levels.size(); ++i) found_.levels[i].runs = 0;
+    for (auto const& level : found_.levels)
+      for (auto const& [n, inside] : level.opened) {
+        auto& runs = found_.levels[inside].runs;
+        runs = level.runs > most - runs ? most : runs + level.runs;
+      }
+  }
+
+  /// The fault of a path that no call has, with what is near it where it leaves the tree.
+  module_cut_fault unknown_path(std::string const& path) const {
+    module_graph const* graph = found_.levels.front().graph;
+    std::string above;
+    std::string_view rest = path;
+    for (bool deeper = true; deeper;) {
+      deeper = false;
+      for (position const n : graph->nodes()) {
+        auto const& target = (*graph)[n].target;
+        auto const* a = graph->find_attribute(target);
+        if ((*graph)[n].kind != node_kind::call_module || !a || a->body.empty()) continue;
+        if (rest.size() <= target.size() || !rest.starts_with(target) || rest[target.size()] != '.') continue;
+        above = joined_path(above, target);
+        rest.remove_prefix(target.size() + 1);
+        graph = &a->body.front();
+        deeper = true;
+        break;
+      }
+    }
+    std::vector<std::string> known;
+    numbering<std::string_view, std::uint32_t> listed;
+    for (position const n : graph->nodes())
+      if ((*graph)[n].kind == node_kind::call_module && listed.insert((*graph)[n].target) == known.size())
+        known.push_back(joined_path(above, (*graph)[n].target));
+    bool const registered = graph->find_attribute(std::string(rest)) != nullptr;
+    return {registered ? module_cut_fault::kind::never_called : module_cut_fault::kind::unknown,
+            path,
+            {},
+            nearest_names(path, known)};
+  }
+
+  std::vector<std::string> const& cuts_;
+  hierarchy_options options_;
+  cut_tree tree_;
+  hierarchical_cut found_;
+  std::vector<cut_tree::place> place_;  // of a level
+  std::vector<char> named_;             // of a cut: a call has its path
+  std::vector<std::string> opaque_;     // modules without a known inside, on the way of a cut
+};
+
+/// Why `cuts` cannot be made in `root`, or nothing. Expected O(size of the levels that are entered and of the
+/// paths), more where something is wrong.
+inline std::optional<module_cut_fault> find_module_cut_fault(module_graph const& root,
+                                                             std::vector<std::string> const& cuts,
+                                                             hierarchy_options const& options = {}) {
+  return cut_finder(root, cuts, options).find_fault();
+}
+
+/// Where `cuts` lie in `root`. The order of the paths, and a path that comes twice, make no difference to the
+/// stages. Expected O(size of the levels that are entered and of the paths).
+/// \throws module_cut_error where `find_module_cut_fault` finds something.
+inline hierarchical_cut cut_modules(module_graph const& root, std::vector<std::string> const& cuts,
+                                    hierarchy_options const& options = {}) {
+  cut_finder finder(root, cuts, options);
+  if (auto fault = finder.find_fault()) throw module_cut_error(*std::move(fault));
+  return std::move(finder).take();
+}
+
+}  // namespace cleave

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/random.hpp"
+#include "cleave/graph/check_rungs.hpp"
+#include "cleave/graph/concepts.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/graph/snapshot.hpp"
+#include "cleave/partition/model/metrics.hpp"
+#include "cleave/partition/slices/balance_options.hpp"
+#include "cleave/partition/slices/lower_bound.hpp"
+#include "cleave/partition/slices/slicing.hpp"
+#include "cleave/partition/slices/transfer_pairs.hpp"
+#include "cleave/partition/units/mirrored.hpp"
+#include "cleave/partition/units/topological_orders.hpp"
+#include "cleave/partition/units/unit_costs.hpp"
+#include "cleave/partition/units/unit_memory.hpp"
+#include "cleave/partition/units/units.hpp"
+
+namespace cleave {
+
+/// Balances one graph step by step; `balance` is its one use.
+template <std::unsigned_integral Index>
+class balancer {
+ public:
+  balancer(basic_dense<Index> const& g, std::uint32_t k, balance_options const& o)
+      : g_(g), o_(o), units_(units_of(g, {.together = o.together, .backward = o.backward})) {
+    auto const most = may_leave_gaps(o) ? k : std::min<std::size_t>(k, units_.size());
+    parts_ = static_cast<std::uint32_t>(units_.size() == 0 ? 0 : most);
+  }
+
+  balanced_partition run() {
+    balanced_partition result;
+    result.of.assign(g_.nodes(), no_part);
+    if (parts_ == 0) {
+      result.parts = g_.nodes() > 0 ? 1 : 0;  // a home for what has no reader
+      result.loads.resize(result.parts);
+      return result;
+    }
+    costs_ = costs_of(g_, units_, parts_, {o_.cost_per_byte, o_.speed, o_.link});
+    if (!o_.memory.empty()) memory_ = memory_of<Index>(g_, units_, o_.node_memory);
+    rank_units();
+    place_pins();
+
+    auto const bound = load_bound(costs_);
+    slices<Index> best;
+    std::vector<Index> best_order;
+    std::vector<std::vector<Index>> tried;
+    unit_edges<Index> const rules{units_.needs, units_.needed_by};
+    bool const mirrored = window_.earliest.empty() && !o_.backward.empty();
+    edges_ = mirrored ? mirrored_edges<Index>(g_, units_, o_.backward) : rules;
+    bool only = false;  // order there is
+    auto const done = [&] { return only || best.load <= bound; };
+    auto const attempt = [&](unit_order how, std::span<Index const> rank) {
+      if (done()) return;
+      auto order = ordered_units<Index>(edges_.needs, edges_.needed_by, how, rank, window_, parts_);
+      only = is_only_order<Index>(edges_.needs, order);
+      if (std::ranges::find(tried, order) != tried.end()) return;
+      if (auto better = best_slices(task_for(order), bound, best.load)) {
+        best = std::move(*better);
+        best_order = order;
+        result.order = how;
+      }
+      tried.push_back(std::move(order));
+    };
+    splitmix dice(o_.seed);
+    auto const attempt_all = [&](std::size_t random_orders) {
+      for (auto const how : o_.orders) attempt(how, rank_);
+      while (random_orders-- > 0 && !done())
+        attempt(unit_order::random, shuffled_ranks<Index>(units_.size(), dice));
+    };
+    auto const few = std::max<std::size_t>(1'000'000 / units_.size(), o_.orders.empty() ? 1 : 0);
+    attempt_all((std::min)(o_.random_orders, few));
+    if (mirrored) {  // which is a habit and may leave out what is best, or all that fits
+      edges_ = rules;
+      only = false;
+      attempt_all((std::min)(o_.random_orders, few) / 4);
+    }
+    if (best.at.empty()) refuse(tried);
+    report(result, best, best_order, bound);
+    return result;
+  }
+
+ private:
+  Index node_of(Index unit) const { return units_.members[unit].front(); }
+
+  void rank_units() {
+    rank_.resize(units_.size());
+    std::iota(rank_.begin(), rank_.end(), Index{});
+    if (o_.rank.empty()) return;
+    std::vector<std::size_t> least(units_.size());
+    for (Index u = 0; u < units_.size(); ++u) {
+      auto const members = units_.members[u];
+      least[u] = o_.rank[*std::ranges::min_element(members, {}, [&](Index n) { return o_.rank[n]; })];
+    }
+    auto by_rank = rank_;
+    std::ranges::sort(by_rank, {}, [&](Index u) { return std::pair(least[u], u); });
+    for (Index i = 0; i < by_rank.size(); ++i) rank_[by_rank[i]] = i;
+  }
+
+  void place_pins() {
+    pinned_.assign(units_.size(), no_part);
+    bool any = false;
+    for (std::size_t n = 0; n < o_.pinned.size(); ++n) {
+      if (o_.pinned[n] == no_part || units_.of[n] == none<Index>) continue;
+      any = true;
+      auto& pin = pinned_[units_.of[n]];
+      if (pin != no_part && pin != o_.pinned[n])
+        throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.pinned[n]) +
+                               ", but must share the part of node " + g_.label(node_of(units_.of[n])) +
+                               ", where a node is pinned to " + text(pin));
+      if (index(o_.pinned[n]) >= parts_)
+        throw infeasible_error("node " + g_.label(n) + " is pinned to " + text(o_.pinned[n]) +
+                               ", but what cannot be parted makes only " + std::to_string(parts_) +
+                               " parts: allow empty parts or ask for fewer");
+      pin = o_.pinned[n];
+    }
+    if (!any) return;
+    auto const order = ordered_units<Index>(units_.needs, units_.needed_by, unit_order::breadth_first, rank_);
+    auto reach = reach_of_pins<Index>(units_.needs, order, pinned_, parts_);
+    if (reach.conflict)
+      throw infeasible_error("node " + g_.label(node_of(reach.conflict->second)) + " is pinned to " +
+                             text(pinned_[reach.conflict->second]) + " and needs node " +
+                             g_.label(node_of(reach.conflict->first)) + ", which is pinned to " +
+                             text(pinned_[reach.conflict->first]));
+    window_ = std::move(reach.window);
+  }
+
+  slicing_task<Index> task_for(std::vector<Index> const& order) const {
+    slicing_task<Index> t{pairs_of<Index>(costs_, order),  costs_.speed_of, {}, {}, {}, {}, {},
+                          o_.empty == empty_parts::allowed};
+    if (!costs_.linked.empty()) t.link_of = costs_.link_of;
+    for (auto const& row : costs_.linked)
+      t.linked.push_back(pairs_of<Index>(costs_.touching, costs_.touched, order, row));
+    for (auto const& weight : costs_.weight) {
+      auto& before = t.before.emplace_back(1);
+      for (Index const u : order) before.push_back(before.back() + weight[u]);
+    }
+    std::vector<std::size_t> limits;
+    for (std::uint32_t s = 0; s < parts_ && !o_.memory.empty(); ++s) {
+      auto const known = std::ranges::find(limits, o_.memory[s]);
+      t.limit_of.push_back(static_cast<std::uint32_t>(known - limits.begin()));
+      if (known != limits.end()) continue;
+      limits.push_back(o_.memory[s]);
+      t.fitting.push_back(first_fitting<Index>(memory_, order, o_.memory[s]));
+    }
+    limit_boundaries(t, order);
+    return t;
+  }
+
+  void limit_boundaries(slicing_task<Index>& t, std::vector<Index> const& order) const {
+    auto const n = static_cast<Index>(order.size());
+    t.low.assign(parts_ + std::size_t{1}, 0);
+    t.high.assign(parts_ + std::size_t{1}, n);
+    if (o_.empty == empty_parts::forbidden)
+      for (std::uint32_t s = 0; s <= parts_; ++s) {
+        t.low[s] = static_cast<Index>(s);
+        t.high[s] = static_cast<Index>(n - (parts_ - s));
+      }
+    t.high.front() = 0;
+    t.low.back() = n;
+    for (Index i = 0; i < n; ++i)
+      if (auto const pin = pinned_[order[i]]; pin != no_part) {
+        t.high[index(pin)] = (std::min)(t.high[index(pin)], i);
+        t.low[index(pin) + 1] = (std::max)(t.low[index(pin) + 1], static_cast<Index>(i + 1));
+      }
+    for (std::uint32_t s = 0; s < parts_; ++s) t.low[s + 1] = (std::max)(t.low[s + 1], t.low[s]);
+    for (std::uint32_t s = parts_; s-- > 0;) t.high[s] = (std::min)(t.high[s], t.high[s + 1]);
+  }
+
+  static std::string text(part_id p) { return "part " + std::to_string(index(p)); }
+
+  [[noreturn]] void refuse(std::vector<std::vector<Index>> const& tried) const {
+    auto const& order = tried.front();
+    auto const bytes = [](std::size_t n) { return std::to_string(n) + " bytes"; };
+    std::size_t most = 0;
+    for (std::uint32_t s = 0; s < parts_ && !o_.memory.empty(); ++s) most = (std::max)(most, o_.memory[s]);
+    for (Index u = 0; u < units_.size() && !o_.memory.empty(); ++u) {
+      auto const need = memory_.alone(u);
+      auto const pin = pinned_[u];
+      auto const who = "node " + g_.label(node_of(u)) +
+                       (units_.members[u].size() > 1 ? " and what must share its part need " : " needs ") +
+                       bytes(need);
+      if (need > most) throw infeasible_error(who + ", and no part has more than " + bytes(most));
+      if (pin != no_part && need > o_.memory[index(pin)])
+        throw infeasible_error(who + ", and " + text(pin) + ", to which it is pinned, has " +
+                               bytes(o_.memory[index(pin)]));
+    }
+    auto const task = task_for(order);
+    std::size_t end = 0;
+    for (std::uint32_t s = 0; s < parts_ && !o_.memory.empty(); ++s) {
+      auto reach = end;
+      while (reach < task.high[s + 1] && task.fits_from(s, reach + 1) <= end) ++reach;
+      if (reach < task.low[s + 1] || (s + 1 == parts_ && reach < order.size()))
+        throw infeasible_error((tried.size() > 1 ? "in none of " + std::to_string(tried.size()) +
+                                                       " orders tried do slices fit; in the first, part "
+                                                 : std::string("part ")) +
+                               std::to_string(s) + " cannot hold node " + g_.label(node_of(order[reach])) +
+                               " beside what stands before it: its limit is " + bytes(o_.memory[s]) +
+                               ", and all nodes together need " + bytes(memory_.total()));
+      end = reach;
+    }
+    throw infeasible_error("in no order tried can all pinned nodes be in their parts" +
+                           std::string(o_.memory.empty() ? "" : " within the memory limits") +
+                           (o_.empty == empty_parts::forbidden
+                                ? " while no part is empty: allow empty parts or free a node"
+                                : ": free a node"));
+  }
+
+  void report(balanced_partition& r, slices<Index> const& best, std::vector<Index> const& order,
+              std::int64_t bound) const {
+    auto const task = task_for(order);
+    slicer<Index> const s(task);
+    for (std::uint32_t i = 0; i < parts_; ++i) {
+      r.loads.push_back(costs_.scale.value(s.load(i, best.at[i], best.at[i + 1])));
+      for (Index at = best.at[i]; at < best.at[i + 1]; ++at)
+        for (Index const n : units_.members[order[at]]) r.of[n] = part_id{i};
+      if (best.at[i] < best.at[i + 1]) r.parts = i + 1;
+    }
+    r.loads.resize(r.parts);
+    r.bottleneck = costs_.scale.value(best.load);
+    r.bound = costs_.scale.value((std::min)(bound, best.load));
+    r.unsized = unsized_cut_values(g_, r);
+  }
+
+  basic_dense<Index> const& g_;
+  balance_options const& o_;
+  unit_graph<Index> units_;
+  std::uint32_t parts_;
+  unit_costs<Index> costs_;
+  unit_memory<Index> memory_;
+  std::vector<Index> rank_;  // of a unit
+  std::vector<part_id> pinned_;
+  part_window window_;
+  unit_edges<Index> edges_;
+};
+
+/// Cuts `g` into min(k, units) parts so that the largest load is least: of all slices of each tried
+/// topological order the best, exactly.
+///
+/// A part's load is the weight of its nodes over its speed plus `cost_per_byte`, times its link, for each
+/// byte that enters or leaves it (`load_model`). Nodes that must share a part are one unit: groups of the
+/// graph, `together`, and what lies on a cycle through those. Parts are numbered in the order of the
+/// pipeline: apart from backward nodes no edge leads to a part of smaller number. Replicable nodes have no
+/// part. A graph of no others has 1 part, an empty graph none.
+///
+/// O(V + E) for what surrounds it, O(k (V + E) log V) for each probe in the worst case, usually O(V + E);
+/// some 10 to 40 probes.
+///
+/// \throws error            where weights, options or sums make no sense, naming the node,
+/// \throws infeasible_error where memory or pins cannot be met, naming the first node or part that does not
+/// fit.
+template <std::unsigned_integral Index>
+balanced_partition balance(basic_dense<Index> const& g, std::uint32_t k,
+                           balance_options const& options = {}) {
+  if (auto const fault = find_option_fault(options, g, k)) throw error("balance: " + *fault);
+  return balancer<Index>(g, k, options).run();
+}
+
+template <weighted_graph Graph>
+  requires sized_graph<Graph>
+balanced_partition balance(Graph const& g, std::uint32_t k, balance_options const& options = {}) {
+  return with_snapshot(g, [&](auto const& s) { return balance(s, k, options); });
+}
+
+template <uncosted_graph Graph>
+refused balance(Graph const&, std::uint32_t, balance_options const& = {}) {
+  refuse_costs<Graph>();
+}
+
+}  // namespace cleave

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/model/needs.hpp"
+#include "cleave/partition/model/part_graph.hpp"
+#include "cleave/partition/model/partition.hpp"
+#include "cleave/partition/units/units.hpp"
+
+namespace cleave {
+
+/// How many needs of nodes lie between parts, kept while nodes move, and an order of the parts that none
+/// runs against.
+template <std::unsigned_integral Index>
+class part_needs {
+ public:
+  part_needs() = default;
+  /// Precondition: the parts of `p` can be ordered. O(V + E + needs of parts).
+  part_needs(basic_dense<Index> const& s, partition const& p) : dependents_(p.parts), rank_(p.parts) {
+    std::vector<std::pair<Index, Index>> pairs;  // who may need whom, whatever crosses
+    each_need(s, [&](Index m, Index n) { pairs.emplace_back(m, n); });
+    needed_by_ = rows_of(s.nodes(), pairs);
+    for (Index n = 0; n < s.nodes(); ++n) count(s, p, n, 1);
+    put_in_order();
+  }
+
+  /// Lets `moving`, nodes of one part, go to part `to` in `p`; false, and nothing is changed, where parts
+  /// would then need each other in a cycle. O(needs of and into the nodes), and of all parts where the order
+  /// changes.
+  bool move(basic_dense<Index> const& s, partition& p, std::span<Index const> moving, part_id to) {
+    std::vector<Index> rows(moving.begin(), moving.end());
+    for (Index const m : moving) rows.insert(rows.end(), needed_by_[m].begin(), needed_by_[m].end());
+    std::ranges::sort(rows);
+    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+    auto const from = p.of[moving.front()];
+    auto const put = [&](part_id part) {
+      for (Index const n : rows) count(s, p, n, -1);
+      for (Index const m : moving) p.of[m] = part;
+      backward_ = false;
+      for (Index const n : rows) count(s, p, n, 1);
+    };
+    put(to);
+    if (!backward_ || put_in_order()) return true;
+    put(from);
+    return false;
+  }
+
+  template <class F>
+  void each_dependent(std::uint32_t part, F f) const {
+    for (auto const& d : dependents_[part]) f(d.part);
+  }
+
+ private:
+  struct dependent {
+    std::uint32_t part;
+    std::size_t needs;
+  };
+
+  void count(basic_dense<Index> const& s, partition const& p, Index n, int sign) {
+    if (is_replicable(s, n)) return;
+    auto const to = index(p.of[n]);
+    each_needed_node(s, p, n, [&](std::size_t m) {
+      auto const from = index(p.of[m]);
+      if (from == to) return;
+      auto& list = dependents_[from];
+      auto at = std::ranges::lower_bound(list, to, {}, &dependent::part);
+      if (at == list.end() || at->part != to) at = list.insert(at, {to, 0});
+      sign > 0 ? ++at->needs : --at->needs;
+      if (at->needs == 0) list.erase(at);
+      if (sign > 0 && rank_[from] >= rank_[to]) backward_ = true;
+    });
+  }
+
+  /// Ranks the parts anew, as Kahn does; false, and the ranks stay, where they have no order.
+  bool put_in_order() {
+    std::vector<std::size_t> missing(dependents_.size());
+    for (auto const& list : dependents_)
+      for (auto const& d : list) ++missing[d.part];
+    std::vector<std::uint32_t> ready;
+    for (std::uint32_t i = 0; i < missing.size(); ++i)
+      if (missing[i] == 0) ready.push_back(i);
+    for (std::size_t i = 0; i < ready.size(); ++i)
+      for (auto const& d : dependents_[ready[i]])
+        if (--missing[d.part] == 0) ready.push_back(d.part);
+    if (ready.size() < missing.size()) return false;
+    for (std::size_t i = 0; i < ready.size(); ++i) rank_[ready[i]] = i;
+    return true;
+  }
+
+  csr<Index> needed_by_;                            // of a node
+  std::vector<std::vector<dependent>> dependents_;  // of a part, ascending
+  std::vector<std::size_t> rank_;                   // of a part
+  bool backward_ = false;                           // a need runs against the ranks
+};
+
+}  // namespace cleave

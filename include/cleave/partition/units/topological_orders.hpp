@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/core/random.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/partition/units/rank_set.hpp"
+#include "cleave/partition/units/units.hpp"
+
+namespace cleave {
+
+/// How a topological order is made: which of the units that are ready comes next.
+enum class unit_order : std::uint8_t {
+  given,          ///< the one of smallest rank: the order of the program
+  breadth_first,  ///< the one that has been ready longest
+  depth_first,    ///< the one that became ready last
+  on_demand,      ///< the next that the first unit in need still lacks: sources stand just before their first
+                  ///< user
+  on_demand_last,  ///< the same, the last unit and the last operand first
+  random,          ///< the one that a shuffled list names first
+};
+
+/// The parts that a unit may be in, by what is pinned before and behind it. Empty: all.
+struct part_window {
+  std::vector<std::uint32_t> earliest, latest;  ///< of a unit
+};
+
+/// Units that are ready, and the next by the chosen order; a unit whose earliest part is not open yet waits
+/// aside until all units that must be in earlier parts are out.
+template <std::unsigned_integral Index>
+class ready_units {
+ public:
+  ready_units(unit_order order, std::span<Index const> rank, part_window const& window, std::uint32_t parts)
+      : order_(order), rank_(rank), window_(window) {
+    if (order_ == unit_order::given) {
+      ranked_ = rank_set(rank.size());
+      ready_.resize(rank.size());
+      for (std::size_t unit = 0; unit < rank.size(); ++unit) ready_[rank[unit]] = static_cast<Index>(unit);
+    }
+    if (window_.earliest.empty()) return;
+    left_.resize(parts);
+    waiting_.resize(parts);
+    for (auto const latest : window_.latest) ++left_[latest];
+    open_parts();
+  }
+  void add(Index unit) {
+    if (!window_.earliest.empty() && window_.earliest[unit] > open_)
+      waiting_[window_.earliest[unit]].push_back(unit);
+    else
+      push(unit);
+  }
+  bool empty() const { return order_ == unit_order::given ? ranked_.empty() : head_ == ready_.size(); }
+  Index take() {
+    Index const unit = pop();
+    if (!window_.earliest.empty()) {
+      --left_[window_.latest[unit]];
+      open_parts();
+    }
+    return unit;
+  }
+
+ private:
+  /// A part is open when all units are out that must be in parts before it.
+  void open_parts() {
+    auto const admit = [&] {
+      for (Index const unit : waiting_[open_]) push(unit);
+      waiting_[open_].clear();
+    };
+    for (; open_ + std::size_t{1} < left_.size() && left_[open_] == 0; admit()) ++open_;
+  }
+  void push(Index unit) {
+    order_ == unit_order::given ? ranked_.insert(rank_[unit]) : ready_.push_back(unit);
+  }
+  Index pop() {
+    if (order_ == unit_order::given) return ready_[ranked_.take_least()];
+    if (order_ == unit_order::breadth_first) return ready_[head_++];
+    Index const unit = ready_.back();
+    ready_.pop_back();
+    return unit;
+  }
+
+  unit_order order_;
+  std::span<Index const> rank_;
+  part_window const& window_;
+  std::vector<Index> ready_;  // for `given` all units, by rank
+  std::size_t head_ = 0;
+  rank_set ranked_;  // the ranks of those that are ready
+  std::uint32_t open_ = 0;
+  std::vector<std::size_t> left_;            // of a part: units not yet out whose latest part it is
+  std::vector<std::vector<Index>> waiting_;  // of a part: ready units whose earliest part it is
+};
+
+/// Units as they are asked for, depth first from those that nobody needs. O(units + edges).
+template <std::unsigned_integral Index>
+std::vector<Index> demand_order(csr<Index> const& needs, csr<Index> const& needed_by, unit_order how) {
+  struct visit {
+    Index unit;
+    std::size_t next;
+  };
+  auto const turned = [&](std::size_t i, std::size_t size) {
+    return how == unit_order::on_demand ? i : size - 1 - i;
+  };
+  std::vector<Index> order;
+  std::vector<char> met(needs.rows());
+  std::vector<visit> path;
+  for (std::size_t i = 0; i < needs.rows(); ++i) {
+    auto const root = static_cast<Index>(turned(i, needs.rows()));
+    if (!needed_by[root].empty()) continue;
+    path.push_back({root, 0});
+    while (!path.empty()) {
+      auto& [unit, next] = path.back();
+      auto const wanted = needs[unit];
+      if (next == wanted.size()) {
+        order.push_back(unit);
+        path.pop_back();
+      } else if (Index const need = wanted[turned(next++, wanted.size())]; !std::exchange(met[need], 1)) {
+        path.push_back({need, 0});
+      }
+    }
+  }
+  return order;
+}
+
+/// Of each unit its place in a shuffled list. O(units).
+template <std::unsigned_integral Index>
+std::vector<Index> shuffled_ranks(std::size_t units, splitmix& dice) {
+  std::vector<Index> rank(units);
+  std::iota(rank.begin(), rank.end(), Index{});
+  dice.shuffle(rank);
+  return rank;
+}
+
+/// The units in an order in which each follows those it needs (Kahn, CACM 5(11), 1962) and no part that
+/// `window` allows is closed to it; shorter than there are units if they need each other in a cycle. `rank`
+/// numbers the units; `given` and `random` alone read it. O(units + edges), with a small factor log(units)
+/// for those.
+template <std::unsigned_integral Index>
+std::vector<Index> ordered_units(csr<Index> const& needs, csr<Index> const& needed_by, unit_order how,
+                                 std::span<Index const> rank, part_window const& window = {},
+                                 std::uint32_t parts = 0) {
+  std::vector<Index> by_demand;
+  if (how == unit_order::random) how = unit_order::given;
+  if (how == unit_order::on_demand || how == unit_order::on_demand_last) {
+    by_demand = demand_order(needs, needed_by, how);
+    if (window.earliest.empty() || by_demand.size() < needs.rows()) return by_demand;
+    std::vector<Index> place(by_demand.size());
+    for (std::size_t i = 0; i < place.size(); ++i) place[by_demand[i]] = static_cast<Index>(i);
+    by_demand = std::move(place);
+    how = unit_order::given;
+    rank = by_demand;
+  }
+  ready_units<Index> ready(how, rank, window, parts);
+  std::vector<Index> missing(needs.rows()), order;
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    auto const unit =
+        how == unit_order::depth_first ? missing.size() - 1 - i : i;  // so that the first is on top
+    missing[unit] = static_cast<Index>(needs[unit].size());
+    if (missing[unit] == 0) ready.add(static_cast<Index>(unit));
+  }
+  while (!ready.empty()) {
+    Index const unit = order.emplace_back(ready.take());
+    auto const users = needed_by[unit];
+    for (std::size_t i = 0; i < users.size(); ++i) {
+      Index const user = users[how == unit_order::depth_first ? users.size() - 1 - i : i];
+      if (--missing[user] == 0) ready.add(user);
+    }
+  }
+  return order;
+}
+
+/// Whether a topological order is the only one: each unit needs the one before it. O(units + edges).
+template <std::unsigned_integral Index>
+bool is_only_order(csr<Index> const& needs, std::span<Index const> order) {
+  for (std::size_t i = 1; i < order.size(); ++i)
+    if (std::ranges::find(needs[order[i]], order[i - 1]) == needs[order[i]].end()) return false;
+  return true;
+}
+
+/// Where units may be, given where some must be.
+template <std::unsigned_integral Index>
+struct pin_reach {
+  part_window window;
+  /// A pinned unit, and one behind it that is pinned to an earlier part.
+  std::optional<std::pair<Index, Index>> conflict;
+};
+
+/// Of each unit the parts that those pinned before and behind it leave; `pinned` is `no_part` for a unit that
+/// may be anywhere. `order` is any topological order. Stops at the first conflict. O(units + edges).
+template <std::unsigned_integral Index>
+pin_reach<Index> reach_of_pins(csr<Index> const& needs, std::span<Index const> order,
+                               std::span<part_id const> pinned, std::uint32_t parts) {
+  pin_reach<Index> reach;
+  auto& [earliest, latest] = reach.window;
+  std::vector<Index> cause(needs.rows(), none<Index>);  // of a unit: the pin that sets its earliest part
+  earliest.assign(needs.rows(), 0);
+  latest.assign(needs.rows(), parts - 1);
+  for (Index const unit : order) {
+    for (Index const need : needs[unit])
+      if (earliest[need] > earliest[unit]) {
+        earliest[unit] = earliest[need];
+        cause[unit] = cause[need];
+      }
+    if (pinned[unit] == no_part) continue;
+    if (index(pinned[unit]) < earliest[unit]) {
+      reach.conflict.emplace(cause[unit], unit);
+      return reach;
+    }
+    cause[unit] = unit;
+    earliest[unit] = latest[unit] = index(pinned[unit]);
+  }
+  for (std::size_t i = order.size(); i-- > 0;)
+    for (Index const need : needs[order[i]]) latest[need] = (std::min)(latest[need], latest[order[i]]);
+  return reach;
+}
+
+}  // namespace cleave

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/partition/model/partition.hpp"
+
+/// A judge of partitions that shares nothing with those who make them: all is counted anew from the graph and
+/// the parts.
+namespace cleave {
+
+/// What is wrong with a partition of a graph; the names are also those of `code_of`.
+enum class partition_fault : std::uint8_t {
+  wrong_length,     ///< `amount` parts are given for `limit` nodes
+  no_such_part,     ///< node `node` is in part `part`, of which there are `limit`
+  overweight,       ///< part `part` weighs `amount`, more than `limit`
+  empty_part,       ///< part `part` has no node although there are enough
+  one_sided_graph,  ///< arcs between parts weigh `amount` one way, `limit` the other: no such graph
+  sums_overflow,    ///< weights add up past 2^63 - 1
+  circle_of_parts,  ///< part `part` needs itself, by way of the parts after it in the witness
+};
+
+struct partition_finding {
+  partition_fault what;
+  std::size_t node = 0;
+  std::uint32_t part = 0;
+  double amount = 0, limit = 0;
+
+  bool operator==(partition_finding const&) const = default;
+};
+
+inline std::string describe(partition_finding const& f) {
+  auto const number = [](double x) {
+    auto const whole = static_cast<std::int64_t>(x < 9e15 && x > -9e15 ? x : 0);
+    return static_cast<double>(whole) == x ? std::to_string(whole) : std::to_string(x);
+  };
+  auto const part = "part " + std::to_string(f.part);
+  switch (f.what) {
+    case partition_fault::wrong_length:
+      return "there are parts for " + number(f.amount) + " nodes, and the graph has " + number(f.limit);
+    case partition_fault::no_such_part:
+      return "node #" + std::to_string(f.node) + " is in " +
+             (f.part == index(no_part) ? "no part" : part + ", and there are " + number(f.limit));
+    case partition_fault::overweight:
+      return part + " weighs " + number(f.amount) + ", more than " + number(f.limit);
+    case partition_fault::empty_part:
+      return part + " has no nodes, and there are enough for all";
+    case partition_fault::one_sided_graph:
+      return "the edges between parts weigh " + number(f.amount) + " from the lower part and " +
+             number(f.limit) + " from the higher: the graph lists an edge at one end only";
+    case partition_fault::sums_overflow:
+      return "weights add up past 2^63 - 1";
+    case partition_fault::circle_of_parts:
+      return part + " needs what it makes itself, by way of other parts";
+  }
+  return "";
+}
+
+/// What is asked of a partition.
+struct partition_demand {
+  double imbalance = 0.03;      ///< a part may weigh (1 + imbalance) times its share, rounded up, and no more
+  std::vector<double> share{};  ///< of a part, of the whole; empty: all alike
+};
+
+/// What a partition is, and what is wrong with it.
+template <class NodeSum, class EdgeSum>
+struct partition_verdict {
+  EdgeSum cut = 0;                          ///< the weight of the edges between parts
+  std::size_t cut_edges = 0;                ///< how many there are; parallel ones count
+  NodeSum total = 0;                        ///< of all nodes that have a part
+  std::vector<NodeSum> part_weight = {};    ///< of a part
+  std::vector<std::size_t> part_size = {};  ///< of a part: its nodes
+  double imbalance = 0;     ///< of the worst part: its weight by its share, rounded up, less 1
+  std::uint32_t empty = 0;  ///< parts without nodes
+  NodeSum heaviest_node = 0;
+  std::vector<partition_finding> findings = {};
+
+  bool sound() const { return findings.empty(); }
+};
+
+/// Sums of weights of this type: exact for integers.
+template <weight_number Weight>
+using verified_sum = std::conditional_t<std::floating_point<Weight>, double, std::int64_t>;
+
+/// Adds weights up without a wrong answer: says whether the sum has left its type.
+template <weight_number Weight>
+struct exact_sum {
+  verified_sum<Weight> value = 0;
+  bool overflow = false;
+
+  void add(Weight w) {
+    if constexpr (std::integral<Weight>) {
+      overflow |= static_cast<std::uint64_t>(w) >
+                  static_cast<std::uint64_t>((std::numeric_limits<std::int64_t>::max)() - value);
+      if (overflow) return;
+    }
+    value += static_cast<verified_sum<Weight>>(w);
+  }
+};
+
+/// Measures and judges; never throws for what the parts say. Precondition: the rows of the graph lie within
+/// its arrays (`find_adjacency_fault`), weights are not negative. O(n + m + parts).
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+partition_verdict<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_partition(
+    adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, partition const& p,
+    partition_demand const& demand = {}) {
+  partition_verdict<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> v;
+  auto const find = [&](partition_finding f) { v.findings.push_back(f); };
+  auto const n = g.nodes();
+  if (p.of.size() != n) {
+    find({partition_fault::wrong_length, 0, 0, static_cast<double>(p.of.size()), static_cast<double>(n)});
+    return v;
+  }
+  for (std::size_t i = 0; i < n; ++i)
+    if (index(p.of[i]) >= p.parts)
+      find({partition_fault::no_such_part, i, index(p.of[i]), 0, static_cast<double>(p.parts)});
+  if (!v.sound()) return v;
+
+  exact_sum<NodeWeight> total;
+  std::vector<exact_sum<NodeWeight>> weight(p.parts);
+  v.part_size.resize(p.parts);
+  for (std::size_t i = 0; i < n; ++i) {
+    auto const part = index(p.of[i]);
+    total.add(g.weight(i));
+    weight[part].add(g.weight(i));
+    ++v.part_size[part];
+    v.heaviest_node = (std::max)(v.heaviest_node, static_cast<verified_sum<NodeWeight>>(g.weight(i)));
+  }
+  exact_sum<EdgeWeight> up, down;
+  for (std::size_t i = 0, arc = 0; i < n; ++i)
+    for (Index const to : g.neighbours(i)) {
+      auto const here = index(p.of[i]), there = index(p.of[static_cast<std::size_t>(to)]);
+      auto const w = g.weight_of_arc(arc++);
+      if (here < there) up.add(w), ++v.cut_edges;
+      if (here > there) down.add(w);
+    }
+  v.cut = up.value;
+  v.total = total.value;
+  if (total.overflow || up.overflow || down.overflow) find({partition_fault::sums_overflow});
+  auto const difference = static_cast<double>(up.value) - static_cast<double>(down.value);
+  auto const rounding = std::floating_point<EdgeWeight> ? 1e-9 * static_cast<double>(up.value) : 0.0;
+  if (difference > rounding || -difference > rounding)
+    find({partition_fault::one_sided_graph, 0, 0, static_cast<double>(up.value),
+          static_cast<double>(down.value)});
+
+  for (std::uint32_t part = 0; part < p.parts; ++part) {
+    v.part_weight.push_back(weight[part].value);
+    double const heavy = static_cast<double>(weight[part].value);
+    double share =
+        static_cast<double>(v.total) * (demand.share.size() == p.parts ? demand.share[part] : 1.0 / p.parts);
+    if constexpr (std::integral<NodeWeight>) {  // rounded up, exactly where parts are alike
+      auto const whole = demand.share.size() == p.parts ? static_cast<std::int64_t>(share)
+                                                        : v.total / static_cast<std::int64_t>(p.parts);
+      bool const more = demand.share.size() == p.parts ? static_cast<double>(whole) < share
+                                                       : whole * static_cast<std::int64_t>(p.parts) < v.total;
+      share = static_cast<double>(whole + (more ? 1 : 0));
+    }
+    auto const over = share > 0 ? heavy / share - 1 : heavy > 0 ? std::numeric_limits<double>::infinity() : 0;
+    v.imbalance = part == 0 ? over : (std::max)(v.imbalance, over);
+    if (heavy > share * (1 + demand.imbalance) * (1 + 1e-12))
+      find({partition_fault::overweight, 0, part, heavy, share * (1 + demand.imbalance)});
+    if (v.part_size[part] == 0) {
+      ++v.empty;
+      if (n >= p.parts) find({partition_fault::empty_part, 0, part});
+    }
+  }
+  return v;
+}
+
+/// What a partition of operations is, whose transfers cost: of each part its work and all that enters or
+/// leaves it.
+struct dag_verdict {
+  std::vector<double> loads = {};
+  double bottleneck = 0;
+  double cut = 0;                    ///< the cost of the arcs between parts
+  double traffic = 0;                ///< what each transfer costs, once
+  std::vector<part_id> circle = {};  ///< parts, each needed by the next, the last by the first
+  std::vector<partition_finding> findings = {};
+
+  bool sound() const { return findings.empty(); }
+};
+
+/// The same of operations that need each other: `arcs` are values with `from`, `to` and `cost`, `work` is of
+/// a node. What a node makes costs as much as the dearest of the arcs from it, to its part and to each other
+/// part that reads it. Arcs into and out of nodes where `free` is not 0 cost but do not restrict the order;
+/// pairs in `after`, the second of which follows the first, restrict it and cost nothing. `arc_price` is what
+/// loads have for each unit of an arc's cost. O(n + m log m + parts).
+template <class Arc>
+dag_verdict verify_dag_partition(std::span<double const> work, std::span<Arc const> arcs, partition const& p,
+                                 std::span<char const> free = {},
+                                 std::span<std::pair<std::uint32_t, std::uint32_t> const> after = {},
+                                 double arc_price = 1) {
+  dag_verdict v;
+  if (p.of.size() != work.size()) {
+    v.findings.push_back({partition_fault::wrong_length, 0, 0, static_cast<double>(p.of.size()),
+                          static_cast<double>(work.size())});
+    return v;
+  }
+  for (std::size_t i = 0; i < work.size(); ++i)
+    if (index(p.of[i]) >= p.parts)
+      v.findings.push_back(
+          {partition_fault::no_such_part, i, index(p.of[i]), 0, static_cast<double>(p.parts)});
+  if (!v.sound()) return v;
+
+  v.loads.resize(p.parts);
+  std::vector<double> dearest(work.size());
+  struct reader {
+    std::uint32_t node, part;
+  };
+  std::vector<reader> readers;
+  std::vector<std::uint64_t> pairs;  // of parts, the first needed by the second
+  for (std::size_t i = 0; i < work.size(); ++i) v.loads[index(p.of[i])] += work[i];
+  for (auto const& a : arcs) {
+    dearest[a.from] = (std::max)(dearest[a.from], static_cast<double>(a.cost));
+    auto const from = index(p.of[a.from]), to = index(p.of[a.to]);
+    if (from == to) continue;
+    v.cut += a.cost;
+    readers.push_back({static_cast<std::uint32_t>(a.from), to});
+    bool const restricts = free.empty() || (free[a.from] == 0 && free[a.to] == 0);
+    if (restricts) pairs.push_back(std::uint64_t{from} << 32 | to);
+  }
+  for (auto const& [first, later] : after)
+    if (auto const from = index(p.of[first]), to = index(p.of[later]); from != to)
+      pairs.push_back(std::uint64_t{from} << 32 | to);
+  std::sort(readers.begin(), readers.end(),
+            [](reader a, reader b) { return a.node != b.node ? a.node < b.node : a.part < b.part; });
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    auto const [node, part] = readers[i];
+    bool const first = i == 0 || readers[i - 1].node != node;
+    if (!first && readers[i - 1].part == part) continue;
+    if (first) v.loads[index(p.of[node])] += arc_price * dearest[node];
+    v.loads[part] += arc_price * dearest[node];
+    v.traffic += dearest[node];
+  }
+  for (double const load : v.loads) v.bottleneck = (std::max)(v.bottleneck, load);
+
+  // Parts that nothing left over needs are taken away, as long as there are some.
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  std::vector<std::size_t> missing(p.parts), first(p.parts + std::size_t{1});
+  for (auto const pair : pairs) ++missing[pair & 0xffffffffu], ++first[(pair >> 32) + 1];
+  for (std::size_t i = 0; i < p.parts; ++i) first[i + 1] += first[i];
+  std::vector<std::uint32_t> ready;
+  for (std::uint32_t i = 0; i < p.parts; ++i)
+    if (missing[i] == 0) ready.push_back(i);
+  for (std::size_t next = 0; next < ready.size(); ++next)
+    for (auto i = first[ready[next]]; i < first[ready[next] + 1]; ++i)
+      if (auto const to = static_cast<std::uint32_t>(pairs[i]); --missing[to] == 0) ready.push_back(to);
+  if (ready.size() == p.parts) return v;
+  std::vector<std::uint32_t> needs(p.parts);
+  for (auto const pair : pairs)
+    if (missing[pair >> 32] != 0) needs[pair & 0xffffffffu] = static_cast<std::uint32_t>(pair >> 32);
+  auto at = static_cast<std::uint32_t>(
+      std::find_if(missing.begin(), missing.end(), [](auto m) { return m != 0; }) - missing.begin());
+  for (std::size_t step = 0; step < p.parts; ++step) at = needs[at];
+  for (auto const begin = at; v.circle.empty() || at != begin; at = needs[at])
+    v.circle.push_back(part_id{at});
+  std::reverse(v.circle.begin(), v.circle.end());
+  v.findings.push_back({partition_fault::circle_of_parts, 0, index(v.circle.front())});
+  return v;
+}
+
+}  // namespace cleave

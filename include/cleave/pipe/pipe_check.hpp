@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cleave/backward/check_backward.hpp"
+#include "cleave/backward/make_backward_plan.hpp"
+#include "cleave/backward/planned_root.hpp"
+#include "cleave/backward/stage_root.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/transport.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/graph/scopes.hpp"
+#include "cleave/pipe/pipe_plan.hpp"
+#include "cleave/split/check_plan.hpp"
+#include "cleave/split/plan_fault.hpp"
+#include "cleave/split/state/check_state.hpp"
+#include "cleave/split/state/state_placement.hpp"
+
+/// All that is wrong with a pipe, in one list.
+namespace cleave {
+
+/// One thing that is wrong. Of the places those that it speaks of are set.
+struct pipe_finding {
+  std::string code;     ///< for programs; stays as it is from version to version
+  std::string message;  ///< what and where, in the names of the graph
+  stage_id stage = the_caller, other = the_caller;
+  std::size_t node = none<std::size_t>, value = none<std::size_t>;
+
+  bool operator==(pipe_finding const&) const = default;
+};
+
+using pipe_findings = std::vector<pipe_finding>;
+
+/// Which nodes a pipe may have in no stage, or in several.
+template <std::unsigned_integral Index>
+struct pipe_marks {
+  std::vector<std::size_t> cuts = {};  ///< markers, ascending: in no stage
+  basic_scopes<Index> scopes = {};     ///< whose marks may be in any
+};
+
+/// Writes findings about the structure of a pipe; `findings_in_plan` is its one use.
+template <std::unsigned_integral Index>
+class structure_reporter {
+ public:
+  structure_reporter(basic_dense<Index> const& s, basic_pipe_plan<Index> const& p, pipe_marks<Index> const& m)
+      : s_(s), p_(p), marks_(m) {}
+
+  pipe_findings report() {
+    auto const is_mark = [&](std::size_t n) { return marks_.scopes.is_mark(n); };
+    for (auto const& f : plan_faults(s_, p_.plan, is_mark, passing::allowed))
+      if (f.what != plan_fault::kind::missing_node || !is_cut(f.node))
+        add(std::string(code_of(f.what)), plan_fault_text(s_, f), f.stage, f.other, f.node, f.value);
+    auto const sound_numbers = std::ranges::none_of(found_, [](pipe_finding const& f) {
+      return f.code == "stage-order" || f.code.ends_with("-unknown");
+    });
+    check_stages();
+    if (sound_numbers) check_cycle();
+    if (sound_numbers) check_edges();
+    return std::move(found_);
+  }
+
+ private:
+  void add(std::string code, std::string message, stage_id stage = the_caller, stage_id other = the_caller,
+           std::size_t node = none<std::size_t>, std::size_t value = none<std::size_t>) {
+    found_.push_back({std::move(code), std::move(message), stage, other, node, value});
+  }
+
+  bool is_cut(std::size_t n) const { return std::ranges::binary_search(marks_.cuts, n); }
+
+  void check_stages() {
+    auto const& stages = p_.plan.stages;
+    for (std::uint32_t i = 0; i < stages.size(); ++i) {
+      stage_id const stage{i};
+      if (stages[i].nodes.empty())
+        add("stage-empty", stage_text(stage) + " has no nodes; leave it out", stage);
+      for (Index const n : stages[i].nodes)
+        if (is_cut(n))
+          add("marker-left",
+              stage_text(stage) + " has marker " + s_.label(n) + ", which only says where to cut", stage,
+              the_caller, n);
+      if (i < p_.plan.order.size() && p_.plan.order[i] != stage)
+        add("stage-unordered",
+            stage_text(p_.plan.order[i]) + " runs as number " + std::to_string(i) +
+                "; number stages in the order in which they run",
+            p_.plan.order[i]);
+    }
+    if (p_.number.size() != stages.size())
+      add("cut-numbers",
+          std::to_string(p_.number.size()) + " cut numbers for " + std::to_string(stages.size()) + " stages");
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers;  // with their stages
+    for (std::uint32_t i = 0; i < p_.number.size(); ++i) numbers.emplace_back(p_.number[i], i);
+    std::ranges::sort(numbers);
+    for (std::size_t i = 1; i < numbers.size(); ++i)
+      if (numbers[i].first == numbers[i - 1].first)
+        add("cut-repeated",
+            "stages " + std::to_string(numbers[i - 1].second) + " and " + std::to_string(numbers[i].second) +
+                " come after the same number of cuts",
+            stage_id{numbers[i - 1].second}, stage_id{numbers[i].second});
+  }
+
+  void check_cycle() {
+    transport t{static_cast<std::uint32_t>(p_.plan.stages.size()), {}};
+    for (auto const& x : p_.plan.transfers) t.edges.push_back({x.from, 0, x.to, 0});
+    if (auto const cycle = find_stage_cycle(t)) {
+      std::string text = "stages wait for each other:";
+      for (stage_id const i : *cycle) text += " " + std::to_string(index(i)) + " ->";
+      add("stage-cycle", text + " " + std::to_string(index(cycle->front())), cycle->front(), cycle->back());
+    }
+  }
+
+  /// The edges must be those of the plan.
+  void check_edges() {
+    using edge = std::tuple<Index, stage_id, stage_id>;
+    auto const ends = [](std::vector<basic_pipe_edge<Index>> const& list) {
+      std::vector<edge> all;
+      for (auto const& e : list)
+        for (stage_id const to : e.to) all.emplace_back(e.value, e.from, to);
+      std::ranges::sort(all);
+      return all;
+    };
+    auto const due = ends(pipe_edges_of(s_, p_.plan)), listed = ends(p_.edges);
+    auto const tell = [&](edge const& e, std::string const& code, std::string const& what) {
+      auto const [v, from, to] = e;
+      add(code, what + " " + value_label(s_, v) + " from " + stage_text(from) + " to " + stage_text(to), from,
+          to, none<std::size_t>, v);
+    };
+    for (auto const& e : due)
+      if (!std::ranges::binary_search(listed, e)) tell(e, "edge-missing", "no edge brings");
+    for (auto const& e : listed)
+      if (!std::ranges::binary_search(due, e))
+        tell(e, "edge-unneeded", "the plan does not send, as an edge says,");
+    for (std::size_t i = 1; i < listed.size(); ++i)
+      if (listed[i] == listed[i - 1]) tell(listed[i], "edge-repeated", "several edges bring");
+  }
+
+  basic_dense<Index> const& s_;
+  basic_pipe_plan<Index> const& p_;
+  pipe_marks<Index> const& marks_;
+  pipe_findings found_;
+};
+
+/// What is wrong with the structure of `p`, a pipe of `s`, relays allowed: a node in no stage or in two; a
+/// value that nobody brings, or for nothing; a transfer or an edge that is missing, too many, or runs
+/// backward; stages that wait for each other, are empty or out of order; a marker in a stage. Where stages or
+/// values are numbered wrongly, what would follow from that is left out. O(V + E + T log T) for T transfers.
+template <std::unsigned_integral Index>
+pipe_findings findings_in_plan(basic_dense<Index> const& s, basic_pipe_plan<Index> const& p,
+                               pipe_marks<Index> const& marks = {}) {
+  return structure_reporter<Index>(s, p, marks).report();
+}
+
+/// What is wrong with the state that the stages of `p` hold: of two stages without a tie, absent, lost, for
+/// nothing. Precondition: `findings_in_plan` has no `…-unknown` and no `stage-order`.
+template <std::unsigned_integral Index>
+pipe_findings findings_in_state(basic_dense<Index> const& s, basic_plan<Index> const& p,
+                                basic_model_state<Index> const& m, state_placement const& placed) {
+  if (placed.stages.size() != p.stages.size())
+    return {{"state-stages", "state is placed in " + std::to_string(placed.stages.size()) + " stages of " +
+                                 std::to_string(p.stages.size())}};
+  for (std::uint32_t i = 0; i < placed.stages.size(); ++i)
+    for (auto const& h : placed.stages[i])
+      if (h.tensor >= m.tensors.size())
+        return {{"state-unknown",
+                 stage_text(stage_id{i}) + " holds tensor #" + std::to_string(h.tensor) +
+                     ", which the model lacks",
+                 stage_id{i}}};
+  pipe_findings found;
+  for (auto const& f : state_faults(s, p, m, placed))
+    found.push_back({std::string(code_of(f.what)), describe(f), f.stage, f.other});
+  return found;
+}
+
+/// A text for programs, which stays as it is from version to version.
+constexpr std::string_view code_of(backward_plan_fault::kind what) {
+  constexpr std::string_view codes[] = {"backward-missing",   "backward-unneeded", "backward-inputs",
+                                        "backward-width",     "gradient-step",     "gradient-early",
+                                        "gradient-misplaced", "gradient-lost",     "gradient-repeated",
+                                        "gradient-missing",   "loss-unused"};
+  return codes[static_cast<std::size_t>(what)];
+}
+
+/// The first thing that is wrong with a backward pass from `loss`, a value of the graph: no stage makes it,
+/// or a gradient is lost, counted twice, or used before it is made. Without `planned` the pass that
+/// `make_backward_plan` makes. Precondition as of `findings_in_state`. O(V log V + E).
+template <std::unsigned_integral Index>
+pipe_findings findings_in_backward(basic_dense<Index> const& s, basic_plan<Index> const& p, std::size_t loss,
+                                   std::optional<backward_plan> const& planned = {}) {
+  auto const made = planned_root_of(s, p);
+  auto const at = loss < made.made_at.size() ? made.made_at[loss] : none<std::uint32_t>;
+  if (at == none<std::uint32_t> || made.root.kind[at] == root_kind::input)
+    return {{"loss-missing", "the loss, " + value_label(s, loss) + ", is given by no stage", the_caller,
+             the_caller, none<std::size_t>, loss}};
+  auto const name = [](std::uint32_t v) { return "value #" + std::to_string(v) + " of the root"; };
+  if (auto const f = find_root_fault(made.root, at)) return {{"backward-root", root_fault_text(*f, name)}};
+  auto const pass = planned ? *planned : make_backward_plan(made.root, at);
+  if (auto const f = find_backward_plan_fault(made.root, at, pass))
+    return {{std::string(code_of(f->what)), "backward: " + backward_plan_fault_text(*f)}};
+  return {};
+}
+
+/// Edges between stages whose layout nobody knows: whoever receives must know how much room a value takes.
+/// O(edges).
+inline pipe_findings findings_in_layouts(transport const& t) {
+  pipe_findings found;
+  for (auto const& e : t.edges)
+    if (e.from != the_caller && e.to != the_caller && e.layout >= t.layouts.size())
+      found.push_back({"layout-unknown",
+                       "value #" + std::to_string(e.value) + " goes from " + stage_text(e.from) + " to " +
+                           stage_text(e.to) + " and has no shape",
+                       e.from, e.to, none<std::size_t>, static_cast<std::size_t>(e.value)});
+  return found;
+}
+
+/// A line for each: its code, and what it says.
+inline std::string pipe_findings_text(pipe_findings const& found) {
+  std::string text;
+  for (auto const& f : found) text += f.code + ": " + f.message + "\n";
+  return text;
+}
+
+/// Structure and state of whatever has `program` (a `module_program`), `plan`, `model` and `state` as a
+/// `module_pipe` has them, and, where `loss` is a value of its snapshot, the backward pass from there; empty:
+/// nothing is wrong. State that nobody uses is told, too (`state-unused`), which is no mistake of the cut.
+template <class Pipe>
+pipe_findings findings_in_pipe(Pipe const& p, std::optional<std::size_t> loss = {}) {
+  basic_dense<std::uint32_t> const& s = p.program.s;
+  auto found =
+      findings_in_plan<std::uint32_t>(s, p.plan, {cuts_at_markers(p.program).markers, p.program.scopes});
+  if (std::ranges::any_of(found, [](pipe_finding const& f) {
+        return f.code == "stage-order" || f.code.ends_with("-unknown");
+      }))
+    return found;
+  auto const join = [&](pipe_findings const& more) { found.insert(found.end(), more.begin(), more.end()); };
+  join(findings_in_state(s, p.plan.plan, p.model, p.state));
+  if (loss) join(findings_in_backward(s, p.plan.plan, *loss));
+  return found;
+}
+
+}  // namespace cleave

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/transport.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/graph/numbering.hpp"
+#include "cleave/pipe/pipe_plan.hpp"
+
+/// How a value gets to stages that are not next to the one that makes it.
+namespace cleave {
+
+/// What one message costs: so much, and so much for each byte, in any one unit.
+struct link_cost {
+  double message = 0, byte = 1;
+};
+
+struct route_options {
+  link_cost next = {};                   ///< to the next stage
+  link_cost beyond = {};                 ///< to any other
+  std::uint32_t most_hops = 0xffffffff;  ///< a value is not passed on more often than this
+};
+
+/// Straight from its maker to each reader; or from stage to stage, past those that do not read it.
+enum class route : std::uint8_t { direct, relay };
+
+/// A cost that is none. The witness: the cost.
+class route_cost_error : public witness_error<double> {
+ public:
+  explicit route_cost_error(double cost)
+      : witness_error(
+            "relay: a message or byte costs " + std::to_string(cost) + "; costs are finite numbers from 0 on",
+            cost) {}
+};
+
+/// The first cost that is not a finite number from 0 on.
+inline std::optional<double> find_route_fault(route_options const& o) {
+  for (double const cost : {o.next.message, o.next.byte, o.beyond.message, o.beyond.byte})
+    if (!(cost >= 0) || cost > (std::numeric_limits<double>::max)()) return cost;
+  return std::nullopt;
+}
+
+/// The cheaper route of each edge of `p`; of equal ones the direct one. What the caller passes goes straight
+/// to each reader, and so does memory that is written again, which stages could not tell apart. A value of
+/// unknown size costs its messages only. O(size of the edges).
+/// \throws route_cost_error
+template <std::unsigned_integral Index>
+std::vector<route> routes_of(basic_dense<Index> const& s, basic_pipe_plan<Index> const& p,
+                             route_options const& options = {}) {
+  if (auto const cost = find_route_fault(options)) throw route_cost_error(*cost);
+  std::vector<char> rewritten(s.values());  // of a slot: it holds several values, one after the other
+  for (std::size_t v = 0; v < s.values(); ++v)
+    if (s.latest[s.slot[v]] != v) rewritten[s.slot[v]] = 1;
+  std::vector<route> routes;
+  for (auto const& e : p.edges) {
+    double const bytes = s.bytes.empty() ? 0 : static_cast<double>(s.bytes[e.value]);
+    auto const cost = [&](link_cost const& link) { return link.message + link.byte * bytes; };
+    double direct = 0;
+    std::uint32_t hops = 0;
+    for (stage_id const to : e.to) {
+      if (to == the_caller || e.from == the_caller) continue;
+      auto const distance = index(to) - index(e.from);
+      direct += cost(distance == 1 ? options.next : options.beyond);
+      hops = distance;
+    }
+    bool const relays = hops > 1 && hops <= options.most_hops && rewritten[s.slot[e.value]] == 0 &&
+                        hops * cost(options.next) < direct;
+    routes.push_back(relays ? route::relay : route::direct);
+  }
+  return routes;
+}
+
+/// `p` with each edge whose route is a relay passed on from stage to stage: each stage between is given the
+/// value and gives it. `routes` are in step with the edges of `p`. O(size of the result).
+template <std::unsigned_integral Index>
+basic_pipe_plan<Index> relayed(basic_dense<Index> const& s, basic_pipe_plan<Index> p,
+                               std::vector<route> const& routes) {
+  expects(routes.size() == p.edges.size(), "a route for each edge");
+  auto& stages = p.plan.stages;
+  std::vector<std::vector<std::pair<Index, stage_id>>> senders(stages.size());  // of a stage: of its inputs
+  numbering<std::uint64_t, std::uint32_t> given;  // a stage and an input that another stage sends …
+  std::vector<std::uint32_t> place;               // … and where it is among the senders
+  auto const give = [&](stage_id to, Index v, stage_id from) {
+    auto& list = senders[index(to)];
+    auto const at = given.insert(std::uint64_t{index(to)} * s.values() + v);
+    bool const is_new = at == place.size();
+    if (is_new) place.push_back(static_cast<std::uint32_t>(list.size()));
+    if (is_new) list.emplace_back(v, from);
+    list[place[at]].second = from;
+    return is_new;
+  };
+  for (auto const& t : p.plan.transfers) give(t.to, t.value, t.from);
+  for (std::size_t i = 0; i < routes.size(); ++i) {
+    auto const& e = p.edges[i];
+    auto const readers = e.to.size() - (is_returned(e.to) ? 1 : 0);
+    if (routes[i] == route::direct || readers == 0 || e.from == the_caller) continue;
+    for (auto at = index(e.from) + 1; at <= index(e.to[readers - 1]); ++at) {
+      if (give(stage_id{at}, e.value, stage_id{at - 1})) stages[at].inputs.push_back(e.value);
+      if (at - 1 > index(e.from)) stages[at - 1].outputs.push_back(e.value);
+    }
+  }
+  p.plan.transfers.clear();
+  for (stage_id const to : p.plan.order)
+    for (auto const& [value, from] : senders[index(to)]) p.plan.transfers.push_back({value, from, to});
+  p.edges = pipe_edges_of(s, p.plan);
+  return p;
+}
+
+}  // namespace cleave

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/run/gradients/gradient_reducer.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/recording.hpp"
+#include "cleave/run/model/wait_on_host.hpp"
+#include "cleave/run/program/instruction_events.hpp"
+#include "cleave/run/program/pass_memory.hpp"
+#include "cleave/run/program/program_needs.hpp"
+#include "cleave/run/program/rank_program.hpp"
+#include "cleave/run/program/stage_caller.hpp"
+#include "cleave/run/program/step_recorder.hpp"
+#include "cleave/run/program/step_values.hpp"
+
+namespace cleave {
+
+struct executor_options {
+  /// How many passes are issued beyond the last that has ended, where work runs beside the program that
+  /// issues it; at least 1.
+  std::size_t run_ahead = 64;
+  /// Who it is on the board: with replicas, another than in its program.
+  rank_id reporter = no_rank;
+  /// How long a step may take until it no longer waits for what it has issued; none: whoever runs it sees
+  /// to that.
+  std::optional<std::chrono::milliseconds> limit = {};
+  /// Replayed where device, communicator and program can, and the stages say that they can (`records()`);
+  /// else `find_replay_obstacle` says why not. The same on all ranks, as are the weights that steps are
+  /// given. Stages are then called in the first two steps alone, and times of later ones are all 0. What a
+  /// stage issues must be the same in each step.
+  step_mode steps = step_mode::issued;
+};
+
+/// Carries out the program of one rank, step after step, on any device: issues passes to one stream and
+/// messages to another, each behind what it needs and nothing else. All memory and all events are made once.
+/// What it refers to must outlive it.
+///
+/// A step that fails publishes why, aborts the communicator and throws; then nothing is known of what was
+/// issued, and the executor is of no more use.
+template <device D, communicator<D> C, board B, stage<D> S>
+class executor {
+ public:
+  /// `reducer` sums gradients across replicas and ties; null: there are none.
+  /// \throws program_need_error where the stages cannot do what the program asks for
+  executor(D& d, C& c, B& b, S& s, rank_program p, executor_options const& options = {},
+           gradient_reducer<D, C>* reducer = nullptr)
+      : device_(d),
+        communicator_(c),
+        board_(b),
+        program_(std::move(p)),
+        options_(options),
+        reporter_(options.reporter == no_rank ? program_.rank : options.reporter),
+        reducer_(reducer),
+        memory_(d, program_),
+        calls_(s, program_, memory_, reporter_),
+        events_(d, program_),
+        replays_(d, program_, obstacle_of(s)),
+        ended_(d.make_event()),
+        computing_(d.make_stream(0)),
+        moving_(d.make_stream(-1)) {
+    expects(options.run_ahead > 0, "executor: room for one pass");
+    demand_abilities<S, D>(program_);
+  }
+
+  rank_program const& program() const { return program_; }
+
+  /// One step. On the calling thread; returns when all of it has ended on this rank.
+  /// \throws stage_error, run_error, step_value_error
+  void run_step(step_values const& values) {
+    demand_step_values(program_, values);
+    sums_gradients_ = values.gradients == gradient_end::reduced;
+    reducing_ = sums_gradients_ && calls_.trains() ? reducer_ : nullptr;
+    until_ = deadline_after(options_.limit);
+    try {
+      auto const own = replays_.take_inputs(values, computing_);
+      memory_.take_inputs(own);
+      calls_.begin_step(own);
+      if (replays_.carry_out(own, computing_, [this] { issue_step(); }))
+        at_.store(program_replaying, std::memory_order_relaxed);
+      wait_for(computing_);
+      at_.store(program_done, std::memory_order_relaxed);
+    } catch (run_error const& e) {
+      fail(e.info);
+    } catch (...) {
+      failure f = current_failure(call_at(at()));
+      f.reporter = reporter_;
+      fail(std::move(f));
+    }
+  }
+
+  /// What the caller gets of microbatch `m`, result `number`, if this rank makes it: until the next step.
+  std::optional<tensor_view> result(microbatch_id m, std::uint32_t number) const {
+    return memory_.result(m, number);
+  }
+
+  /// The instruction that is being issued, where work runs as it is issued the one that is carried out;
+  /// `program_done` between steps. From any thread.
+  std::uint32_t at() const { return at_.load(std::memory_order_relaxed); }
+
+  /// When each instruction of the last step began and ended. Of a message: from when it could go until it
+  /// had. Of a step that was recorded or replayed, 0.
+  std::vector<instruction_time> times() { return events_.times(); }
+
+  /// What is recorded to be replayed, or why steps are issued.
+  step_recorder<D>& replays() { return replays_; }
+  step_recorder<D> const& replays() const { return replays_; }
+
+ private:
+  using stream = typename D::stream;
+
+  std::optional<std::string> obstacle_of(S const& stages) const {
+    if (options_.steps == step_mode::issued) return "the options do not ask for it (step_mode::replayed)";
+    return find_replay_obstacle<D, C>(program_, stages);
+  }
+
+  void issue_step() {
+    events_.begin_step(computing_);
+    passes_.clear();
+    if (replays_.is_recording()) put_behind(moving_, computing_);
+    issue_all();
+    await_messages();
+    at_.store(program_reducing, std::memory_order_relaxed);
+    if (reducing_) reducing_->end_all(computing_);
+    if (replays_.is_recording()) put_behind(computing_, moving_);
+  }
+
+  void put_behind(stream& later, stream& earlier) {
+    device_.record(ended_, earlier);
+    device_.wait(later, ended_);
+  }
+
+  void issue_all() {
+    auto const& all = program_.instructions;
+    for (std::uint32_t i = 0; i < all.size(); i += 1u + all[i].call.parts) {
+      at_.store(i, std::memory_order_relaxed);
+      check();
+      issue(i);
+    }
+  }
+
+  void issue(std::uint32_t i) {
+    auto const& call = program_.instructions[i].call;
+    switch (call.kind) {
+      case call_kind::forward:
+      case call_kind::backward:
+      case call_kind::backward_input:
+      case call_kind::backward_weight:
+        return issue_pass(i);
+      case call_kind::custom:
+        return issue_custom(i);
+      case call_kind::send:
+      case call_kind::receive:
+        return issue_messages(i, i, i + 1);
+      case call_kind::exchange:
+        return issue_messages(i, i + 1, i + 1 + call.parts);
+      case call_kind::wait_send:  // a later message may be received where this one was
+        device_.wait(moving_, events_.end_of(call.begun));
+        [[fallthrough]];
+      case call_kind::wait_receive:
+        return device_.wait(computing_, events_.end_of(call.begun));
+      case call_kind::unshard:
+      case call_kind::reshard:
+        return calls_.call(program_.instructions[i], computing_);
+      case call_kind::reduce:
+      case call_kind::start_reduce:
+        if (reducing_) reducing_->begin_replicas(call.of.stage, computing_);
+        return;
+      case call_kind::wait_reduce:
+        if (reducing_) reducing_->end_replicas(call.of.stage, computing_);
+        return;
+      case call_kind::other:
+        return issue_other(i);
+      case call_kind::loss:  // stages do it by themselves
+      case call_kind::release:
+      case call_kind::hand_over:     // the plan of the memory does
+      case call_kind::wait_unshard:  // the order of the stream does
+      case call_kind::part:          // with the action that it is of
+        return;
+    }
+  }
+
+  void issue_pass(std::uint32_t i) {
+    auto const& instruction = program_.instructions[i];
+    bool const forward = instruction.call.kind == call_kind::forward;
+    limit_run_ahead(i);
+    if (!forward) memory_.add_gradients(computing_, instruction.pass);
+    events_.begin(i, computing_);
+    if (forward && memory_.read_shapes(computing_, instruction.pass)) wait_for(computing_);
+    calls_.call(instruction, computing_);
+    events_.end(i, computing_);
+  }
+
+  /// What the parts read is all made ready before, and what they make handed on afterwards.
+  void issue_custom(std::uint32_t i) {
+    auto const all = std::span(program_.instructions);
+    auto const& call = all[i].call;
+    auto const parts = call.parts > 0 ? all.subspan(i + 1, call.parts) : all.subspan(i, 1);
+    bool const is_asked = sums_gradients_ || !is_sum(call.of.kind);  // by the values of the step
+    limit_run_ahead(i);
+    for (auto const& p : parts)
+      if (is_backward_pass(p.call)) memory_.add_gradients(computing_, p.pass);
+    events_.begin(i, computing_);
+    bool has_shapes = false;
+    for (auto const& p : parts)
+      if (is_forward_pass(p.call)) has_shapes |= memory_.read_shapes(computing_, p.pass);
+    if (has_shapes) wait_for(computing_);
+    for (auto const& p : parts) leave_sum(p.call.of);
+    if (is_asked) calls_.call_custom(call.of, parts, computing_);
+    events_.end(i, computing_);
+  }
+
+  static constexpr bool is_sum(action_kind k) {
+    return k == action_kind::reduce_gradient || k == action_kind::wait_reduce_gradient || is_about_tie(k);
+  }
+
+  /// To stages that sum gradients themselves; where they only wait, for what has been begun.
+  void leave_sum(action const& a) {
+    if (!reducing_) return;
+    if (a.kind == action_kind::reduce_gradient) reducing_->leave_replicas(a.stage);
+    if (a.kind == action_kind::wait_reduce_gradient) reducing_->end_replicas(a.stage, computing_);
+    if (a.kind == action_kind::reduce_tie) reducing_->leave_tie(a.stage, a.peer);
+    if (a.kind == action_kind::wait_reduce_tie) reducing_->end_tie(a.stage, a.peer, computing_);
+  }
+
+  void issue_messages(std::uint32_t head, std::uint32_t first, std::uint32_t last) {
+    for (auto i = first; i < last; ++i) {
+      auto const after = program_.instructions[i].after;
+      if (after != rank_instruction::none) device_.wait(moving_, events_.end_of(after));
+    }
+    events_.begin(head, moving_);
+    communicator_.begin_group();
+    for (auto i = first; i < last; ++i) {
+      auto const& m = program_.instructions[i];
+      message const what{m.peer, m.number, {m.call.of.stage, m.call.of.microbatch}};
+      if (m.call.kind == call_kind::send)
+        communicator_.send(memory_.block(m), what, moving_);
+      else
+        communicator_.receive(memory_.block(m), what, moving_);
+    }
+    communicator_.end_group(events_.end_of(head), moving_);
+  }
+
+  void issue_other(std::uint32_t i) {
+    auto const& instruction = program_.instructions[i];
+    auto const& a = instruction.call.of;
+    events_.begin(i, computing_);
+    if (!is_about_tie(a.kind)) {
+      calls_.call(instruction, computing_);
+    } else if (reducing_) {
+      if (a.kind == action_kind::reduce_tie)
+        reducing_->begin_tie(a.stage, a.peer, computing_);
+      else
+        reducing_->end_tie(a.stage, a.peer, computing_);
+    }
+    events_.end(i, computing_);
+  }
+
+  void limit_run_ahead(std::uint32_t i) {
+    if (replays_.is_recording()) return;
+    passes_.push_back(i);
+    if (passes_.size() > options_.run_ahead)
+      wait_for(events_.end_of(passes_[passes_.size() - 1 - options_.run_ahead]));
+  }
+
+  void await_messages() {
+    for (std::uint32_t i = 0; i < program_.instructions.size();
+         i += 1u + program_.instructions[i].call.parts) {
+      auto const kind = program_.instructions[i].call.kind;
+      if (kind != call_kind::send && kind != call_kind::receive && kind != call_kind::exchange) continue;
+      at_.store(i, std::memory_order_relaxed);
+      device_.wait(computing_, events_.end_of(i));
+    }
+  }
+
+  void wait_for(stream& s) {
+    device_.record(ended_, s);
+    wait_for(ended_);
+  }
+  void wait_for(typename D::event const& e) {
+    if (!wait_on_host(device_, e, until_, [&] { check(); })) throw run_error(overdue());
+  }
+
+  failure overdue() {
+    failure f{.code = failure_code::timeout, .reporter = reporter_};
+    f.operation = at() == program_replaying ? "a replayed step" : "sums of gradients";
+    if (auto const open = events_.find_open()) {
+      f.at = call_at(*open);
+      f.operation = call_text(program_.instructions[*open].call);
+    }
+    f.detail = "the step may take " + std::to_string(options_.limit->count()) + " ms";
+    return f;
+  }
+
+  /// Of a compound, its first part.
+  stage_call call_at(std::uint32_t i) const {
+    if (i >= program_.instructions.size()) return {stage_id{0}, microbatch_id{0}};
+    auto const& call = program_.instructions[i].call;
+    auto const& a = call.parts > 0 ? program_.instructions[i + 1].call.of : call.of;
+    return {a.stage, a.microbatch};
+  }
+
+  void check() {
+    if (auto f = communicator_.poll()) throw run_error(std::move(*f));
+    if (auto f = board_.poll()) throw run_error(std::move(*f));
+  }
+
+  [[noreturn]] void fail(failure f) {
+    board_.publish(f);
+    communicator_.abort(f);
+    auto const first = board_.poll();
+    raise(first ? *first : f);
+  }
+
+  D& device_;
+  C& communicator_;
+  B& board_;
+  rank_program program_;
+  executor_options options_;
+  rank_id reporter_;
+  gradient_reducer<D, C>*reducer_, *reducing_ = nullptr;  // the second in steps that sum gradients
+  pass_memory<D> memory_;
+  stage_caller<D, S> calls_;
+  instruction_events<D> events_;
+  step_recorder<D> replays_;
+  typename D::event ended_;
+  bool sums_gradients_ = true;         // in this step
+  std::vector<std::uint32_t> passes_;  // issued in it
+  std::chrono::steady_clock::time_point until_ = {};
+  std::atomic<std::uint32_t> at_ = program_done;
+  stream computing_, moving_;  // last: what they still do uses all else
+};
+
+}  // namespace cleave

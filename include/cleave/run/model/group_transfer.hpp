@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/schedule/model/action.hpp"
+
+namespace cleave {
+
+/// One of the messages and reductions that a communicator collects between `begin_group` and `end_group`: the
+/// end of it that is here.
+struct group_transfer {
+  enum class kind : std::uint8_t { send, receive, reduction };
+
+  region memory;
+  message what;  ///< of a reduction: its number alone
+  kind how;
+  reduce_op op = reduce_op::sum;  ///< of a reduction
+
+  static constexpr group_transfer send(region r, message const& m) { return {r, m, kind::send}; }
+  static constexpr group_transfer receive(region r, message const& m) { return {r, m, kind::receive}; }
+  static constexpr group_transfer reduce(region r, reduce_op op, std::uint32_t number) {
+    return {r, {no_rank, number, {no_stage, {}}}, kind::reduction, op};
+  }
+};
+
+}  // namespace cleave

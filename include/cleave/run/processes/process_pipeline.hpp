@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/rank_grid.hpp"
+#include "cleave/run/board/tcp_board.hpp"
+#include "cleave/run/executor/rank_runtime.hpp"
+#include "cleave/run/gradients/gradient_agreement.hpp"
+#include "cleave/run/gradients/tied_gradients.hpp"
+#include "cleave/run/model/device_scope.hpp"
+#include "cleave/run/model/recording.hpp"
+#include "cleave/run/processes/failure_teller.hpp"
+#include "cleave/run/processes/process_backend.hpp"
+#include "cleave/run/processes/rank_watch.hpp"
+#include "cleave/run/program/program_activity.hpp"
+#include "cleave/run/program/program_agreement.hpp"
+#include "cleave/run/program/replay_agreement.hpp"
+#include "cleave/run/program/step_values.hpp"
+
+namespace cleave {
+
+struct process_options {
+  watch_options watch = {};
+  /// How many times all stages are there, for samples of their own; their gradients are summed.
+  std::uint32_t replicas = 1;
+  /// How processes are ranks of replicas: neighbours are on the last axis.
+  rank_grid::axes order = {rank_axis::data, rank_axis::model, rank_axis::pipe};
+  std::vector<tied_gradients> ties = {};
+  std::size_t bucket_bytes = std::size_t{25} << 20;  ///< of gradients that are summed at once
+  step_mode steps = step_mode::issued;               ///< as of `executor_options`
+};
+
+/// What one process does of schedules that run on processes, step after step: whatever it computes and sends
+/// with. All ranks make theirs from the same plan, with the same options, and call the same in the same
+/// order, each on one thread.
+///
+/// The first failure of any rank ends the run on all: what was called throws it, with what this rank was
+/// doing where the failure is of no stage. Who destroys it while an exception is on its way ends the run for
+/// the others too.
+template <class S, process_backend Backend>
+  requires stage<S, typename Backend::device>
+class process_pipeline : activity_source {
+ public:
+  using device = typename Backend::device;
+
+  /// `make_stages(device)` gives the stages of this rank; `with` is what the backend is made of. Every rank
+  /// calls it. The device is the current one then, in all calls of the stages and when they are destroyed.
+  /// \throws error where there are not as many ranks as the plan and the replicas need; run_error,
+  /// tie_order_error, program_need_error, and what the other two throw
+  template <std::invocable<device&> F, class... With>
+  process_pipeline(planned_step auto const& p, F make_stages, process_options const& o,
+                   started_processes const& started, With&&... with)
+      : grid_(demand_ranks(p, o, started)),
+        sets_(tie_sets_of(o.ties)),
+        backend_(std::forward<With>(with)...),
+        here_(backend_.board().rank()),
+        teller_(backend_.board(), *this),
+        steps_(o.steps),
+        watch_(backend_.board(), backend_, *this, o.watch) {
+    rank_watch::turn const together(watch_);
+    try {
+      stages_.make(backend_.own_device(), make_stages);
+      auto const here = scope_of(backend_.own_device());
+      connect(p.order().place);
+      runtime_.emplace(backend_.own_device(), with_, teller_, *stages_, p.order().place,
+                       rank_id{place().pipe}, sets_, o.bucket_bytes, steps_);
+      agree_about_gradients(p.order().place);
+      add_plan_together(p);
+    } catch (...) {
+      give_up();
+      throw;
+    }
+  }
+  process_pipeline(process_pipeline&&) = delete;
+  ~process_pipeline() {
+    bool const failed = board().poll().has_value();
+    if (!failed && std::uncaught_exceptions() == exceptions_) return;
+    if (!failed)
+      board().publish({.code = failure_code::cancelled,
+                       .detail = "rank " + std::to_string(index(rank())) + " ends before the run does",
+                       .reporter = rank(),
+                       .culprit = rank()});
+    end_backend();
+  }
+
+  rank_id rank() const { return here_; }
+  /// Which replica this rank belongs to, and which rank of the plan it is.
+  rank_coordinates place() const { return grid_[rank()]; }
+  S& stages() { return *stages_; }
+  device& own_device() { return backend_.own_device(); }
+  tcp_board& board() { return backend_.board(); }
+
+  /// One more plan, for the same stages on the same ranks; its number. All ranks call it.
+  /// \throws run_error where theirs differ; placement_change_error, program_need_error
+  std::size_t add_plan(planned_step auto const& p) {
+    rank_watch::turn const together(watch_);
+    auto const here = scope_of(own_device());
+    return add_plan_together(p);
+  }
+
+  /// This rank's part in a step; `values` of its replica. Where it throws, their memory may still be read
+  /// until this is destroyed.
+  /// \throws stage_error, run_error, step_value_error
+  void run_step(step_values const& values, std::size_t plan_number = 0) {
+    expects(plan_number < plans_, "process_pipeline: a plan that was added");
+    demand_step_values(runtime_->program(plan_number), values);
+    plan_.store(plan_number, std::memory_order_relaxed);
+    do_together([&] { runtime_->run_step(values, plan_number); });
+  }
+  /// As of `thread_pipeline`.
+  void share_ties()
+    requires updated_stage<S, device>
+  {
+    do_together([&] { runtime_->share_ties(); });
+  }
+  update_report update(update_options const& options = {})
+    requires updated_stage<S, device>
+  {
+    update_report made;
+    do_together([&] { made = runtime_->update(options); });
+    return made;
+  }
+
+  /// What the caller gets of microbatch `m`, result `number`, if this rank makes it: until the next step by
+  /// that plan.
+  std::optional<tensor_view> result(microbatch_id m, std::uint32_t number,
+                                    std::size_t plan_number = 0) const {
+    return runtime_->result(m, number, plan_number);
+  }
+  rank_program const& program(std::size_t plan_number = 0) const { return runtime_->program(plan_number); }
+  /// When this rank began and ended each instruction of the last step, in nanoseconds since it began it.
+  std::vector<instruction_time> times(std::size_t plan_number = 0) { return runtime_->times(plan_number); }
+
+  /// Why steps by that plan are issued, all of them on all ranks; or nothing where they are replayed.
+  std::optional<std::string> const& replay_obstacle(std::size_t plan_number = 0) const {
+    return runtime_->replays(plan_number).obstacle();
+  }
+  /// How many of its steps were recorded.
+  std::size_t recordings(std::size_t plan_number = 0) const {
+    return runtime_->replays(plan_number).recordings();
+  }
+
+ private:
+  using communicator_type = typename Backend::communicator;
+  using runtime = rank_runtime<device, communicator_type, failure_teller, S>;
+
+  static rank_grid demand_ranks(planned_step auto const& p, process_options const& o,
+                                started_processes const& started) {
+    auto const each = static_cast<std::uint32_t>(p.order().ranks.size());
+    rank_grid const grid({.pipe = each, .data = o.replicas, .model = 1}, o.order);
+    if (started.count != grid.size())
+      throw error(std::string(started.by) + " " + std::to_string(started.count) +
+                  " ranks, but the schedule has " + std::to_string(each) + " and there are " +
+                  std::to_string(o.replicas) + " replicas of it; start " + std::to_string(grid.size()) +
+                  " (" + started.how + ")");
+    return grid;
+  }
+
+  /// All ranks make all of them, in the same order.
+  void connect(placement const& on) {
+    auto const at = place();
+    auto& all = backend_.connect_all();
+    bool const replicated = grid_.size(rank_axis::data) > 1;
+    with_.pipe = replicated ? backend_.connect(at.data, at.pipe) : &all;
+    if (replicated) with_.replicas = backend_.connect_sums(at.pipe, at.data);
+    for (auto const& set : sets_) {
+      auto const members = ranks_of(set, on.rank_of);
+      bool const in = std::ranges::count(members, rank_id{at.pipe}) > 0;
+      auto* const made = members.size() < 2
+                             ? nullptr
+                             : backend_.connect_sums(in ? std::optional(at.data) : std::nullopt, at.pipe);
+      with_.ties.push_back(made);
+    }
+  }
+
+  std::size_t add_plan_together(planned_step auto const& p) {
+    runtime_->add_plan(p, plans_);
+    agree_about(p);
+    agree_on_steps();
+    backend_.prepare(*with_.pipe, runtime_->program(plans_));
+    return plans_++;
+  }
+
+  /// Where one rank cannot replay steps, none does.
+  void agree_on_steps() {
+    if (steps_ == step_mode::issued) return;
+    auto& own = runtime_->replays(plans_);
+    auto const until = std::chrono::steady_clock::now() + watch_.limit();
+    if (auto first = find_first_obstacle(board(), own.obstacle(), rank(), grid_.size(), until))
+      own.issue_all(*std::move(first));
+  }
+
+  /// \throws run_error where a rank has another program
+  void agree_about(claimed_plan auto const& p) {
+    agree([&](auto until) {
+      agree_on_program(board(), p, rank_id{place().pipe}, rank(), grid_.size(), until);
+    });
+  }
+  /// \throws run_error where others sum other gradients
+  void agree_about_gradients(placement const& on) {
+    if (grid_.size(rank_axis::data) < 2 && sets_.empty()) return;
+    auto own = claims_of_rank(on, rank_id{place().pipe}, *stages_);
+    agree(
+        [&](auto until) { agree_on_gradients(board(), std::move(own), rank(), grid_.size(), sets_, until); });
+  }
+
+  /// All ranks find the same in `f(until)`; the first tells. \throws run_error where they disagree
+  template <class F>
+  void agree(F f) {
+    auto const until = std::chrono::steady_clock::now() + watch_.limit();
+    try {
+      f(until);
+    } catch (disagreement_error const& e) {
+      if (rank() == rank_id{0})
+        teller_.publish({.code = failure_code::mismatch, .detail = e.witness, .reporter = rank()});
+    }
+    board().barrier(until);
+  }
+
+  template <class F>
+  void do_together(F f) {
+    if (auto const failed = board().poll()) throw run_error(teller_.placed(*failed));
+    rank_watch::turn const together(watch_);
+    try {
+      auto const here = scope_of(own_device());
+      f();
+    } catch (stage_error const&) {
+      throw;
+    } catch (run_error const& e) {
+      throw run_error(teller_.placed(e.info));
+    }
+  }
+
+  /// The others need not wait for a rank that could not be set up. Call it in a `catch` clause.
+  void give_up() noexcept {
+    teller_.publish_current();
+    backend_.end();
+  }
+  /// In the time that `watch_options` give it.
+  void end_backend() noexcept {
+    rank_watch::turn const together(watch_);
+    if (runtime_) runtime_->forget_recordings();
+    backend_.end();
+  }
+
+  rank_activity activity() const override {
+    if (plans_ == 0) return {.kind = activity_kind::computing, .operation = "being set up"};
+    auto const running = plan_.load(std::memory_order_relaxed);
+    return activity_of(runtime_->program(running), runtime_->at(running), grid_, rank());
+  }
+
+  rank_grid grid_;
+  std::vector<tie_set> sets_;
+  Backend backend_;
+  rank_id here_;
+  failure_teller teller_;
+  rank_communicators<communicator_type> with_;
+  made_on_device<S, device> stages_;
+  std::optional<runtime> runtime_;
+  std::atomic<std::size_t> plan_ = 0;  // the one that is run
+  std::atomic<std::size_t> plans_ = 0;
+  int exceptions_ = std::uncaught_exceptions();
+  step_mode steps_;
+  rank_watch watch_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/run/board/activity_source.hpp"
+#include "cleave/run/board/tcp_board.hpp"
+#include "cleave/run/model/failure.hpp"
+
+namespace cleave {
+
+struct watch_options {
+  /// How long what all ranks do together may take, such as a step.
+  std::chrono::milliseconds limit = std::chrono::minutes(10);
+  /// How long a rank may go on in a stage, or in a call of a library, after the run has failed; then its
+  /// process ends, with status 1.
+  std::chrono::milliseconds leave_within{5'000};
+};
+
+/// A thread beside that of a rank that is a process. It releases the rank from its waits once the run has
+/// failed anywhere, has the others asked when a step is overdue, and ends the process of a rank that does not
+/// come back from a stage, or from what it does to end the run.
+class rank_watch {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// What is released; its call may come from any thread.
+  class waiter {
+   public:
+    virtual void release(failure const& f) noexcept = 0;
+
+   protected:
+    ~waiter() = default;
+  };
+
+  /// All three must outlive it; `source` is asked by other threads what the rank does.
+  rank_watch(tcp_board& b, waiter& w, activity_source const& source, watch_options const& o)
+      : board_(b), waiter_(w), source_(source), options_(o) {
+    board_.answer_with(&source_);
+    thread_ = std::thread([this] { watch(); });
+  }
+  rank_watch(rank_watch const&) = delete;
+  rank_watch& operator=(rank_watch const&) = delete;
+  ~rank_watch() {
+    {
+      std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+    board_.answer_with(nullptr);
+  }
+
+  std::chrono::milliseconds limit() const { return options_.limit; }
+
+  /// While it lives, the rank does something with the others, and must end in time.
+  class turn {
+   public:
+    explicit turn(rank_watch& w) : watch_(w) { watch_.set_deadline(clock::now() + watch_.options_.limit); }
+    turn(turn const&) = delete;
+    turn& operator=(turn const&) = delete;
+    ~turn() { watch_.set_deadline(std::nullopt); }
+
+   private:
+    rank_watch& watch_;
+  };
+
+ private:
+  static constexpr std::chrono::milliseconds slice{20};  // how long the destructor may have to wait
+
+  void set_deadline(std::optional<clock::time_point> t) {
+    {
+      std::lock_guard lock(mutex_);
+      deadline_ = t;
+      reported_ = false;
+    }
+    changed_.notify_all();
+  }
+
+  void watch() {
+    std::unique_lock lock(mutex_);
+    while (!stopped_) {
+      auto const until = clock::now() + slice;
+      auto const deadline = deadline_;
+      lock.unlock();
+      bool const over = board_.wait_until(deadline ? (std::min)(*deadline, until) : until);
+      auto const failed = board_.poll();
+      lock.lock();
+      if (failed) return watch_end(lock, *failed);
+      if (deadline_ && clock::now() >= *deadline_ && !reported_) report(lock);
+      if (over || reported_) changed_.wait_until(lock, until, [&] { return stopped_; });
+    }
+  }
+
+  void report(std::unique_lock<std::mutex>& lock) {
+    reported_ = true;
+    lock.unlock();
+    board_.report_waiting(source_.activity());
+    lock.lock();
+  }
+
+  void watch_end(std::unique_lock<std::mutex>& lock, failure const& f) {
+    lock.unlock();
+    waiter_.release(f);
+    lock.lock();
+    while (!stopped_) {
+      auto const until = clock::now() + options_.leave_within;
+      if (!changed_.wait_until(lock, until, [&] { return stopped_ || !deadline_; })) leave(f);
+      changed_.wait(lock, [&] { return stopped_ || deadline_; });
+    }
+  }
+
+  [[noreturn]] void leave(failure const& f) const {
+    auto const line = "rank " + std::to_string(index(board_.rank())) +
+                      " does not come back: " + source_.activity().operation +
+                      "; the run has failed: " + describe(f) + "\n";
+    std::fputs(line.c_str(), stderr);
+    std::_Exit(1);
+  }
+
+  tcp_board& board_;
+  waiter& waiter_;
+  activity_source const& source_;
+  watch_options options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<clock::time_point> deadline_;  // of what the rank does now
+  bool reported_ = false, stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/transport.hpp"
+#include "cleave/run/model/edge_layout.hpp"
+#include "cleave/run/model/ports.hpp"
+#include "cleave/run/program/arena_places.hpp"
+#include "cleave/run/program/rank_program.hpp"
+#include "cleave/run/program/step_plan.hpp"
+#include "cleave/schedule/calls/rank_calls.hpp"
+#include "cleave/schedule/model/edge_numbers.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+
+namespace cleave {
+
+/// Writes the program of one rank; `make_rank_program` is its one use.
+class program_writer {
+ public:
+  /// Refers to the plan.
+  program_writer(step_plan const& p, rank_id r)
+      : plan_(p), rank_(r), places_(p.slots().ranks[index(r)]), numbers_(p.order().place) {
+    auto const& s = p.order();
+    made_ = {
+        r, s.place.ranks, s.microbatches,         {}, {}, {}, p.layouts(), p.slots().ranks[index(r)].bytes,
+        0, p.digest(),    p.options().calls.scale};
+    auto const pairs = std::size_t{s.place.stages()} * s.microbatches;
+    forward_pass_.assign(pairs, none);
+    forward_done_.assign(pairs, none);
+    gradient_done_.assign(pairs, none);
+  }
+
+  rank_program write() {
+    auto options = plan_.options().calls;
+    options.ends = exchange_end::each;  // as the schedule was verified
+    options.needs = custom_needs::called;
+    for (auto const& call : rank_calls(plan_.order(), rank_, options)) {
+      made_.instructions.push_back({call});
+      write_last();
+    }
+    return std::move(made_);
+  }
+
+ private:
+  static constexpr std::uint32_t none = rank_instruction::none;
+
+  std::size_t pair_of(action const& a) const {
+    return std::size_t{index(a.stage)} * made_.microbatches + index(a.microbatch);
+  }
+
+  void write_last() {
+    auto& i = made_.instructions.back();
+    auto const here = static_cast<std::uint32_t>(made_.instructions.size() - 1);
+    switch (i.call.kind) {
+      case call_kind::forward:
+      case call_kind::backward:
+      case call_kind::backward_input:
+      case call_kind::backward_weight:
+      case call_kind::custom:
+      case call_kind::part:
+      case call_kind::other:
+        if (has_microbatch(i.call.of.kind)) write_pass(i, here);
+        break;
+      case call_kind::send:
+      case call_kind::receive:
+        return write_message(i);
+      case call_kind::loss:
+      case call_kind::release:
+      case call_kind::hand_over:
+        return;  // nothing that computes
+      case call_kind::exchange:
+        // Where messages end one by one, nothing may wait for all: so it has been verified.
+        if (plan_.options().delivery.delivery == delivery::async) i.call.parts = 0;
+        return;
+      default:
+        break;
+    }
+    computing_.push_back({i.call.cell, here});
+  }
+
+  void write_pass(rank_instruction& i, std::uint32_t here) {
+    auto const& a = i.call.of;
+    switch (a.kind) {
+      case action_kind::forward:
+        i.pass = forward_pass_[pair_of(a)] = add_forward(i.call);
+        forward_done_[pair_of(a)] = here;
+        break;
+      case action_kind::backward:
+      case action_kind::input_gradient:
+        i.pass = add_backward(i.call);
+        gradient_done_[pair_of(a)] = here;
+        break;
+      case action_kind::weight_gradient:
+        i.pass = add_weight_pass(i.call);
+        break;
+      default:
+        i.pass = add_again(i.call);
+    }
+  }
+
+  void write_message(rank_instruction& i) {
+    auto const& a = i.call.of;
+    bool const forward = is_activation_message(a.kind), sends = is_send(a.kind);
+    auto const edge = *numbers_.find(index(sends == forward ? a.stage : a.peer),
+                                     index(sends == forward ? a.peer : a.stage));
+    auto const use = forward ? sends ? slot_use::sent_activation : slot_use::received_activation
+                     : sends ? slot_use::sent_gradient
+                             : slot_use::received_gradient;
+    auto const& slot = *places_.find(use, a.stage, a.microbatch, a.peer);
+    auto const& blocks = plan_.blocks()[edge];
+    i.peer = plan_.rank_of(a.peer);
+    i.number = (2 * edge + (forward ? 0 : 1)) * made_.microbatches + index(a.microbatch);
+    i.at = slot.offset;
+    i.bytes = (forward ? blocks.activations : blocks.gradients).bytes;
+    i.after = sends ? (forward ? forward_done_ : gradient_done_)[pair_of(a)] : last_until(slot.after);
+  }
+
+  /// The last instruction that computes in a cell up to this one.
+  std::uint32_t last_until(std::optional<std::uint32_t> cell) const {
+    if (!cell) return none;
+    auto const after = std::ranges::upper_bound(computing_, *cell, {}, [](auto const& c) { return c.first; });
+    return after == computing_.begin() ? none : (after - 1)->second;
+  }
+
+  std::uint32_t add_forward(rank_call const& call) {
+    program_pass pass;
+    auto const& a = call.of;
+    auto const& ports = plan_.ports_of(a.stage);
+    for (auto const e : ports.arriving) pass.in.push_back(activation(e, a.microbatch, end_of_edge::reader));
+    pass.out.resize(ports.outputs);
+    for (std::size_t k = 0; k < ports.departing.size(); ++k) {
+      auto const [output, e] = ports.departing[k];
+      auto const place = activation(e, a.microbatch, end_of_edge::maker);
+      if (k == 0 || ports.departing[k - 1].output != output)
+        pass.out[output] = place;
+      else
+        pass.copies.push_back({pass.out[output], place});
+    }
+    add_stashes(pass, call);
+    return add(std::move(pass), none);
+  }
+
+  std::uint32_t add_backward(rank_call const& call) {
+    program_pass pass;
+    auto const& a = call.of;
+    auto const& ports = plan_.ports_of(a.stage);
+    pass.in.resize(ports.outputs);
+    for (auto const& [output, e] : ports.departing) {
+      auto const arriving = gradient(e, a.microbatch, end_of_edge::maker);
+      if (arriving.place.where == place_kind::nowhere) continue;
+      if (pass.in[output].place.where == place_kind::nowhere)
+        pass.in[output] = arriving;
+      else
+        pass.sums.push_back({arriving, pass.in[output]});
+    }
+    for (auto const e : ports.arriving) pass.out.push_back(gradient(e, a.microbatch, end_of_edge::reader));
+    for (std::size_t j = 0; j < ports.departing.size(); ++j) {  // a layout also where no gradient arrives
+      auto& v = pass.in[ports.departing[j].output];
+      if (v.place.where == place_kind::nowhere) v.edge = ports.departing[j].edge;
+    }
+    add_stashes(pass, call);
+    return add(std::move(pass), forward_pass_[pair_of(a)]);
+  }
+
+  std::uint32_t add_weight_pass(rank_call const& call) {
+    program_pass pass;
+    add_stashes(pass, call);
+    return add(std::move(pass), forward_pass_[pair_of(call.of)]);
+  }
+
+  /// OFFLOAD, RELOAD, RECOMPUTE: what the forward pass reads, and the stash where it is now.
+  std::uint32_t add_again(rank_call const& call) {
+    auto const forward = forward_pass_[pair_of(call.of)];
+    program_pass pass;
+    pass.in = made_.passes[forward].in;
+    add_stashes(pass, call);
+    return add(std::move(pass), forward);
+  }
+
+  std::uint32_t add(program_pass pass, std::uint32_t forward) {
+    auto const number = static_cast<std::uint32_t>(made_.passes.size());
+    pass.forward = forward == none ? number : forward;
+    made_.passes.push_back(std::move(pass));
+    return number;
+  }
+
+  /// A stash that is moved out and back, or made again, is in two places.
+  void add_stashes(program_pass& pass, rank_call const& call) const {
+    auto const& [stage, m] = std::pair(call.of.stage, call.of.microbatch);
+    if (auto const* s = places_.find_in(slot_use::stash, stage, m, call.cell))
+      pass.stash_at = s->offset, pass.stash_bytes = s->bytes;
+    if (auto const* s = places_.find_in(slot_use::weight_stash, stage, m, call.cell))
+      pass.weight_stash_at = s->offset, pass.weight_stash_bytes = s->bytes;
+  }
+
+  enum class end_of_edge : std::uint8_t { maker, reader };
+
+  /// Where a value of an edge is for the stage at that end of it.
+  program_value activation(std::uint32_t number, microbatch_id m, end_of_edge here) {
+    auto const& e = plan_.edges().edges[number];
+    if (e.from == the_caller) return {{place_kind::input, e.output}, number, {}};
+    if (e.to == the_caller) return result(number, m);
+    bool const sent = !plan_.same_rank(e), makes = here == end_of_edge::maker;
+    auto const& slot = !sent   ? *places_.find(slot_use::handed_activation, e.from, m, e.to)
+                       : makes ? *places_.find(slot_use::sent_activation, e.from, m, e.to)
+                               : *places_.find(slot_use::received_activation, e.to, m, e.from);
+    return value_in(slot, plan_.blocks()[*numbers_.find(index(e.from), index(e.to))].activations, number);
+  }
+
+  /// The same of its gradient; nowhere, where nobody wants it.
+  program_value gradient(std::uint32_t number, microbatch_id m, end_of_edge here) const {
+    auto const& e = plan_.edges().edges[number];
+    if (e.from == the_caller || e.to == the_caller ||
+        plan_.layouts().edges[number].gradient != gradient_use::wanted)
+      return {{}, number, {}};
+    bool const sent = !plan_.same_rank(e), makes = here == end_of_edge::maker;
+    auto const& slot = !sent   ? *places_.find(slot_use::handed_gradient, e.to, m, e.from)
+                       : makes ? *places_.find(slot_use::received_gradient, e.from, m, e.to)
+                               : *places_.find(slot_use::sent_gradient, e.to, m, e.from);
+    return value_in(slot, plan_.blocks()[*numbers_.find(index(e.from), index(e.to))].gradients, number);
+  }
+
+  static program_value value_in(slot_value const& slot, message_block const& b, std::uint32_t edge) {
+    auto const& v = *std::ranges::lower_bound(b.values, edge, {}, &block_value::edge);
+    program_value made{{place_kind::arena, slot.offset + v.at}, edge, {}};
+    if (v.has_shape()) made.shape = {place_kind::arena, slot.offset + v.shape_at};
+    return made;
+  }
+
+  program_value result(std::uint32_t number, microbatch_id m) {
+    constexpr std::uint64_t alignment = 64;
+    auto const& l = plan_.layouts().edges[number];
+    made_.result_bytes = (made_.result_bytes + alignment - 1) / alignment * alignment;
+    program_value const v{{place_kind::result, made_.result_bytes}, number, {}};
+    made_.result_bytes += static_cast<std::uint64_t>(*l.shape.count()) * size_of(l.type);
+    auto const& e = plan_.edges().edges[number];
+    made_.results.push_back({m, e.input, v, static_cast<std::uint32_t>(made_.passes.size()), e.output});
+    return v;
+  }
+
+  step_plan const& plan_;
+  rank_id rank_;
+  arena_places places_;
+  edge_numbers numbers_;
+  rank_program made_;
+  std::vector<std::uint32_t> forward_pass_, forward_done_, gradient_done_;  // by stage and microbatch
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> computing_;          // cell, instruction
+};
+
+/// What rank `r` issues. O(its actions log its actions + edges). Precondition: there is such a rank.
+inline rank_program make_rank_program(step_plan const& p, rank_id r) {
+  expects(index(r) < p.order().ranks.size(), "make_rank_program: a rank of the schedule");
+  return program_writer(p, r).write();
+}
+
+/// What each rank issues. O(actions log actions).
+inline std::vector<rank_program> make_rank_programs(step_plan const& p) {
+  std::vector<rank_program> made;
+  for (std::uint32_t r = 0; r < p.order().ranks.size(); ++r) made.push_back(make_rank_program(p, rank_id{r}));
+  return made;
+}
+
+}  // namespace cleave

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/transport.hpp"
+#include "cleave/run/model/edge_layout.hpp"
+#include "cleave/run/model/ports.hpp"
+#include "cleave/run/model/transport_layouts.hpp"
+#include "cleave/run/program/message_block.hpp"
+#include "cleave/run/program/program_digest.hpp"
+#include "cleave/schedule/calls/call_options.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/memory/plan_slots.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_bytes.hpp"
+
+namespace cleave {
+
+struct program_options {
+  lower_options lowering = {};  ///< of a schedule that computes only
+  /// What must not get stuck: how messages go where the program will run.
+  delivery_rules delivery = {.delivery = delivery::async};
+  call_options calls = {};  ///< but for `ends` and `needs`, which the executor's needs decide
+  /// Room for what passes keep: of each stage, or one for all. Of a stash that is made again nothing stays:
+  /// leave `input` at 0.
+  std::vector<pass_bytes> stashes = {{0, 0, 0}};
+  input_use inputs = input_use::until_gradient;
+  std::vector<std::uint64_t> most_bytes = {};  ///< of the memory of each rank; one for all; none: no limit
+};
+
+/// A schedule and a transport that do not go together.
+struct program_fault {
+  enum class kind : std::uint8_t {
+    stage_count,   ///< the schedule has `got` stages, the transport `allowed`
+    no_edge,       ///< the transport has edge `got` from `from` to `to`, the schedule none
+    custom_parts,  ///< rank `got` has a custom compound in which a pass of `to` needs one of `from`
+  };
+  kind what;
+  std::size_t got = 0, allowed = 0;
+  stage_id from = the_caller, to = the_caller;
+
+  bool operator==(program_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(program_fault const& f) {
+  auto const got = std::to_string(f.got), allowed = std::to_string(f.allowed);
+  switch (f.what) {
+    case program_fault::kind::stage_count:
+      return "the schedule has " + got + " stages, but the transport " + allowed +
+             "; make both for the same stages";
+    case program_fault::kind::no_edge:
+      return "edge #" + got + " of the transport goes from " + stage_text(f.from) + " to " +
+             stage_text(f.to) + ", where the schedule has no edge; connect its stages (connect_stages)";
+    case program_fault::kind::custom_parts:
+      return "rank " + got + " has a custom compound with passes of " + stage_text(f.from) + " and " +
+             stage_text(f.to) + ", one of which needs the other; put them into cells of their own";
+  }
+  return {};
+}
+
+class program_error : public witness_error<program_fault> {
+ public:
+  explicit program_error(program_fault f) : witness_error("program: " + describe(f), f) {}
+};
+
+/// Why a schedule and a transport do not go together, or nothing. O(edges log edges).
+inline std::optional<program_fault> find_program_fault(schedule const& s, transport const& t) {
+  if (s.place.stages() != t.stages)
+    return program_fault{program_fault::kind::stage_count, s.place.stages(), t.stages};
+  for (std::size_t e = 0; e < t.edges.size(); ++e) {
+    auto const& edge = t.edges[e];
+    if (edge.from != the_caller && edge.to != the_caller &&
+        !std::ranges::binary_search(s.place.edges, stage_edge{edge.from, edge.to}))
+      return program_fault{program_fault::kind::no_edge, e, 0, edge.from, edge.to};
+  }
+  return std::nullopt;
+}
+
+/// A compound that stages carry out themselves (`call_options::custom`) though its parts cannot be told all
+/// at once what they read, or nothing. O(parts^2 log edges).
+inline std::optional<program_fault> find_custom_part_fault(schedule const& s,
+                                                           std::span<action_kind const> custom) {
+  std::optional<program_fault> found;
+  auto const meet = [&](action const& a, action const& b) {
+    return a.microbatch == b.microbatch && is_compute(a.kind) && is_compute(b.kind) &&
+           (a.stage == b.stage || std::ranges::binary_search(s.place.edges, stage_edge{a.stage, b.stage}) ||
+            std::ranges::binary_search(s.place.edges, stage_edge{b.stage, a.stage}));
+  };
+  for (std::size_t r = 0; r < s.ranks.size(); ++r)
+    each_cell(s.ranks[r], [&](action const& head, std::span<action const> parts) {
+      if (found || parts.empty() || std::ranges::find(custom, head.kind) == custom.end()) return;
+      for (auto const& b : parts)
+        for (auto const& a : parts.first(static_cast<std::size_t>(&b - parts.data())))
+          if (!found && meet(a, b))
+            found = program_fault{program_fault::kind::custom_parts, r, 0, a.stage, b.stage};
+    });
+  return found;
+}
+
+/// Everything about a step that all of its ranks share: a schedule, lowered where it computes only, and
+/// verified; the values that move as a transport says and lie as layouts say; and the plan of the memory.
+class step_plan {
+ public:
+  /// \throws transport_error, program_error, edge_layout_error, schedule_error, slot_error, and as `lower`
+  step_plan(schedule const& s, transport t, run_layouts l, program_options const& o = {})
+      : transport_(std::move(t)), layouts_(std::move(l)), options_(o) {
+    if (auto const f = find_transport_fault(transport_)) throw transport_error(*f);
+    if (auto const f = find_program_fault(s, transport_)) throw program_error(*f);
+    if (auto const f = find_edge_layout_fault(transport_, layouts_, s.microbatches))
+      throw edge_layout_error(*f);
+    if (auto const f = find_custom_part_fault(s, options_.calls.custom)) throw program_error(*f);
+    schedule_ = has_messages(s) || s.ranks.size() < 2 ? s : lower(s, options_.lowering);
+    demand_schedule(schedule_, {.delivery = options_.delivery.delivery,
+                                .buffers = options_.delivery.buffers,
+                                .groups = options_.delivery.groups,
+                                .passes = passes_of(schedule_)});
+    blocks_ = blocks_of(schedule_.place, transport_, layouts_);
+    ports_ = ports(transport_);
+    schedule_bytes bytes{options_.stashes, {}};
+    auto const room = [](message_block const& b) { return std::max<std::uint64_t>(b.bytes, 1); };
+    for (auto const& b : blocks_) bytes.edges.push_back({room(b.activations), room(b.gradients)});
+    slots_ = plan_slots(schedule_, bytes, {.inputs = options_.inputs, .most_bytes = options_.most_bytes});
+    digest_ = digest_of(schedule_, transport_, layouts_, options_.calls);
+  }
+
+  schedule const& order() const { return schedule_; }
+  transport const& edges() const { return transport_; }
+  run_layouts const& layouts() const { return layouts_; }
+  program_options const& options() const { return options_; }
+  std::vector<edge_blocks> const& blocks() const { return blocks_; }
+  stage_ports const& ports_of(stage_id s) const { return ports_[index(s)]; }
+  slot_plan const& slots() const { return slots_; }
+  program_digest const& digest() const { return digest_; }
+  bool same_rank(transport::edge const& e) const { return rank_of(e.from) == rank_of(e.to); }
+  rank_id rank_of(stage_id s) const { return schedule_.place.rank_of[index(s)]; }
+
+ private:
+  transport transport_;
+  run_layouts layouts_;
+  program_options options_;
+  schedule schedule_;
+  std::vector<edge_blocks> blocks_;
+  std::vector<stage_ports> ports_;
+  slot_plan slots_;
+  program_digest digest_;
+};
+
+}  // namespace cleave

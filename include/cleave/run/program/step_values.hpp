@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "cleave/core/error.hpp"
+#include "cleave/run/model/tensor_view.hpp"
+#include "cleave/run/program/rank_program.hpp"
+#include "cleave/schedule/calls/call_options.hpp"
+
+namespace cleave {
+
+/// What a step is given. Only what the stages of a rank read must be there: other views may lack data.
+struct step_values {
+  std::span<tensor_view const> inputs = {};  ///< of the caller: those of microbatch 0, then of 1, …
+  std::size_t inputs_of_each = 0;            ///< how many a microbatch has
+  std::span<double const> weights = {};      ///< of the loss of each microbatch; none: as of `gradient_scale`
+  /// Whether gradients are summed across replicas and ties at the end of this step, or kept as they are, for
+  /// more steps to add to them.
+  gradient_end gradients = gradient_end::reduced;
+};
+
+/// Values that a program cannot be run on.
+struct step_value_fault {
+  enum class kind : std::uint8_t {
+    input_count,   ///< `got` inputs, where there must be `allowed`
+    weight_count,  ///< likewise weights
+    scaled,        ///< weights are given, where the program has each loss count 1 / `allowed`
+    no_data,       ///< input `input` of microbatch `microbatch` is read and has none
+    other_type,    ///< it is of another type or shape than edge `edge` has
+  };
+  kind what;
+  std::size_t got = 0, allowed = 0;
+  std::size_t microbatch = 0, input = 0;
+  std::uint32_t edge = 0;
+
+  bool operator==(step_value_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(step_value_fault const& f) {
+  auto const got = std::to_string(f.got), allowed = std::to_string(f.allowed);
+  auto const input = "input #" + std::to_string(f.input) + " of microbatch " + std::to_string(f.microbatch);
+  switch (f.what) {
+    case step_value_fault::kind::input_count:
+      return got + " inputs are given, but the microbatches read " + allowed;
+    case step_value_fault::kind::weight_count:
+      return got + " weights are given for " + allowed + " microbatches; give each one, or none";
+    case step_value_fault::kind::scaled:
+      return "weights are given, but the plan has each loss count 1/" + allowed +
+             " (gradient_scale::by_microbatches); give none, or make the plan with gradient_scale::none";
+    case step_value_fault::kind::no_data:
+      return input + " is read by this rank, but has no data";
+    case step_value_fault::kind::other_type:
+      return input + " has another type or shape than edge #" + std::to_string(f.edge) + " takes";
+  }
+  return {};
+}
+
+class step_value_error : public witness_error<step_value_fault> {
+ public:
+  explicit step_value_error(step_value_fault const& f) : witness_error("step: " + describe(f), f) {}
+};
+
+/// Why a program cannot be run on these values, or nothing. O(values of forward passes).
+inline std::optional<step_value_fault> find_step_value_fault(rank_program const& p, step_values const& v) {
+  using enum step_value_fault::kind;
+  if (v.inputs.size() != v.inputs_of_each * p.microbatches)
+    return step_value_fault{input_count, v.inputs.size(), v.inputs_of_each * p.microbatches};
+  if (!v.weights.empty() && v.weights.size() != p.microbatches)
+    return step_value_fault{weight_count, v.weights.size(), p.microbatches};
+  if (!v.weights.empty() && p.scale == gradient_scale::by_microbatches)
+    return step_value_fault{scaled, v.weights.size(), p.microbatches};
+  for (auto const& i : p.instructions) {
+    if (!is_forward_pass(i.call)) continue;
+    auto const m = i.call.of.microbatch;
+    for (auto const& x : p.passes[i.pass].in) {
+      if (x.place.where != place_kind::input) continue;
+      auto const number = static_cast<std::size_t>(x.place.at);
+      if (number >= v.inputs_of_each)
+        return step_value_fault{input_count, v.inputs.size(), (number + 1) * p.microbatches};
+      auto const& given = v.inputs[index(m) * v.inputs_of_each + number];
+      auto const shape = p.layouts.shape_of(x.edge, m);
+      if (!given.data && shape.count() != 0)
+        return step_value_fault{.what = no_data, .microbatch = index(m), .input = number, .edge = x.edge};
+      bool const any_shape = p.layouts.edges[x.edge].extents == shape_kind::dynamic;
+      if (given.type != p.layouts.edges[x.edge].type || (!any_shape && given.shape != shape))
+        return step_value_fault{.what = other_type, .microbatch = index(m), .input = number, .edge = x.edge};
+    }
+  }
+  return std::nullopt;
+}
+
+/// \throws step_value_error
+inline void demand_step_values(rank_program const& p, step_values const& v) {
+  if (auto const f = find_step_value_fault(p, v)) throw step_value_error(*f);
+}
+
+}  // namespace cleave

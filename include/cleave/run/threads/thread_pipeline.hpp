@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/rank_grid.hpp"
+#include "cleave/run/executor/rank_runtime.hpp"
+#include "cleave/run/gradients/tied_gradients.hpp"
+#include "cleave/run/host/host_ranks.hpp"
+#include "cleave/run/host/host_threads.hpp"
+#include "cleave/run/model/blame.hpp"
+#include "cleave/run/model/device_scope.hpp"
+#include "cleave/run/program/program_activity.hpp"
+#include "cleave/run/program/step_values.hpp"
+#include "cleave/run/threads/thread_connections.hpp"
+
+namespace cleave {
+
+struct thread_options {
+  /// How long a step may take; beyond it, the run fails and says who kept the others waiting.
+  std::chrono::milliseconds limit = std::chrono::minutes(10);
+  /// How many times all stages are there, for samples of their own; their gradients are summed.
+  std::uint32_t replicas = 1;
+  std::vector<tied_gradients> ties = {};
+  std::size_t bucket_bytes = std::size_t{25} << 20;  ///< of gradients that are summed at once
+};
+
+/// Runs schedules on threads of this process, one for each rank, step after step: one schedule, or several on
+/// the same stages, such as training and evaluation. They compute there, or on what `Backend` gives each.
+///
+/// The first failure of any rank ends the run: it leaves whatever was called at once, while calls of stages
+/// that go on are not interrupted. The destructor waits for these.
+template <class S, thread_backend Backend = host_threads>
+  requires stage<S, typename Backend::device>
+class thread_pipeline {
+ public:
+  using device = typename Backend::device;
+
+  /// `stages[r]` has the stages of rank r: those of the first replica come first. `p` is plan 0.
+  /// \throws error where there are not as many as ranks; tie_order_error, tie_stage_error,
+  /// tie_gradient_error, program_need_error
+  thread_pipeline(planned_step auto const& p, std::vector<S> stages, thread_options options = {},
+                  Backend backend = {})
+      : thread_pipeline(std::move(options), std::move(backend), p) {
+    demand_stages(stages.size());
+    stages_ = std::move(stages);
+    begin(p);
+  }
+  /// `make_stages(r, device)` gives the stages of rank r, which uses that device; it is the current one then,
+  /// in all calls of these stages and when they are destroyed.
+  /// \throws as above, and what it throws
+  template <std::invocable<rank_id, device&> F>
+  thread_pipeline(planned_step auto const& p, F make_stages, thread_options options = {},
+                  Backend backend = {})
+      : thread_pipeline(std::move(options), std::move(backend), p) {
+    stages_.reserve(ranks_.count());
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
+      auto const here = scope_of(devices_[r]);
+      stages_.push_back(make_stages(rank_id{r}, devices_[r]));
+    }
+    begin(p);
+  }
+  ~thread_pipeline() { stop(); }
+  thread_pipeline(thread_pipeline&&) = delete;
+
+  std::uint32_t ranks() const { return ranks_.count(); }
+  S& stages_of(rank_id r) { return stages_[index(r)]; }
+  device& device_of(rank_id r) { return devices_[index(r)]; }
+
+  /// One more plan, for the same stages on the same ranks; its number.
+  /// \throws placement_change_error, program_need_error, run_error
+  std::size_t add_plan(planned_step auto const& p) {
+    demand_no_failure();
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
+      auto const here = scope_of(devices_[r]);
+      runtimes_[r]->add_plan(p, plans_);
+    }
+    return plans_++;
+  }
+
+  /// One step on all ranks; `values` of each replica. \throws stage_error, run_error, step_value_error
+  void run_step(std::span<step_values const> values, std::size_t plan_number = 0) {
+    expects(values.size() == options_.replicas && plan_number < plans_,
+            "thread_pipeline: values for every replica, and a plan");
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r)
+      demand_step_values(runtimes_[r]->program(plan_number), values[place_of(r).data]);
+    have_all_do(job::step, [&] {
+      std::ranges::copy(values, values_.begin());
+      plan_ = plan_number;
+    });
+  }
+  void run_step(step_values const& values, std::size_t plan_number = 0) {
+    run_step(std::span(&values, 1), plan_number);
+  }
+
+  /// All copies of a tied parameter become that of the lowest stage; of replicas, each has its own.
+  /// \throws run_error
+  void share_ties()
+    requires updated_stage<S, device>
+  {
+    have_all_do(job::share, [] {});
+  }
+  /// A step of the optimiser on all ranks, or, where gradients are not finite, on none. \throws run_error
+  update_report update(update_options const& options = {})
+    requires updated_stage<S, device>
+  {
+    have_all_do(job::update, [&] { update_ = options; });
+    return reports_.front();
+  }
+
+  /// What the caller gets of microbatch `m`, result `number`: until the next step by that plan. Nothing where
+  /// no stage makes it.
+  std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::uint32_t replica = 0,
+                                    std::size_t plan_number = 0) const {
+    for (auto const r : grid_.ranks_at(rank_axis::data, replica))
+      if (auto const v = runtimes_[index(r)]->result(m, number, plan_number)) return v;
+    return std::nullopt;
+  }
+
+  rank_program const& program(rank_id r, std::size_t plan_number = 0) const {
+    return runtimes_[index(r)]->program(plan_number);
+  }
+  /// When rank `r` began and ended each instruction of the last step, in nanoseconds since it began it.
+  std::vector<instruction_time> times(rank_id r, std::size_t plan_number = 0) {
+    return runtimes_[index(r)]->times(plan_number);
+  }
+
+ private:
+  using runtime = rank_runtime<device, typename Backend::communicator, host_ranks, S>;
+  enum class job : std::uint8_t { step, share, update };
+
+  thread_pipeline(thread_options options, Backend backend, planned_step auto const& p)
+      : options_(std::move(options)),
+        backend_(std::move(backend)),
+        grid_(demand_replicas(p)),
+        ranks_(grid_.size()),
+        runtimes_(ranks_.count()),
+        values_(options_.replicas),
+        reports_(ranks_.count()) {
+    devices_.reserve(ranks_.count());
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r)
+      devices_.push_back(backend_.make_device(ranks_, rank_id{r}));
+    connections_.emplace(backend_, ranks_, devices_);
+  }
+
+  void begin(planned_step auto const& p) {
+    auto const sets = tie_sets_of(options_.ties);
+    auto with = connections_->connect(grid_, p.order().place, sets);
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
+      auto const here = scope_of(devices_[r]);
+      runtimes_[r].emplace(devices_[r], std::move(with[r]), ranks_, stages_[r], p.order().place,
+                           rank_id{place_of(r).pipe}, sets, options_.bucket_bytes);
+    }
+    add_plan(p);
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r) threads_.emplace_back([this, r] { serve(r); });
+  }
+
+  rank_grid demand_replicas(planned_step auto const& p) const {
+    if (options_.replicas == 0) throw error("thread pipeline: there are no replicas; give at least one");
+    auto const each = static_cast<std::uint32_t>(p.order().ranks.size());
+    return {{.pipe = each, .data = options_.replicas, .model = 1},
+            {rank_axis::data, rank_axis::model, rank_axis::pipe}};
+  }
+  /// Which replica a rank belongs to, and which rank of the plan it is.
+  rank_coordinates place_of(std::uint32_t r) const { return grid_[rank_id{r}]; }
+  void demand_stages(std::size_t of_ranks) const {
+    if (of_ranks != ranks_.count())
+      throw error("thread pipeline: stages of " + std::to_string(of_ranks) + " ranks are given, but " +
+                  std::to_string(ranks_.count()) + " ranks run them");
+  }
+
+  /// After a failure calls of stages may still go on, with what the last job left here.
+  void demand_no_failure() {
+    if (auto const f = ranks_.poll()) raise(*f);
+  }
+
+  /// `set_inputs()` writes what the job is done with.
+  template <std::invocable F>
+  void have_all_do(job what, F set_inputs) {
+    demand_no_failure();
+    std::unique_lock lock(mutex_);
+    set_inputs();
+    job_ = what;
+    running_ = ranks_.count();
+    ++jobs_;
+    begin_.notify_all();
+    auto const until = std::chrono::steady_clock::now() + options_.limit;
+    if (!end_.wait_until(lock, until, [&] { return running_ == 0 || ranks_.failed(); }))
+      ranks_.publish(overdue());
+    demand_no_failure();
+  }
+
+  void serve(std::uint32_t r) {
+    bool begun = false;
+    for (std::uint64_t done = 0;;) {
+      {
+        std::unique_lock lock(mutex_);
+        begin_.wait(lock, [&] { return stopped_ || jobs_ > done; });
+        if (stopped_) return;
+        done = jobs_;
+      }
+      try {
+        if (!std::exchange(begun, true)) backend_.begin(devices_[r]);
+        do_job(r);
+      } catch (run_error const& e) {
+        ranks_.publish(e.info);
+      } catch (...) {
+        failure f = current_failure({});
+        f.at.reset();
+        f.reporter = f.culprit = rank_id{r};
+        ranks_.publish(f);
+      }
+      std::lock_guard lock(mutex_);
+      if (--running_ == 0 || ranks_.failed()) end_.notify_all();
+    }
+  }
+
+  void do_job(std::uint32_t r) {
+    if (job_ == job::step) return runtimes_[r]->run_step(values_[place_of(r).data], plan_);
+    if constexpr (updated_stage<S, device>) {
+      if (job_ == job::share) runtimes_[r]->share_ties();
+      if (job_ == job::update) reports_[r] = runtimes_[r]->update(update_);
+    }
+  }
+
+  /// Who keeps the others waiting, as far as it can be seen.
+  failure overdue() const {
+    std::vector<rank_activity> all;
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
+      auto const& running = *runtimes_[r];
+      all.push_back(activity_of(running.program(plan_), running.at(plan_), grid_, rank_id{r}));
+    }
+    auto const waits = std::ranges::find(all, activity_kind::waiting, &rank_activity::kind);
+    auto const from = rank_id{static_cast<std::uint32_t>(waits == all.end() ? 0 : waits - all.begin())};
+    auto f = failure_of(find_blame(all, from), all, from);
+    f.detail += "; the step may take " + std::to_string(options_.limit.count()) + " ms";
+    return f;
+  }
+
+  void stop() noexcept {
+    {
+      std::lock_guard lock(mutex_);
+      stopped_ = true;
+      if (running_ > 0) ranks_.publish({failure_code::cancelled, {}, "stopped by the caller"});
+    }
+    begin_.notify_all();
+    for (auto& t : threads_) t.join();
+    backend_.end(devices_);
+    runtimes_.clear();
+    while (!stages_.empty()) end_on(devices_[stages_.size() - 1], [this] { stages_.pop_back(); });
+  }
+
+  thread_options options_;
+  Backend backend_;
+  rank_grid grid_;
+  host_ranks ranks_;
+  std::vector<device> devices_;  // what is pointed to stays: there is room for all
+  std::vector<S> stages_;
+  std::optional<thread_connections<Backend>> connections_;
+  std::vector<std::optional<runtime>> runtimes_;
+  std::size_t plans_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable begin_, end_;
+  job job_ = job::step;              // what all do now, and with what
+  std::vector<step_values> values_;  // of replicas
+  std::size_t plan_ = 0;
+  update_options update_;
+  std::vector<update_report> reports_;  // of ranks
+  std::uint64_t jobs_ = 0;
+  std::uint32_t running_ = 0;
+  bool stopped_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace cleave

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "cleave/schedule/model/stage_cost.hpp"
+
+namespace cleave {
+
+/// Whether backward passes run as B, or as I and later W.
+enum class backward_choice : std::uint8_t {
+  either,  ///< pass by pass
+  whole,
+  split,
+};
+
+/// The times of a pass that no choice undercuts: before gradients go on, and after that.
+struct least_backward {
+  double first = 0, rest = 0;
+};
+
+constexpr least_backward least_backward_of(stage_cost const& c, backward_choice form) {
+  if (form == backward_choice::whole) return {c.backward, 0};
+  auto const halves = c.input_gradient + c.weight_gradient;
+  if (form == backward_choice::split) return {c.input_gradient, c.weight_gradient};
+  auto const first = (std::min)(c.backward, c.input_gradient);
+  return {first, (std::min)(c.backward, halves) - first};
+}
+
+}  // namespace cleave

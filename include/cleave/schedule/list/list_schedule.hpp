@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/list/backward_choice.hpp"
+#include "cleave/schedule/list/list_passes.hpp"
+#include "cleave/schedule/list/pass_lists.hpp"
+#include "cleave/schedule/list/placed_step.hpp"
+#include "cleave/schedule/list/search_problem.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/stage_cost.hpp"
+
+namespace cleave {
+
+/// Whether backward passes are cut in two.
+enum class backward_form : std::uint8_t { whole, split };
+
+struct list_options {
+  std::vector<stage_cost> costs = {};  ///< of each stage, or one for all
+  double hop = 0;                      ///< how long a message between two ranks is on its way
+  backward_form backward = backward_form::whole;
+  std::vector<std::uint64_t> kept = {};  ///< by each stage for a microbatch until its last gradient; else 1
+  std::uint64_t most_kept = (std::numeric_limits<std::uint64_t>::max)();  ///< by each rank at any time
+};
+
+/// Memory below which a placement cannot run: a rank and what its stages keep for one microbatch each.
+class list_memory_error : public infeasible_error {
+ public:
+  list_memory_error(rank_id rank, std::uint64_t needed, std::uint64_t cap)
+      : infeasible_error("list schedule: rank " + std::to_string(index(rank)) + " must keep " +
+                         std::to_string(needed) + " for a microbatch in each of its stages, but may keep " +
+                         std::to_string(cap)) {}
+};
+
+/// What each rank keeps for a microbatch in each of its stages.
+inline std::vector<std::uint64_t> kept_together(placed_step const& step) {
+  std::vector<std::uint64_t> kept(step.locals.size());
+  for (auto const& s : step.stages) kept[s.rank] += s.bytes.stash;
+  return kept;
+}
+
+/// The step for which a list schedule is made. Precondition: as of `list_schedule`.
+inline placed_step listed_step(placement const& place, std::uint32_t microbatches,
+                               list_options const& options) {
+  search_problem p{.ranks = place.ranks, .microbatches = microbatches};
+  p.costs.assign(place.stages(), options.costs.empty() ? stage_cost{} : options.costs[0]);
+  if (options.costs.size() > 1) p.costs = options.costs;
+  for (auto const kept : options.kept) p.bytes.stages.push_back({kept, kept, 0});
+  p.most_bytes = {options.most_kept};
+  p.hop = options.hop;
+  p.place = place;
+  return place_step(p, place, microbatches);
+}
+
+/// An order for any placement and costs, found by letting each rank do what it can begin first: backward
+/// passes before forward passes, deeper stages before others, weight gradients where a rank would wait, and
+/// no more kept than `options.most_kept`. Graham, 1969. O(actions * (stages a rank + edges a stage + log
+/// ranks)).
+/// Precondition: costs for each stage, one for all or none; kept for each stage or none.
+/// \throws schedule_count_error, stage_cost_error, list_memory_error, and infeasible_error where stages wait
+/// for each other
+inline schedule list_schedule(placement const& place, std::uint32_t microbatches,
+                              list_options const& options = {}) {
+  demand_counts(place.ranks, (std::max)(1u, place.stages() / (std::max)(1u, place.ranks)), microbatches);
+  expects(options.costs.size() <= 1 || options.costs.size() == place.stages(), "costs for each stage");
+  expects(options.kept.empty() || options.kept.size() == place.stages(), "what each stage keeps");
+  if (auto const fault = find_stage_cost_fault(options.costs)) throw stage_cost_error(*fault);
+
+  auto const step = listed_step(place, microbatches, options);
+  auto const least = kept_together(step);
+  for (std::uint32_t r = 0; r < least.size(); ++r)
+    if (least[r] > options.most_kept) throw list_memory_error(rank_id{r}, least[r], options.most_kept);
+  bool const split = options.backward == backward_form::split;
+  if (auto const lists = list_passes(step, {.form = split ? backward_choice::split : backward_choice::whole}))
+    return schedule_of(place, microbatches, *lists);
+  throw infeasible_error("list schedule: the cap on memory lets no rank go on; raise it");
+}
+
+}  // namespace cleave

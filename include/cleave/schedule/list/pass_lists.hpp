@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/list/placed_step.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+
+namespace cleave {
+
+/// A pass of a stage for the microbatch whose turn it is.
+struct listed_pass {
+  std::uint32_t stage = 0;
+  action_kind kind = action_kind::forward;
+
+  bool operator==(listed_pass const&) const = default;
+};
+
+/// What each rank computes, in order, microbatches left out: in each stage, forward passes take them in
+/// order, and so do gradients and the weight gradients that are put off.
+///
+/// Nothing is lost by that. Microbatches are alike: where a schedule takes them in another order, let the
+/// k-th forward pass of each stage be that of the k-th microbatch, and gradients likewise. The k-th to begin
+/// cannot begin before k of what they need have ended, so all keep their times, and each rank keeps as much
+/// as before.
+using pass_lists = std::vector<std::vector<listed_pass>>;
+
+/// The passes of a schedule, parts of a compound one after the other. No rank ends later by it.
+inline pass_lists pass_lists_of(schedule const& s) {
+  pass_lists lists(s.ranks.size());
+  for (std::size_t r = 0; r < s.ranks.size(); ++r)
+    each_action(s.ranks[r], [&](action const& a) {
+      if (is_compute(a.kind)) lists[r].push_back({index(a.stage), a.kind});
+    });
+  return lists;
+}
+
+/// The schedule of these passes. O(passes).
+inline schedule schedule_of(placement const& place, std::uint32_t microbatches, pass_lists const& lists) {
+  schedule s{place, microbatches, std::vector<std::vector<action>>(lists.size())};
+  std::vector<std::uint32_t> forward(place.stages()), gradient(forward), weight(forward);
+  std::vector<std::vector<std::uint32_t>> put_off(place.stages());  // microbatches whose W is to come
+  for (std::size_t r = 0; r < lists.size(); ++r)
+    for (auto const& p : lists[r]) {
+      std::uint32_t microbatch = 0;
+      if (p.kind == action_kind::forward) {
+        microbatch = forward[p.stage]++;
+      } else if (p.kind == action_kind::weight_gradient) {
+        auto const& list = put_off[p.stage];
+        microbatch = list[std::min<std::size_t>(weight[p.stage]++, list.size() - 1)];
+      } else {
+        microbatch = gradient[p.stage]++;
+        if (p.kind == action_kind::input_gradient) put_off[p.stage].push_back(microbatch);
+      }
+      s.ranks[r].push_back({p.kind, 0, stage_id{p.stage}, microbatch_id{microbatch}, no_stage});
+    }
+  return s;
+}
+
+/// The most bytes that a list keeps for microbatches at once. O(passes).
+inline std::uint64_t most_kept(placed_step const& step, std::vector<listed_pass> const& list) {
+  std::int64_t now = 0, most = 0;
+  for (auto const& p : list) {
+    auto const& bytes = step.stages[p.stage].bytes;
+    auto const stash = static_cast<std::int64_t>(bytes.stash);
+    auto const weight_stash = static_cast<std::int64_t>(bytes.weight_stash);
+    now += p.kind == action_kind::forward          ? stash
+           : p.kind == action_kind::backward       ? -stash
+           : p.kind == action_kind::input_gradient ? weight_stash - stash
+                                                   : -weight_stash;
+    most = (std::max)(most, now);
+  }
+  return static_cast<std::uint64_t>(most);
+}
+
+/// Whether each rank keeps no more than it may.
+inline bool fits(placed_step const& step, pass_lists const& lists) {
+  for (std::size_t r = 0; r < lists.size(); ++r)
+    if (most_kept(step, lists[r]) > step.room(r) || step.resident[r] > step.cap[r]) return false;
+  return true;
+}
+
+}  // namespace cleave

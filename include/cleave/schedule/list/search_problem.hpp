@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/schedule/model/edge_numbers.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule_bytes.hpp"
+#include "cleave/schedule/model/simulate_options.hpp"
+#include "cleave/schedule/model/stage_cost.hpp"
+
+namespace cleave {
+
+/// Whether the model is on the ranks once, or twice: a second chain goes the other way, with half of the
+/// microbatches.
+enum class model_copies : std::uint8_t { one, two };
+
+/// A step of training that a schedule is sought for. Its stages are a chain, unless `place` says which feeds
+/// which. Times are in any one unit, and so are bytes.
+struct search_problem {
+  std::uint32_t ranks = 1;
+  std::uint32_t microbatches = 1;
+  std::vector<stage_cost> costs = {};          ///< of each stage: so many there are
+  schedule_bytes bytes = {};                   ///< kept by stages and sent along edges, edge s after stage s
+  std::vector<std::uint64_t> resident = {};    ///< of each stage, always: weights and the like; none: 0
+  std::vector<std::uint64_t> most_bytes = {};  ///< that each rank may have; one for all; none: no limit
+  double hop = 0;                              ///< as in `simulate_options`
+  std::vector<rank_link> links = {};           ///< as in `simulate_options`
+  model_copies copies = model_copies::one;     ///< how many may be used where `place` is not given
+  std::optional<placement> place = {};         ///< which rank has which stage, where that is settled
+
+  bool operator==(search_problem const&) const = default;
+};
+
+/// What is wrong with a step.
+struct search_fault {
+  enum class kind : std::uint8_t {
+    no_ranks,
+    no_microbatches,
+    too_few_stages,      ///< `at`, fewer than ranks
+    placement,           ///< see find_placement_fault
+    placed_ranks,        ///< `place` has `at` ranks
+    placed_stages,       ///< `place` has `at` stages
+    times,               ///< see `of_times`
+    sizes,               ///< see `of_sizes`
+    resident_count,      ///< neither none nor one a stage, but `at`
+    resident_too_large,  ///< up to stage `at` they cannot be added up
+    cap_count,           ///< neither none, nor one, nor one a rank, but `at`
+  };
+  kind what;
+  std::size_t at = 0;
+  simulate_option_fault of_times = {};
+  schedule_bytes_fault of_sizes = {};
+
+  bool operator==(search_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(search_fault const& f) {
+  using enum search_fault::kind;
+  auto const at = std::to_string(f.at);
+  switch (f.what) {
+    case no_ranks:
+      return "the number of ranks must be 1 or more";
+    case no_microbatches:
+      return "the number of microbatches must be 1 or more";
+    case too_few_stages:
+      return "costs are given for " + at + " stages; give them for one a rank at least";
+    case placement:
+      return "the placement is none; see find_placement_fault";
+    case placed_ranks:
+      return "the placement has " + at + " ranks, the step another number";
+    case placed_stages:
+      return "the placement has " + at + " stages; give costs for each of them";
+    case times:
+      return describe(f.of_times);
+    case sizes:
+      return describe(f.of_sizes);
+    case resident_count:
+      return at + " numbers of resident bytes are given; give each stage one, or none";
+    case resident_too_large:
+      return "the resident bytes up to stage " + at + " are too many to be added up";
+    case cap_count:
+      return at + " caps are given; give each rank one, all together one, or none";
+  }
+  return {};
+}
+
+class search_error : public witness_error<search_fault> {
+ public:
+  explicit search_error(search_fault f) : witness_error("search: " + describe(f), f) {}
+};
+
+/// The placement that is given, or the chain of the stages round the ranks.
+inline placement placement_of(search_problem const& p) {
+  if (p.place) return *p.place;
+  auto const stages = static_cast<std::uint32_t>(p.costs.size());
+  placement loop{p.ranks, {}, chain_edges(stages)};
+  for (std::uint32_t s = 0; s < stages; ++s) loop.rank_of.push_back(rank_id{s % p.ranks});
+  return loop;
+}
+
+/// The times of a step, as `simulate` wants them for its own placement.
+inline simulate_options simulate_options_of(search_problem const& p) {
+  return {.costs = p.costs, .hop = p.hop, .links = p.links, .bytes = p.bytes.edges};
+}
+
+/// The first thing that is wrong with a step, or nothing. O(stages + edges + links).
+inline std::optional<search_fault> find_search_fault(search_problem const& p) {
+  using enum search_fault::kind;
+  if (p.ranks == 0) return search_fault{no_ranks};
+  if (p.microbatches == 0) return search_fault{no_microbatches};
+  if (p.place) {
+    if (find_placement_fault(*p.place)) return search_fault{search_fault::kind::placement};
+    if (p.place->ranks != p.ranks) return search_fault{placed_ranks, p.place->ranks};
+    if (p.place->stages() != p.costs.size()) return search_fault{placed_stages, p.place->stages()};
+  }
+  if (p.costs.empty() || (!p.place && p.costs.size() < p.ranks))
+    return search_fault{too_few_stages, p.costs.size()};
+  auto const place = placement_of(p);
+  if (auto const f = find_simulate_option_fault(simulate_options_of(p), place))
+    return search_fault{times, 0, *f};
+  auto const actions = 8 * std::uint64_t{place.stages()} * p.microbatches;
+  if (auto const f = find_schedule_bytes_fault(p.bytes, place, actions))
+    return search_fault{sizes, 0, {}, *f};
+  if (!p.resident.empty() && p.resident.size() != p.costs.size())
+    return search_fault{resident_count, p.resident.size()};
+  std::uint64_t left = std::uint64_t{1} << 61;
+  for (std::size_t s = 0; s < p.resident.size(); ++s) {
+    if (p.resident[s] > left / 2) return search_fault{resident_too_large, s};
+    left -= 2 * p.resident[s];
+  }
+  if (p.most_bytes.size() > 1 && p.most_bytes.size() != p.ranks)
+    return search_fault{cap_count, p.most_bytes.size()};
+  return std::nullopt;
+}
+
+/// \throws search_error, and schedule_count_error where there would be too many passes
+inline void demand_problem(search_problem const& p) {
+  if (p.ranks > 0 && p.microbatches > 0) demand_counts(p.ranks, p.costs.size() / p.ranks + 1, p.microbatches);
+  if (auto const f = find_search_fault(p)) throw search_error(*f);
+}
+
+}  // namespace cleave

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/lower/lower_options.hpp"
+#include "cleave/schedule/lower/send_waits.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/verify/verify.hpp"
+
+namespace cleave {
+
+/// An edge between two ranks, of a schedule that is said to be lowered and sends nothing. The witness: the
+/// edge.
+class unsent_edge_error : public witness_error<stage_edge> {
+ public:
+  explicit unsent_edge_error(stage_edge e)
+      : witness_error("lowered schedule: stage " + std::to_string(index(e.from)) + " feeds stage " +
+                          std::to_string(index(e.to)) +
+                          " on another rank, but no message is sent; lower the schedule first",
+                      e) {}
+};
+
+/// The first edge between two ranks, where nothing at all is sent; or nothing. O(actions + edges).
+inline std::optional<stage_edge> find_unsent_edge(schedule const& s) {
+  for (auto const& row : s.ranks)
+    for (action const& a : row)
+      if (is_message(a.kind)) return std::nullopt;
+  for (auto const e : s.place.edges)
+    if (s.place.rank_of[index(e.from)] != s.place.rank_of[index(e.to)]) return e;
+  return std::nullopt;
+}
+
+/// A schedule that somebody else has lowered, as PyTorch's CSV with communication has it: verified, every
+/// send waited for, and its sends limited as the options say. When receives are posted and gradients reduced
+/// has been settled there; a look-ahead cannot be chosen any more, and is refused.
+/// \throws lower_option_error, schedule_error, unsent_edge_error, send_wait_error, as `limit_sends`
+inline schedule finish_lowered(schedule const& s, lower_options const& options = {}) {
+  if (auto fault = find_lower_option_fault(options, s.ranks.size())) throw lower_option_error(*fault);
+  if (options.lookahead.how != unshard_ahead::policy::full)
+    throw lower_option_error({lower_option_fault::kind::lowered_already});
+  demand_schedule(s, {.passes = passes_of(s)});
+  if (auto edge = find_unsent_edge(s)) throw unsent_edge_error(*edge);
+  demand_send_waits(s);
+  return limit_sends(s, options);
+}
+
+}  // namespace cleave

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/schedule/model/placement.hpp"
+#include "cleave/schedule/model/schedule_bytes.hpp"
+#include "cleave/schedule/model/stage_cost.hpp"
+
+namespace cleave {
+
+/// How long the parts of a compound take. Either way other ranks see its results when all of it is done.
+enum class compound_time : std::uint8_t {
+  one_after_the_other,  ///< each waits for what it needs itself
+  longest_part,         ///< together, once all of them can begin
+  in_turn,              ///< one after the other, once all of them can begin
+};
+
+/// What ranks do while messages move.
+enum class message_time : std::uint8_t {
+  beside,  ///< they compute; a message moves from when both ends have begun
+  within,  ///< nothing else: whoever sends is busy until all bytes have left, whoever receives waits for them
+};
+
+/// What a message takes from a rank to another. The messages of a pair of ranks leave one after the other, in
+/// the order in which they are sent.
+struct rank_link {
+  double latency = 0;                                          ///< from when the last byte has left
+  double bandwidth = std::numeric_limits<double>::infinity();  ///< bytes in one unit of time
+
+  bool operator==(rank_link const&) const = default;
+};
+
+/// Times in any one unit.
+struct simulate_options {
+  std::vector<stage_cost> costs = {};  ///< of each stage; one for all; none: 1 for F, I and W, and 2 for B
+  double hop = 0;                      ///< of every message, besides the latency of its link
+  std::vector<rank_link> links = {};   ///< from rank r to q at r · ranks + q; one for all; none: no time
+  std::vector<edge_bytes> bytes = {};  ///< of each edge of the placement; one for all; none: 0
+  compound_time compounds = compound_time::one_after_the_other;
+  message_time messages = message_time::beside;
+  double jitter = 0;  ///< by which share of itself a time is longer or shorter at most, from 0 to 1
+  std::uint64_t seed = 0;
+};
+
+/// An option that makes no sense.
+struct simulate_option_fault {
+  enum class kind : std::uint8_t {
+    cost_count,  ///< `at` costs for `allowed` stages
+    link_count,  ///< `at` links for `allowed` pairs of ranks
+    byte_count,  ///< `at` numbers of bytes for `allowed` edges
+    cost,        ///< a cost of a stage is no time; `stage_cost_error` says which
+    hop,
+    latency,    ///< of link `at`
+    bandwidth,  ///< of link `at`
+    too_long,   ///< the largest message takes too long over link `at`
+    jitter,
+  };
+  kind what;
+  std::uint64_t at = 0, allowed = 0;
+
+  bool operator==(simulate_option_fault const&) const = default;
+};
+
+/// What and how to mend it.
+inline std::string describe(simulate_option_fault const& f) {
+  using enum simulate_option_fault::kind;
+  auto const at = std::to_string(f.at), allowed = std::to_string(f.allowed);
+  switch (f.what) {
+    case cost_count:
+      return at + " costs for " + allowed + " stages; give each stage one, all together one, or none";
+    case link_count:
+      return at + " links for " + allowed + " pairs of ranks; give each pair one, all together one, or none";
+    case byte_count:
+      return at + " numbers of bytes for " + allowed +
+             " edges; give each edge one, all together one, or none";
+    case cost:
+      return "each cost of stage " + at + " must be a time from 0 to 1e100";
+    case hop:
+      return "a hop must take a time from 0 to 1e100";
+    case latency:
+      return "the latency of link #" + at + " must be a time from 0 to 1e100";
+    case bandwidth:
+      return "the bandwidth of link #" + at + " must be above 0; leave it out where bytes take no time";
+    case too_long:
+      return "the largest message takes more than 1e100 over link #" + at + "; give it more bandwidth";
+    case jitter:
+      return "the jitter must be a share from 0 to 1";
+  }
+  return {};
+}
+
+class simulate_option_error : public witness_error<simulate_option_fault> {
+ public:
+  explicit simulate_option_error(simulate_option_fault f) : witness_error("simulate: " + describe(f), f) {}
+};
+
+/// The first link that makes no sense, or nothing. O(links + edges).
+inline std::optional<simulate_option_fault> find_link_fault(simulate_options const& o) {
+  using enum simulate_option_fault::kind;
+  std::uint64_t most = 0;
+  for (auto const& e : o.bytes) most = (std::max)({most, e.activation, e.gradient});
+  for (std::size_t i = 0; i < o.links.size(); ++i) {
+    auto const [late, wide] = o.links[i];
+    if (!(late >= 0 && late <= longest_cost)) return simulate_option_fault{latency, i};
+    if (!(wide > 0)) return simulate_option_fault{bandwidth, i};
+    if (!(static_cast<double>(most) / wide <= longest_cost)) return simulate_option_fault{too_long, i};
+  }
+  return std::nullopt;
+}
+
+/// The first option that makes no sense for a placement, or nothing. O(stages + edges + links).
+inline std::optional<simulate_option_fault> find_simulate_option_fault(simulate_options const& o,
+                                                                       placement const& p) {
+  using enum simulate_option_fault::kind;
+  auto const fits = [](std::uint64_t count, std::uint64_t all) { return count <= 1 || count == all; };
+  auto const pairs = std::uint64_t{p.ranks} * p.ranks;
+  if (!fits(o.costs.size(), p.stages())) return simulate_option_fault{cost_count, o.costs.size(), p.stages()};
+  if (!fits(o.links.size(), pairs)) return simulate_option_fault{link_count, o.links.size(), pairs};
+  if (!fits(o.bytes.size(), p.edges.size()))
+    return simulate_option_fault{byte_count, o.bytes.size(), p.edges.size()};
+  if (auto const f = find_stage_cost_fault(o.costs)) return simulate_option_fault{cost, index(f->stage)};
+  if (!(o.hop >= 0 && o.hop <= longest_cost)) return simulate_option_fault{hop};
+  if (auto const f = find_link_fault(o)) return f;
+  if (!(o.jitter >= 0 && o.jitter <= 1)) return simulate_option_fault{jitter};
+  return std::nullopt;
+}
+
+}  // namespace cleave

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_bytes.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/schedule_times.hpp"
+#include "cleave/schedule/model/stray_action.hpp"
+
+namespace cleave {
+
+/// From `time` to the next step, a rank keeps `bytes`.
+struct memory_step {
+  double time = 0;
+  std::uint64_t bytes = 0;
+
+  bool operator==(memory_step const&) const = default;
+};
+
+/// Finds what a rank keeps when; `memory_over_time` is its one use.
+class memory_survey {
+ public:
+  memory_survey(schedule const& s, schedule_times const& t, schedule_bytes const& b)
+      : schedule_(s), times_(t), bytes_(b), needs_(s), kept_(needs_.pairs()), recomputed_(needs_.pairs()) {
+    for (auto const& row : s.ranks)
+      for (action const& a : row)
+        if (a.kind == action_kind::recompute) recomputed_[pair_of(a)] = 1;
+    if (needs_.messages())
+      received_.resize(2 * s.place.edges.size() * s.microbatches);
+    else
+      note_results();
+  }
+
+  std::vector<memory_step> of_rank(std::size_t r) {
+    changes_.clear();
+    auto const& row = schedule_.ranks[r];
+    for (std::size_t i = 0; i < row.size(); ++i)
+      if (row[i].stage != no_stage) note(row[i], times_.spans[r][i]);
+    std::ranges::sort(changes_);
+    std::vector<memory_step> steps{{0, 0}};
+    for (auto const& c : changes_) steps.push_back({c.time, steps.back().bytes + c.more - c.less});
+    return steps;
+  }
+
+ private:
+  struct change {
+    double time;
+    std::size_t number;  ///< in the order of the list
+    std::uint64_t more, less;
+
+    auto operator<=>(change const&) const = default;
+  };
+
+  void add(double time, std::uint64_t more, std::uint64_t less) {
+    changes_.push_back({time, changes_.size(), more, less});
+  }
+  std::size_t pair_of(action const& a) const {
+    return std::size_t{index(a.stage)} * schedule_.microbatches + index(a.microbatch);
+  }
+  void change_to(std::uint64_t& kept, double time, std::uint64_t bytes) {
+    auto const before = std::exchange(kept, bytes);
+    if (before != bytes) add(time, bytes, before);
+  }
+
+  void note(action const& a, time_span const& t) {
+    using enum action_kind;
+    auto const size = bytes_.of_stage(index(a.stage));
+    auto const keep = [&](double time, std::uint64_t bytes) { change_to(kept_[pair_of(a)], time, bytes); };
+    switch (a.kind) {
+      case forward:
+        receive_for(a, t);
+        keep(t.begin, size.stash);
+        if (recomputed_[pair_of(a)]) keep(t.end, size.input);
+        return free_received(a, t);
+      case backward:
+      case input_gradient:
+        receive_for(a, t);
+        keep(t.end, a.kind == backward ? 0 : size.weight_stash);
+        return free_received(a, t);
+      case weight_gradient:
+      case offload:
+        return keep(t.end, 0);
+      case reload:
+      case recompute:
+        return keep(t.begin, size.stash);
+      case receive_activation:
+      case receive_gradient:
+        if (auto const e = needs_.edge_of(a); e != schedule_needs::none && needs_.crosses_ranks(e)) {
+          auto const flow = is_activation_message(a.kind) ? edge_flow::activations : edge_flow::gradients;
+          change_to(received_[number(e, flow, a.microbatch)], t.begin, size_of(e, flow));
+        }
+        return;
+      default:
+        return;
+    }
+  }
+
+  std::size_t number(std::uint32_t edge, edge_flow flow, microbatch_id m) const {
+    return (2 * std::size_t{edge} + static_cast<std::size_t>(flow)) * schedule_.microbatches + index(m);
+  }
+  std::uint64_t size_of(std::uint32_t edge, edge_flow flow) const {
+    auto const size = bytes_.of_edge(edge);
+    return flow == edge_flow::activations ? size.activation : size.gradient;
+  }
+
+  /// `f(edge, flow, maker)` for what a pass gets from other ranks.
+  template <class F>
+  void each_received(action const& a, F f) const {
+    auto const s = index(a.stage);
+    auto const& all = schedule_.place.edges;
+    if (a.kind == action_kind::forward) {
+      for (auto const e : needs_.edges().to(s))
+        if (needs_.crosses_ranks(e)) f(e, edge_flow::activations, index(all[e].from));
+    } else {
+      for (auto e = needs_.edges().begin_from(s); e < needs_.edges().end_from(s); ++e)
+        if (needs_.crosses_ranks(e)) f(e, edge_flow::gradients, index(all[e].to));
+    }
+  }
+
+  /// Where nothing says when something is received, its memory is taken when the other rank sends it.
+  void receive_for(action const& a, time_span const& t) {
+    if (needs_.messages()) return;
+    each_received(a, [&](std::uint32_t e, edge_flow flow, std::uint32_t maker) {
+      auto const event = flow == edge_flow::activations ? needs_.forward_done(maker, a.microbatch)
+                                                        : needs_.gradient_done(maker, a.microbatch);
+      if (auto const size = size_of(e, flow); size > 0) add((std::min)(results_[event], t.begin), size, 0);
+    });
+  }
+  void free_received(action const& a, time_span const& t) {
+    each_received(a, [&](std::uint32_t e, edge_flow flow, std::uint32_t) {
+      if (needs_.messages())
+        change_to(received_[number(e, flow, a.microbatch)], t.end, 0);
+      else if (auto const size = size_of(e, flow); size > 0)
+        add(t.end, 0, size);
+    });
+  }
+
+  /// When other ranks see what each pass made: with the whole of its compound.
+  void note_results() {
+    results_.resize(2 * std::size_t{needs_.pairs()});
+    for (std::size_t r = 0; r < schedule_.ranks.size(); ++r) {
+      auto const& row = schedule_.ranks[r];
+      for (std::size_t i = 0, whole = 0, parts = 0; i < row.size(); ++i) {
+        if (row[i].parts > 0) whole = i, parts = row[i].parts + std::size_t{1};
+        auto const end = times_.spans[r][parts > 0 ? whole : i].end;
+        if (parts > 0) --parts;
+        action const& a = row[i];
+        if (a.kind == action_kind::forward && a.parts == 0)
+          results_[needs_.forward_done(index(a.stage), a.microbatch)] = end;
+        if ((a.kind == action_kind::backward || a.kind == action_kind::input_gradient) && a.parts == 0)
+          results_[needs_.gradient_done(index(a.stage), a.microbatch)] = end;
+      }
+    }
+  }
+
+  schedule const& schedule_;
+  schedule_times const& times_;
+  schedule_bytes const& bytes_;
+  schedule_needs needs_;
+  std::vector<std::uint64_t> kept_;      // of a stage and microbatch
+  std::vector<char> recomputed_;         // later on, of a stage and microbatch
+  std::vector<std::uint64_t> received_;  // of an edge, a direction and a microbatch
+  std::vector<double> results_;          // when a pass can be seen, by its event
+  std::vector<change> changes_;
+};
+
+/// What each rank keeps from when to when: stashes of forward passes, weight stashes, and what has been
+/// received, until the pass that reads it ends. Memory is taken when an action begins and let go when it
+/// ends; steps ascend, several at one time are in their order. Precondition: `t` are times of `s`.
+/// O(actions log actions).
+/// \throws schedule_bytes_error, stray_action_error, placement_error, schedule_count_error
+inline std::vector<std::vector<memory_step>> memory_over_time(schedule const& s, schedule_times const& t,
+                                                              schedule_bytes const& b = {}) {
+  expects(t.spans.size() == s.ranks.size(), "times of this schedule");
+  demand_no_stray_action(s);
+  if (auto const f = find_schedule_bytes_fault(b, s.place, 2 * count_actions(s)))
+    throw schedule_bytes_error(*f);
+  memory_survey survey(s, t, b);
+  std::vector<std::vector<memory_step>> steps;
+  for (std::size_t r = 0; r < s.ranks.size(); ++r) steps.push_back(survey.of_rank(r));
+  return steps;
+}
+
+/// The most that each rank keeps. O(steps).
+inline std::vector<std::uint64_t> peak_bytes(std::vector<std::vector<memory_step>> const& ranks) {
+  std::vector<std::uint64_t> peaks;
+  for (auto const& steps : ranks)
+    peaks.push_back(steps.empty() ? 0 : (std::ranges::max)(steps, {}, &memory_step::bytes).bytes);
+  return peaks;
+}
+
+}  // namespace cleave

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/stray_action.hpp"
+#include "cleave/schedule/simulate/step_walk.hpp"
+
+namespace cleave {
+
+/// In which step each action is done, where every action takes one.
+struct schedule_steps {
+  std::uint32_t steps = 0;  ///< of the rank that takes the most
+  /// By rank and position in its list, from 0; `no_step` where that is an idle step. A compound is done in
+  /// the step of its last part.
+  std::vector<std::vector<std::uint32_t>> step_of;
+
+  bool operator==(schedule_steps const&) const = default;
+};
+
+/// Why a schedule does not come to its end, step by step.
+struct step_fault {
+  enum class kind : std::uint8_t {
+    no_progress,  ///< every rank that has something to do waits
+    repeated,     ///< an action is there once more
+    empty,        ///< no rank has anything to do
+  };
+  kind what;
+  std::vector<step_place> at = {};  ///< where each rank waits, ascending; or the one that is repeated
+
+  bool operator==(step_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(step_fault const& f) {
+  using enum step_fault::kind;
+  if (f.what == empty) return "no rank has anything to do; give one of them an action";
+  std::string places;
+  for (auto const& p : f.at)
+    places +=
+        (places.empty() ? "rank " : ", rank ") + std::to_string(index(p.rank)) + " at " + action_text(p.what);
+  return f.what == repeated ? places + " does what has been done already; list each action once"
+                            : "it does not progress: " + places + "; put what they wait for before it";
+}
+
+/// A schedule that does not come to its end in steps. The witness: why, and where.
+class step_error : public witness_error<step_fault> {
+ public:
+  explicit step_error(step_fault f) : witness_error("steps: " + describe(f), f) {}
+};
+
+/// What keeps a walk from its end, or nothing.
+inline std::optional<step_fault> find_fault_of(step_walk& walk) {
+  using enum step_fault::kind;
+  if (walk.is_empty()) return step_fault{empty};
+  if (auto const twice = walk.find_repeated()) return step_fault{repeated, {*twice}};
+  if (auto waiting = walk.run(); !waiting.empty()) return step_fault{no_progress, std::move(waiting)};
+  return std::nullopt;
+}
+
+/// Why `simulate_steps` refuses a schedule, or nothing. O(actions).
+/// \throws stray_action_error, placement_error, schedule_count_error
+inline std::optional<step_fault> find_step_fault(schedule const& s) {
+  demand_no_stray_action(s);
+  step_walk walk(s);
+  return find_fault_of(walk);
+}
+
+/// Runs every list in order, where every action takes one step, as PyTorch's simulator does. In a step, each
+/// rank in ascending order does its next action if it can; then those that could not are asked once more,
+/// since higher ranks have gone on. Idle steps are dropped. A send needs what it sends, a receive its send, a
+/// wait for a send the receive; a pass needs what is received for it or made on its rank, and its own F or I
+/// where the lists have that at all. A schedule without messages needs the passes of other ranks instead.
+/// Other actions need nothing. O(actions).
+/// \throws stray_action_error, placement_error, schedule_count_error, step_error
+inline schedule_steps simulate_steps(schedule const& s) {
+  demand_no_stray_action(s);
+  step_walk walk(s);
+  if (auto fault = find_fault_of(walk)) throw step_error(std::move(*fault));
+  schedule_steps result{0, walk.take_steps()};
+  for (auto const& row : result.step_of)
+    for (auto const step : row)
+      if (step != no_step) result.steps = (std::max)(result.steps, step + 1);
+  return result;
+}
+
+/// The lists with an idle step wherever a rank waits, each to its own end. As large as what it gives.
+inline std::vector<std::vector<action>> step_rows(schedule const& s, schedule_steps const& steps) {
+  std::vector<std::vector<action>> rows(s.ranks.size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    std::uint32_t now = 0;
+    auto const& list = s.ranks[r];
+    for (std::size_t i = 0; i < list.size(); i += std::size_t{1} + list[i].parts) {
+      if (steps.step_of[r][i] == no_step) continue;
+      for (; now < steps.step_of[r][i]; ++now) rows[r].emplace_back();
+      auto const cell = std::span(list).subspan(i, std::size_t{1} + list[i].parts);
+      rows[r].insert(rows[r].end(), cell.begin(), cell.end());
+      ++now;
+    }
+  }
+  return rows;
+}
+
+}  // namespace cleave

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
+
+namespace cleave {
+
+/// What is wrong with a schedule, and where.
+struct schedule_fault {
+  enum class kind : std::uint8_t {
+    rank_count,               ///< there are `count` lists, not as many as ranks
+    placement,                ///< of stages on ranks, or an edge between them
+    too_few_actions,          ///< for so many stages and microbatches
+    compound,                 ///< without parts, or with more than the list has
+    unknown_stage,            ///< there is none of this number
+    unknown_microbatch,       ///< there is none of this number
+    other_rank,               ///< a stage is on two ranks: its own, and here
+    unknown_edge,             ///< a message between stages without an edge, or on one rank
+    repeated,                 ///< done `count` times
+    forward_missing,          ///< F is never done
+    backward_missing,         ///< neither B, nor I and W
+    backward_and_halves,      ///< B and I or W
+    input_gradient_missing,   ///< W without I
+    weight_gradient_missing,  ///< I without W
+    out_of_order,             ///< comes before `other` on the same rank, which it needs
+    message_missing,          ///< what `at` receives is neither sent nor received
+    receive_missing,          ///< sent, never received
+    send_missing,             ///< received, never sent
+    sent_not_made,            ///< sends what is never computed
+    received_not_used,        ///< nothing computes with what is received
+    wait_missing,             ///< for a send, although others are waited for
+    waited_not_sent,          ///< waits for what is not being sent
+    channel_order,            ///< sent as message `count` of its kind of way where `other` is received
+    unshard_repeated,         ///< the weights are there already
+    reshard_repeated,         ///< the weights are not there
+    used_resharded,           ///< computes without its weights
+    reshard_missing,          ///< the weights are kept at the end
+    reduce_repeated,          ///< the gradients are reduced already
+    reduce_early,             ///< some gradients come later
+    reduce_wait_missing,      ///< for a reduction
+    waited_not_reduced,       ///< waits for no reduction
+    offload_misuse,           ///< what is not there is offloaded or used, or what is there reloaded
+    memory,                   ///< the rank keeps more than it may, `count` microbatches of stages
+    deadlock,                 ///< ranks wait for each other
+  };
+  kind what;
+  rank_id rank{};
+  std::size_t position = 0;  ///< in the list of the rank, parts counted
+  action at = {};
+  action other = {};
+  std::uint64_t count = 0;
+  std::optional<cleave::deadlock> stuck = {};  ///< of a deadlock
+
+  bool operator==(schedule_fault const&) const = default;
+};
+
+/// For programs; stays as it is from version to version.
+constexpr std::string_view code_of(schedule_fault::kind what) {
+  constexpr std::string_view codes[] = {"rank-count",
+                                        "placement",
+                                        "too-few-actions",
+                                        "compound",
+                                        "stage-unknown",
+                                        "microbatch-unknown",
+                                        "stage-on-two-ranks",
+                                        "edge-unknown",
+                                        "repeated",
+                                        "forward-missing",
+                                        "backward-missing",
+                                        "backward-and-halves",
+                                        "input-gradient-missing",
+                                        "weight-gradient-missing",
+                                        "out-of-order",
+                                        "message-missing",
+                                        "receive-missing",
+                                        "send-missing",
+                                        "sent-not-made",
+                                        "received-not-used",
+                                        "wait-missing",
+                                        "waited-not-sent",
+                                        "channel-order",
+                                        "unshard-repeated",
+                                        "reshard-repeated",
+                                        "used-resharded",
+                                        "reshard-missing",
+                                        "reduce-repeated",
+                                        "reduce-early",
+                                        "reduce-wait-missing",
+                                        "waited-not-reduced",
+                                        "offload-misuse",
+                                        "memory",
+                                        "deadlock"};
+  return codes[static_cast<std::size_t>(what)];
+}
+
+/// Who waits for whom, each once.
+inline std::string wait_text(std::vector<waiting_action> const& waits) {
+  std::string text;
+  for (auto const& w : waits)
+    text += (text.empty() ? "rank " : "; rank ") + std::to_string(index(w.rank)) + " at '" +
+            action_text(w.at) + "' waits for '" + action_text(w.for_what) + "' of rank " +
+            std::to_string(index(w.for_rank));
+  return text;
+}
+
+/// What is said after the place.
+inline std::string fault_sentence(schedule_fault const& f) {
+  using enum schedule_fault::kind;
+  auto const other = "'" + action_text(f.other) + "'";
+  switch (f.what) {
+    case unknown_stage:
+      return "is about a stage that there is not";
+    case unknown_microbatch:
+      return "is about a microbatch that there is not";
+    case other_rank:
+      return "is about a stage that is on rank " + std::to_string(f.count) + "; keep a stage on one rank";
+    case unknown_edge:
+      return "is between stages that send each other nothing";
+    case compound:
+      return "is a compound whose parts are not in the list";
+    case repeated:
+      return "is done " + std::to_string(f.count) + " times; do it once";
+    case forward_missing:
+    case message_missing:
+      return "is missing";
+    case backward_missing:
+      return "is missing, and so are I and W";
+    case backward_and_halves:
+      return "is done although I or W is too; do B, or I and W";
+    case input_gradient_missing:
+      return "is missing although W is done";
+    case weight_gradient_missing:
+      return "is missing although I is done";
+    case out_of_order:
+      return "comes before " + other + ", which it needs";
+    case receive_missing:
+      return "is never received; add " + other;
+    case send_missing:
+      return "is never sent; add " + other;
+    case sent_not_made:
+      return "sends what is never computed";
+    case received_not_used:
+      return "receives what nothing computes with";
+    case wait_missing:
+      return "is never waited for, though other sends are";
+    case waited_not_sent:
+      return "waits for nothing that is being sent";
+    case channel_order:
+      return "is sent where " + other + " is received; receive in the order of the sends";
+    case unshard_repeated:
+      return "gathers weights that are there";
+    case reshard_repeated:
+      return "lets weights go that are not there";
+    case used_resharded:
+      return "computes without its weights; unshard the stage before it";
+    case reshard_missing:
+      return "is never followed by a reshard";
+    case reduce_repeated:
+      return "reduces gradients again";
+    case reduce_early:
+      return "reduces gradients before all are there";
+    case reduce_wait_missing:
+      return "is never waited for";
+    case waited_not_reduced:
+      return "waits for no reduction";
+    case offload_misuse:
+      return "needs what is not where it must be; offload after F, and reload before B or I";
+    case memory:
+      return "is one forward pass more than the rank may keep: " + std::to_string(f.count);
+    default:
+      return {};
+  }
+}
+
+/// What, where and how to mend it.
+inline std::string describe(schedule_fault const& f) {
+  using enum schedule_fault::kind;
+  if (f.what == rank_count) return "there are " + std::to_string(f.count) + " lists, not one a rank";
+  if (f.what == placement) return "the placement is none; see find_placement_fault";
+  if (f.what == too_few_actions) return "there are far fewer actions than stages and microbatches need";
+  if (f.what == schedule_fault::kind::deadlock)
+    return "the ranks are stuck: " + wait_text(f.stuck->circle.empty() ? f.stuck->waiting : f.stuck->circle);
+  return "rank " + std::to_string(index(f.rank)) + ", action #" + std::to_string(f.position) + ": '" +
+         action_text(f.at) + "' " + fault_sentence(f);
+}
+
+}  // namespace cleave

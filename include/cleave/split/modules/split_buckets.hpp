@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/graph/module_graph.hpp"
+#include "cleave/partition/buckets/module_buckets.hpp"
+#include "cleave/partition/model/model_parameters.hpp"
+#include "cleave/split/modules/split_module.hpp"
+
+namespace cleave {
+
+/// A call is in no bucket, or in two. The witness: its position.
+class bucket_assignment_error : public witness_error<module_graph::position> {
+ public:
+  bucket_assignment_error(module_graph const& g, module_graph::position n)
+      : witness_error(
+            "buckets: " + (n < g.list().size() ? "node " + quoted(g[n].name) : "a position outside") +
+                " is not in exactly one bucket",
+            n) {}
+};
+
+/// The first call that is not in exactly one bucket, or a position that the graph does not have, or nothing.
+/// O(V).
+inline std::optional<module_graph::position> find_misplaced_call(module_graph const& g,
+                                                                 std::vector<module_bucket> const& buckets) {
+  std::vector<char> times(g.list().size());
+  for (auto const& b : buckets)
+    for (auto const n : b.nodes) {
+      if (n >= times.size() || times[n] != 0) return n;
+      times[n] = 1;
+    }
+  for (auto const n : g.nodes())
+    if (times[n] == 0) return n;
+  return std::nullopt;
+}
+
+/// Buckets of a module_graph, and the pieces that they are. A bucket with nothing but get_attr nodes is no
+/// piece, since what it reads is passed.
+struct bucket_split {
+  std::vector<module_bucket> buckets;  ///< from the first part of the graph to its tail
+  std::optional<split_module_result>
+      split;  ///< nothing where one bucket holds all; labels are bucket numbers
+};
+
+/// Cuts `g` into `buckets`, which hold each call once. By default pieces run in program order, which is right
+/// whatever they write in place, since buckets are neighbours in it; `order::upstream` is torch's. Expected
+/// O(V + E).
+///
+/// \throws bucket_assignment_error where a call is in no bucket or in two; what split_module throws.
+inline bucket_split split_at_buckets(module_graph const& g, std::vector<module_bucket> buckets,
+                                     order stages = order::program) {
+  if (auto const n = find_misplaced_call(g, buckets)) throw bucket_assignment_error(g, *n);
+  bucket_split result{std::move(buckets), {}};
+  if (result.buckets.size() < 2) return result;
+  std::vector<std::uint32_t> bucket_of(g.list().size());
+  for (std::uint32_t i = 0; i < result.buckets.size(); ++i)
+    for (auto const n : result.buckets[i].nodes) bucket_of[n] = i;
+  std::size_t asked = 0;  // calls, in graph order
+  auto const part_of = [&](module_node const&) { return std::to_string(bucket_of[g.nodes()[asked++]]); };
+  result.split = split_module(g, part_of, {.stages = stages});
+  result.split->outer.metadata = g.metadata;
+  return result;
+}
+
+/// Fills buckets and cuts `g` into them.
+/// \throws what fill_buckets throws, and the function above.
+inline bucket_split split_at_buckets(module_graph const& g, model_parameters const& parameters,
+                                     module_bucket_options const& options = {},
+                                     order stages = order::program) {
+  return split_at_buckets(g, fill_buckets(g, parameters, options), stages);
+}
+
+}  // namespace cleave

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/module_scopes.hpp"
+#include "cleave/graph/numbering.hpp"
+#include "cleave/graph/scoped_snapshot.hpp"
+#include "cleave/graph/snapshot.hpp"
+#include "cleave/partition/model/validity.hpp"
+#include "cleave/split/emit.hpp"
+#include "cleave/split/make_plan.hpp"
+#include "cleave/split/modules/ask_parts.hpp"
+#include "cleave/split/modules/module_builder.hpp"
+#include "cleave/split/modules/module_call_graph.hpp"
+#include "cleave/split/modules/module_split_errors.hpp"
+#include "cleave/split/modules/outer_builder.hpp"
+#include "cleave/split/split_with_scopes.hpp"
+
+namespace cleave {
+
+/// What happens where parts in order of first appearance would run before a part that they need: another
+/// order, or an error.
+enum class appearance : std::uint8_t { preferred, required };
+
+/// Where a piece enters the scopes that it begins under: after its placeholders, or, as torch.fx has it,
+/// before them.
+enum class opening_place : std::uint8_t { after_inputs, before_inputs };
+
+struct split_module_options {
+  order stages = order::program;
+  std::vector<std::string> priority = {};  ///< labels for `order::priority`, the first comes first
+  appearance first = appearance::preferred;
+  input_order inputs = input_order::first_use;
+  output_order outputs = output_order::first_use;
+  attribute_place attributes = attribute_place::front;
+  attribute_rule attribute_parts = attribute_rule::passed;
+  symbol_rule symbols = symbol_rule::closed;
+  std::vector<module_scope> scopes = torch_scopes();
+  late_settings settings = late_settings::refused;
+  opening_place openings = opening_place::after_inputs;
+  asking asked = asking::once;
+  part_numbers numbers = part_numbers::any;
+  module_builder_options pieces = {};
+  std::string affix = {};  ///< in the name of each piece, before the label of its part
+};
+
+/// A module_graph cut into pieces, and the outer graph that calls them.
+struct split_module_result {
+  module_graph outer;                ///< the pieces are its attributes, as bodies
+  std::vector<module_piece> pieces;  ///< by first appearance in the graph
+  std::vector<std::uint32_t> order;  ///< the pieces as the outer graph calls them
+  /// Of called modules: new path, old path; each new one once.
+  std::vector<std::pair<std::string, std::string>> qualified_names;
+
+  /// The graph of a piece.
+  module_graph const& graph(module_piece const& piece) const {
+    return outer.find_attribute(piece.path)->body.front();
+  }
+};
+
+/// Which pieces need which, each list in the order in which the graph first shows it. Expected O(V + E).
+template <class Snapshot>
+void list_relations(Snapshot const& s, partition const& p, std::vector<module_piece>& pieces) {
+  numbering<std::uint64_t, std::uint32_t> known;
+  for (std::size_t n = 0; n < s.nodes(); ++n) {
+    auto const to = index(p.of[n]);
+    auto const need = [&](std::size_t m) {
+      auto const from = index(p.of[m]);
+      if (from == to) return;
+      auto const before = known.size();
+      if (known.insert(std::uint64_t{from} << 32 | to) < before) return;
+      pieces[from].dependents.push_back(to);
+      pieces[to].dependencies.push_back(from);
+    };
+    auto const need_value = [&](auto v) {
+      if (s.from[v] == source::node) need(s.producer[v]);
+    };
+    for (auto const v : s.operands[n]) {
+      if (s.from[v] != source::node || p.of[s.producer[v]] != p.of[n])
+        for (auto const c : s.companions[v]) need_value(c);
+      need_value(v);
+    }
+    for (auto const m : s.after[n]) need(m);
+  }
+}
+
+/// The first value that a part is given although nothing binds a symbol of its shape, and the node that reads
+/// it. O(V + E).
+template <class Snapshot>
+std::optional<std::pair<module_graph::position, module_graph::position>> find_unbound_value(
+    module_graph const& g, module_call_graph const& calls, Snapshot const& s, partition const& p) {
+  for (std::size_t n = 0; n < s.nodes(); ++n)
+    for (auto const v : s.operands[n])
+      if (s.from[v] != source::node || p.of[s.producer[v]] != p.of[n])
+        for (auto const& symbol : g[s.value[v]].symbols)
+          if (!calls.binders().find(symbol))
+            return std::pair(s.value[v], s.node[static_cast<std::uint32_t>(n)]);
+  return std::nullopt;
+}
+
+/// Writes the pieces of a planned cut; `split_module` is its one use.
+template <class Snapshot>
+class piece_writer {
+ public:
+  using position = module_graph::position;
+  using plan = basic_plan<typename Snapshot::index_type>;
+
+  piece_writer(module_graph const& g, module_call_graph const& calls, Snapshot const& s,
+               module_parts const& parts, plan const& cut, split_module_options const& options)
+      : g_(g), calls_(calls), s_(s), parts_(parts), cut_(cut), options_(options) {
+    for (auto const& n : g.list())
+      if (n.kind == node_kind::get_attr) read_.insert(n.target);
+  }
+
+  split_module_result write() {
+    split_module_result result;
+    std::vector<module_graph> graphs;
+    for (std::uint32_t i = 0; i < parts_.p.parts; ++i) {
+      graphs.push_back(write_graph(i));
+      result.pieces.push_back(describe_piece(i, graphs.back()));
+    }
+    for (auto const i : cut_.order) result.order.push_back(index(i));
+    list_relations(s_, parts_.p, result.pieces);
+    result.qualified_names = qualified_names();
+    result.outer = outer_builder(g_, options_.attributes, options_.pieces)
+                       .build(result.pieces, std::move(graphs), result.order);
+    return result;
+  }
+
+ private:
+  /// Whether stage i has a copy of `n`, a mark of another one.
+  bool is_copy(std::uint32_t i, std::size_t n) const { return parts_.p.of[n] != part_id{i}; }
+
+  module_graph write_graph(std::uint32_t i) {
+    auto const& stage = cut_.stages[i];
+    module_builder b(g_, options_.pieces);
+    b.reserve(stage.inputs.size() + stage.state.size() + stage.nodes.size() + 1);
+    for (auto const n : stage.nodes)
+      if (is_copy(i, n)) b.name_by_target(s_.node[n]);
+    std::size_t opening = 0;
+    if (options_.openings == opening_place::before_inputs)
+      while (opening < stage.nodes.size() && is_copy(i, stage.nodes[opening]) &&
+             s_.operands[stage.nodes[opening]].empty())
+        ++opening;
+    emit_stage(calls_, s_, stage, b, opening);
+    return std::move(b).finish();
+  }
+
+  module_piece describe_piece(std::uint32_t i, module_graph const& graph) {
+    auto const& stage = cut_.stages[i];
+    module_piece made;
+    made.label = options_.affix.empty() ? parts_.label[i] : options_.affix + "_" + parts_.label[i];
+    made.path = "submod_" + made.label;
+    while (read_.find(made.path) != none<std::uint32_t>) made.path += "_";
+    for (auto const n : stage.nodes)
+      if (!is_copy(i, n)) made.nodes.push_back(s_.node[n]);
+    for (auto const v : stage.inputs) made.inputs.push_back(s_.value[v]);
+    for (auto const v : stage.outputs) made.outputs.push_back(s_.value[v]);
+    for (auto const v : stage.state) made.own_attributes.push_back(s_.value[v]);
+    for (auto const& n : graph.attributes().empty() ? std::span<module_node const>() : graph.list())
+      if (n.kind == node_kind::call_module) called_.emplace_back(n.from, made.path + "." + n.target);
+    return made;
+  }
+
+  std::vector<std::pair<std::string, std::string>> qualified_names() {
+    std::ranges::sort(called_);
+    std::vector<std::pair<std::string, std::string>> names;
+    numbering<std::string_view, std::uint32_t> listed;
+    for (auto const& [n, path] : called_)
+      if (listed.insert(path) == names.size()) names.emplace_back(path, g_[n].target);
+    return names;
+  }
+
+  module_graph const& g_;
+  module_call_graph const& calls_;
+  Snapshot const& s_;
+  module_parts const& parts_;
+  plan const& cut_;
+  split_module_options const& options_;
+  numbering<std::string_view, std::uint32_t> read_;       // paths that the outer graph may read itself
+  std::vector<std::pair<position, std::string>> called_;  // calls of modules, and the new paths
+};
+
+/// \throws unbound_symbol_error
+template <class Snapshot>
+void demand_bound_symbols(module_graph const& g, module_call_graph const& calls, Snapshot const& s,
+                          partition const& p) {
+  auto const unbound = find_unbound_value(g, calls, s, p);
+  if (!unbound) return;
+  for (auto const& symbol : g[unbound->first].symbols)
+    if (!calls.binders().find(symbol)) throw unbound_symbol_error(g, symbol, unbound->first, unbound->second);
+}
+
+/// Of each part the place of its label in `labels`; those that are not there share the last.
+inline std::vector<std::uint32_t> priorities(module_parts const& parts,
+                                             std::vector<std::string> const& labels) {
+  numbering<std::string_view, std::uint32_t> place;
+  for (auto const& label : labels) place.insert(label);
+  std::vector<std::uint32_t> places;
+  for (auto const& label : parts.label) places.push_back(place.find(label));
+  return places;
+}
+
+/// Cuts `g` by a callback, as torch.fx's split_module does: calls for which `part_of(node)` answers the same
+/// go into one piece, and the outer graph calls the pieces. `part_of` answers with text or a whole number, or
+/// with an optional of these that is empty where it does not know the node; it is asked once for each call,
+/// in graph order, unless the options say otherwise. Each call runs under the state that `scopes` describe,
+/// as in `g`, and after the calls that its `after` names. Nothing is written into `g`. Expected O(V + E +
+/// parts log parts).
+///
+/// \throws unassigned_node_error, missing_target_error, unbound_symbol_error, stage_order_error, and
+/// partition_error where parts need each other in a cycle; of scopes mark_operand_error,
+/// unpaired_scope_error, scope_cut_error and scope_order_error, and what the options ask for.
+template <class F>
+split_module_result split_module(module_graph const& g, F part_of, split_module_options const& options = {}) {
+  if (auto const n = find_missing_target(g)) throw missing_target_error(g, *n);
+  auto const marks = module_marks(g, options.scopes);
+  part_asker<F> asker(g, part_of, marks);
+  auto const parts = asker.ask(options.attribute_parts, options.asked);
+  module_call_graph const calls(g, parts.of_node, options.symbols);
+  auto s = snapshot_of(calls);
+  if (s.companions.item.empty()) s.companions = {};
+  auto const scopes = module_scopes_of(s, options.scopes, marks);
+  if (options.numbers == part_numbers::ascending) asker.demand_ascending(parts);
+  s = with_scopes(std::move(s), scopes);
+  if (options.symbols == symbol_rule::closed) demand_bound_symbols(g, calls, s, parts.p);
+  auto const cut = make_plan(s, parts.p, scopes,
+                             {options.stages, options.outputs, options.inputs,
+                              priorities(parts, options.priority), options.settings});
+  if (options.first == appearance::required)
+    if (auto const edge = find_backward_edge(s, parts.p))
+      throw stage_order_error(g, s.node[static_cast<std::uint32_t>(edge->producer)],
+                              s.node[static_cast<std::uint32_t>(edge->consumer)]);
+  return piece_writer(g, calls, s, parts, cut, options).write();
+}
+
+/// The same with the rules of torch.fx's split_module_simple: pieces run in order of first appearance,
+/// attributes may have parts of their own, and a symbol that is bound late or nowhere is left out. Otherwise
+/// nothing is lost: defaults and modules are kept, and scopes hold.
+template <class F>
+split_module_result split_module_simple(module_graph const& g, F part_of, std::string affix = {}) {
+  return split_module(g, std::move(part_of),
+                      {.first = appearance::required,
+                       .attribute_parts = attribute_rule::assignable,
+                       .symbols = symbol_rule::bound_before_use,
+                       .affix = std::move(affix)});
+}
+
+}  // namespace cleave

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/backward/backward_graph.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/random_backward.hpp"
+#include "support/small_stack.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+using enum backward_graph_fault::kind;
+using node_list = std::vector<std::uint32_t>;
+
+/// 0 -> 1 -> 2, and 0 -> 2.
+dense_backward triangle() {
+  dense_backward g;
+  g.next.add({1}), g.next.add({2}), g.next.close();
+  g.next.add({2}), g.next.close();
+  g.next.close();
+  g.outputs = {0};
+  g.inputs = {2};
+  g.cost = {1, 2, 3};
+  g.bytes = {4, 5, 6};
+  for (std::string_view const name : {"Mul", "T", "x"}) {
+    for (char const c : name) g.name.add(c);
+    g.name.close();
+  }
+  return g;
+}
+
+std::string message(dense_backward const& g) {
+  try {
+    check_backward_graph(g);
+  } catch (backward_graph_error const& e) {
+    CHECK(e.witness == *find_backward_graph_fault(g));
+    return e.what();
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+TEST_CASE("backward graph: a sound one has no fault, and neither has an empty one") {
+  CHECK_FALSE(find_backward_graph_fault(triangle()));
+  CHECK_FALSE(find_backward_graph_fault(dense_backward{}));
+  rng r(1);
+  for (int i = 0; i < 300; ++i) REQUIRE_FALSE(find_backward_graph_fault(random_backward(r, 20)));
+}
+
+TEST_CASE("backward graph: an edge to a node that there is not") {
+  auto g = triangle();
+  g.next.item[2].to = 3;
+  CHECK(find_backward_graph_fault(g) == backward_graph_fault{edge, 1});
+  CHECK(message(g) == "backward graph: node T (#1) sends a gradient to a node that is not among the 3");
+}
+
+TEST_CASE("backward graph: an output, input or parameter that there is not") {
+  for (auto list : {&dense_backward::outputs, &dense_backward::inputs, &dense_backward::parameters}) {
+    auto g = triangle();
+    (g.*list).push_back(7);
+    CHECK(find_backward_graph_fault(g) == backward_graph_fault{place, 7});
+    CHECK(message(g) ==
+          "backward graph: an output, input or parameter is node #7, but there are only 3 nodes");
+  }
+}
+
+TEST_CASE("backward graph: lists of the wrong length") {
+  for (int i = 0; i < 3; ++i) {
+    auto g = triangle();
+    if (i == 0) g.bytes.pop_back();
+    if (i == 1) g.cost.push_back(1);
+    if (i == 2) g.name.close();
+    CHECK(find_backward_graph_fault(g) == backward_graph_fault{rows});
+    CHECK(message(g).find("an entry for each node") != std::string::npos);
+  }
+}
+
+TEST_CASE("backward graph: costs that are no costs") {
+  for (double const bad :
+       {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    auto g = triangle();
+    g.cost[2] = bad;
+    CHECK(find_backward_graph_fault(g) == backward_graph_fault{backward_graph_fault::kind::cost, 1});
+    CHECK(message(g) ==
+          "backward graph: the cost of an edge of node T (#1) is not a finite number from 0 on");
+  }
+}
+
+TEST_CASE("backward graph: bytes whose sum does not fit") {
+  auto g = triangle();
+  g.bytes[1] = std::numeric_limits<std::size_t>::max() - 4;
+  CHECK(find_backward_graph_fault(g) == backward_graph_fault{too_much});
+  CHECK(message(g).find("do not fit") != std::string::npos);
+}
+
+TEST_CASE("backward graph: a cycle is shown, each node sending to the next") {
+  auto g = triangle();
+  g.next = {};
+  g.next.add({1}), g.next.close();
+  g.next.add({2}), g.next.close();
+  g.next.add({1}), g.next.close();
+  g.cost.clear();
+  auto const fault = find_backward_graph_fault(g);
+  REQUIRE(fault);
+  CHECK(fault->what == cycle);
+  CHECK(fault->cycle.size() == 2);
+  CHECK(message(g) == "backward graph: gradients run in a circle: node T (#1) -> x (#2) -> T (#1)");
+}
+
+TEST_CASE("backward graph: a circle of a million nodes is found on a small stack, its message short") {
+  on_small_stack([] {
+    std::uint32_t const n = 1'000'000;
+    dense_backward g;
+    for (std::uint32_t i = 0; i < n; ++i) g.next.add({(i + 1) % n}), g.next.close();
+    auto const fault = find_backward_graph_fault(g);
+    REQUIRE(fault);
+    CHECK(fault->cycle.size() == n);
+    CHECK(fault->cycle[1] == (fault->cycle[0] + 1) % n);
+    CHECK(message(g).ends_with(" -> ..."));
+  });
+}
+
+TEST_CASE("gradient_order: each node comes after those that send to it") {
+  CHECK(gradient_order(triangle()) == node_list{0, 1, 2});
+  rng r(2);
+  for (int i = 0; i < 300; ++i) {
+    auto const g = random_backward(r, 20);
+    std::vector<std::size_t> at(g.nodes());
+    auto const order = gradient_order(g);
+    REQUIRE(order.size() == g.nodes());
+    for (std::size_t j = 0; j < order.size(); ++j) at[order[j]] = j;
+    for (std::size_t n = 0; n < g.nodes(); ++n)
+      for (auto const& e : g.next[n])
+        if (e.to != none<std::uint32_t>) REQUIRE(at[n] < at[e.to]);
+  }
+}
+
+TEST_CASE("gradient_senders: as a walk from the outputs meets them, and only those it meets") {
+  dense_backward g;
+  g.next.add({2}), g.next.close();                   // 0, which no output leads to
+  g.next.add({2}), g.next.add({2}), g.next.close();  // 1
+  g.next.close();
+  g.next.add({1}), g.next.add({2}), g.next.close();  // 3
+  g.outputs = {3};
+  auto const senders = gradient_senders(g);
+  CHECK(node_list(senders[2].begin(), senders[2].end()) == node_list{3, 1});
+  CHECK(node_list(senders[1].begin(), senders[1].end()) == node_list{3});
+  CHECK(senders[0].empty());
+  CHECK(leading_to(senders, {1}) == std::vector<char>{0, 1, 0, 1});
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/backward/recompute_hints.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/backward/backward_phases.hpp"
+#include "cleave/backward/smallest_stash.hpp"
+#include "support/random_backward.hpp"
+#include "support/small_stack.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+using node_list = std::vector<std::uint32_t>;
+
+/// A chain of products, `bytes` arriving at each, with a weight each and the input at the end.
+dense_backward chain(std::vector<std::size_t> const& bytes, std::vector<double> const& cost) {
+  dense_backward g;
+  auto const layers = static_cast<std::uint32_t>(bytes.size());
+  for (std::uint32_t i = 0; i < layers; ++i) {
+    g.next.add({2 * i + 2}), g.next.add({2 * i + 1}), g.next.close();
+    g.next.close();
+    g.parameters.push_back(2 * i + 1);
+    g.bytes.insert(g.bytes.end(), {bytes[i], 9});
+    g.cost.insert(g.cost.end(), {cost[i], cost[i]});
+  }
+  g.next.close();
+  g.bytes.push_back(9);
+  g.outputs = {0};
+  g.inputs = {2 * layers};
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("recompute_hints: what is worth most for its cost comes first, and what it reads stays") {
+  auto const g = chain({10, 40, 60, 20}, {4, 2, 5, 1});
+  auto const rule = edge_phases_of(g);
+  auto const hints = recompute_hints(g, rule);
+  // Node 4 is worth 60 / 2 and reads 2, which therefore stays although it is worth 40 / 4; 6 is worth 20 / 5,
+  // but would be made from 4.
+  REQUIRE(hints.size() == 1);
+  CHECK(hints[0] == recompute_hint<std::uint32_t>{4, {4}, {2}, {}, 60, 2, 30});
+  auto const phases = recomputed(g, rule, hints);
+  CHECK(stashed_nodes(g, phases) == node_list{0, 2, 6});
+  CHECK(phases_are_whole(g, backward_phases_of(g, phases)));
+  CHECK(recompute_hints(g, rule, {.least_worth = 31}).empty());
+}
+
+TEST_CASE("recompute_hints: random hints save what they say, together and alone, and passes stay whole") {
+  rng r(51);
+  std::size_t count = 0, added = 0, deep = 0;
+  for (int i = 0; i < 4000; ++i) {
+    auto const g = random_backward(r, 2 + r.below(40));
+    auto phases = edge_phases_of(g);
+    if (r.one_in(4)) phases = smallest_stash(g).phases;
+    auto const hints = recompute_hints(g, phases);
+    auto const before = backward_phases_of(g, phases).bytes;
+    for (auto const& h : hints) {
+      auto const alone = recomputed(g, phases, {h});
+      auto const p = backward_phases_of(g, alone);
+      REQUIRE(p.bytes == before - h.bytes);
+      double cost = 0;
+      std::size_t edges = 0;
+      for (std::size_t e = 0; e < alone.size(); ++e)
+        if (alone[e] != phases[e]) cost += g.cost[e], ++edges;
+      REQUIRE(cost == h.cost);
+      REQUIRE(edges <= 256);
+      REQUIRE(phases_are_whole(g, p));
+      ++count;
+      added += !h.added.empty();
+      deep += h.again.size() > 1;
+    }
+    auto const all = recomputed(g, phases, hints);
+    REQUIRE(phases_are_whole(g, backward_phases_of(g, all)));
+    auto const kept = stashed_nodes(g, all);
+    for (auto const& h : hints) REQUIRE(std::ranges::count(kept, h.node) == 0);
+    REQUIRE(std::ranges::is_sorted(hints, std::ranges::greater(), [](auto const& h) { return h.worth; }));
+  }
+  CHECK(count > 500);
+  CHECK(added > 10);
+  CHECK(deep > 50);
+}
+
+TEST_CASE("recompute_hints: one that would run too many edges again, or saves too little, is none") {
+  auto g = chain({10, 0, 0, 0, 60}, {1, 1, 1, 1, 1});
+  g.parameters = {1, 9};
+  auto const rule = edge_phases_of(g);
+  REQUIRE(recompute_hints(g, rule).size() == 1);
+  CHECK(recompute_hints(g, rule)[0] == recompute_hint<std::uint32_t>{8, {2, 4, 6, 8}, {0}, {}, 60, 4, 15});
+  CHECK(recompute_hints(g, rule, {.edges = 3}).empty());
+  CHECK(recompute_hints(g, rule, {.least_worth = 16}).empty());
+  g.parameters = {9};  // then what the caller gives at the output must be kept instead
+  CHECK(recompute_hints(g, edge_phases_of(g))[0] ==
+        recompute_hint<std::uint32_t>{8, {2, 4, 6, 8}, {0}, {0}, 50, 4, 12.5});
+  g.bytes.clear();
+  CHECK(recompute_hints(g, edge_phases_of(g)).empty());
+}
+
+TEST_CASE("recompute_hints: phases with a fault are refused") {
+  CHECK_THROWS_AS(recompute_hints(chain({1}, {1}), {}), edge_phase_error);
+}
+
+TEST_CASE("recompute_hints: a million nodes in a chain on a small stack") {
+  on_small_stack([] {
+    auto const g = chain(std::vector<std::size_t>(500'000, 4), std::vector<double>(500'000, 1));
+    auto const hints = recompute_hints(g, edge_phases_of(g));
+    CHECK(hints.size() >= 250'000 - 1);
+  });
+}

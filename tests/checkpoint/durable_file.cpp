@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/checkpoint/durable_file.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "support/child.hpp"
+#include "support/error_text.hpp"
+#include "support/project_files.hpp"
+#include "support/scratch_folder.hpp"
+
+using namespace cleave;
+using cleave::testing::error_text;
+
+namespace {
+
+std::span<std::byte const> as_bytes_of(std::string const& text) { return std::as_bytes(std::span(text)); }
+
+std::size_t files_in(std::string const& folder) {
+  std::size_t count = 0;
+  for ([[maybe_unused]] auto const& entry : std::filesystem::directory_iterator(folder)) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("durable_file: a file has its name once it is kept, and nothing is left of one that is not") {
+  testing::scratch_folder const folder;
+  {
+    pending_file abandoned(folder.path(), "a");
+    abandoned.write(0, as_bytes_of("lost"));
+    CHECK(files_in(folder.path()) == 1);
+  }
+  CHECK(files_in(folder.path()) == 0);
+  for (std::string const text : {"first", "second"}) {
+    pending_file kept(folder.path(), "a");
+    kept.write(1, as_bytes_of(text.substr(1)));
+    kept.write(0, as_bytes_of(text.substr(0, 1)));
+    kept.keep("a");
+    CHECK(project::text_of(folder / "a") == text);
+  }
+  CHECK(files_in(folder.path()) == 1);
+}
+
+TEST_CASE("durable_file: what lies where a file is begun is left alone, and no link is followed") {
+  testing::scratch_folder const folder;
+  auto const begun = folder / ("a." + std::to_string(getpid()) + "-");
+  std::ofstream(begun + "0.unfinished") << "of a process that was killed";
+  std::ofstream(folder / "victim") << "somebody's";
+  std::filesystem::create_symlink(folder / "victim", begun + "1.unfinished");
+  std::filesystem::create_symlink(folder / "missing", begun + "2.unfinished");
+  {
+    pending_file kept(folder.path(), "a");
+    kept.write(0, as_bytes_of("new"));
+    kept.keep("a");
+  }
+  CHECK(project::text_of(folder / "a") == "new");
+  CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(folder / "a")));
+  CHECK(project::text_of(begun + "0.unfinished") == "of a process that was killed");
+  CHECK(project::text_of(folder / "victim") == "somebody's");
+  CHECK(!std::filesystem::exists(folder / "missing"));
+  CHECK(files_in(folder.path()) == 5);
+}
+
+TEST_CASE("durable_file: bytes are read from anywhere, and it is told how many there were") {
+  testing::scratch_folder const folder;
+  std::ofstream(folder / "a") << "0123456789";
+  stored_file const file(folder / "a");
+  CHECK(file.size() == 10);
+  std::string to(4, ' ');
+  CHECK(file.read(3, std::as_writable_bytes(std::span(to))) == 4);
+  CHECK(to == "3456");
+  CHECK(file.read(8, std::as_writable_bytes(std::span(to))) == 2);
+  CHECK(to == "8956");
+  CHECK(file.read(10, std::as_writable_bytes(std::span(to))) == 0);
+}
+
+TEST_CASE("durable_file: what the system refuses is told with the file") {
+  testing::scratch_folder const folder;
+  auto const missing = folder / "missing";
+  CHECK(error_text<file_error>([&] { stored_file{missing}; }) ==
+        "file '" + missing + "' cannot be opened: No such file or directory");
+  CHECK(error_text<file_error>([&] { pending_file(missing, "a"); }) ==
+        "file '" + missing + "/a' cannot be made: No such file or directory");
+  stored_file const itself(folder.path());
+  std::byte one{};
+  CHECK(error_text<file_error>([&] { itself.read(0, std::span(&one, 1)); }) ==
+        "file '" + folder.path() + "' cannot be read: Is a directory");
+  std::filesystem::create_directory(folder / "taken");
+  pending_file file(folder.path(), "b");
+  CHECK(error_text<file_error>([&] { file.keep("taken"); }) ==
+        "file '" + (folder / "taken") + "' cannot be given its name: Is a directory");
+}
+
+TEST_CASE("durable_file: a disk that is full is told, and nothing is left") {
+  testing::scratch_folder const folder;
+  std::ofstream(folder / "b") << "old";
+  auto const limited = testing::in_child([&] {
+    rlimit const size{1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &size);
+    std::signal(SIGXFSZ, SIG_IGN);
+    return error_text<file_error>([&] {
+      pending_file file(folder.path(), "b");
+      file.write(0, as_bytes_of(std::string(2000, 'x')));
+    });
+  });
+  CHECK(limited.said == "file '" + (folder / "b") + "' cannot be written: File too large");
+  CHECK(project::text_of(folder / "b") == "old");
+  CHECK(files_in(folder.path()) == 1);
+  cleave::file_handle const full("/dev/full", O_WRONLY, "opened");
+  CHECK(error_text<file_error>([&] { full.write(as_bytes_of("more than nothing")); }) ==
+        "file '/dev/full' cannot be written: No space left on device");
+}
+
+TEST_CASE("durable_file: files take their names all together, and what is stale goes then") {
+  testing::scratch_folder const folder;
+  for (auto const* old : {"a", "b", "c", "mine"}) std::ofstream(folder / old) << "old";
+  {
+    pending_files files(folder.path());
+    for (auto const* name : {"a", "d"}) files.add(name, as_bytes_of("new"));
+    CHECK(project::text_of(folder / "a") == "old");
+    CHECK(!std::filesystem::exists(folder / "d"));
+    files.keep({"a", "b", "c"});
+  }
+  CHECK(files_in(folder.path()) == 3);
+  for (auto const* name : {"a", "d"}) CHECK(project::text_of(folder / name) == "new");
+  CHECK(project::text_of(folder / "mine") == "old");
+}
+
+TEST_CASE("durable_file: a folder of a file system that cannot bring names to the disk is no error") {
+  sync_folder("/proc");
+  testing::scratch_folder const folder;
+  CHECK(error_text<file_error>([&] { sync_folder(folder / "missing"); }) ==
+        "file '" + (folder / "missing") + "' cannot be opened: No such file or directory");
+}
+
+TEST_CASE("durable_file: a handle that was moved closes its file once") {
+  testing::scratch_folder const folder;
+  std::ofstream(folder / "a") << "a";
+  std::ofstream(folder / "b") << "bc";
+  stored_file a(folder / "a");
+  stored_file b(std::move(a));
+  CHECK(b.size() == 1);
+  b = stored_file(folder / "b");
+  std::string to(2, ' ');
+  CHECK(b.read(0, std::as_writable_bytes(std::span(to))) == 2);
+  CHECK(to == "bc");
+  CHECK(b.path() == folder / "b");
+}

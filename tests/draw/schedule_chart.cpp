@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/draw/schedule_chart.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/timed_order.hpp"
+
+using namespace cleave;
+
+namespace {
+
+std::vector<std::string> lines_of(std::string const& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::size_t width_of(std::string const& line) {
+  return static_cast<std::size_t>(std::ranges::count_if(line, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string without_memory(testing::timed_order const& t, schedule_chart_options const& options = {}) {
+  auto shown = t.shown();
+  shown.memory.clear();
+  return schedule_chart(shown, options);
+}
+
+}  // namespace
+
+TEST_CASE("schedule chart: is what one draws by hand") {
+  CHECK(without_memory(testing::timed_order(make_schedule(schedule_family::one_f_one_b, {2, 1, 3}))) ==
+        "rank 0  F0F1····B0--F2B1--··B2--\n"
+        "rank 1  ··F0B0--F1B1--F2B2--····\n"
+        "        0         5         10\n");
+  CHECK(without_memory(testing::timed_order(make_schedule(schedule_family::forward_only, {2, 2, 2}))) ==
+        "rank 0  F0F1f0f1··\n"
+        "rank 1  ··F0F1f0f1\n"
+        "        0         5\n");
+}
+
+TEST_CASE("schedule chart: each pass begins once, with its letter, whatever room there is") {
+  for (auto const& t : testing::timed_orders())
+    for (std::size_t const columns : {40u, 100u, 237u}) {
+      auto const text = without_memory(t, {.columns = columns});
+      auto const letters = static_cast<std::size_t>(std::ranges::count_if(
+          text, [](char c) { return std::string("FBIWfbiw").find(c) != std::string::npos; }));
+      CHECK(letters == bars_of(t.order, t.times).size());
+      for (auto const& line : lines_of(text))
+        CHECK(width_of(line) <= columns + 8);  // the last mark of the axis
+    }
+}
+
+TEST_CASE("schedule chart: what has no room for every pass is as wide as the line, and no more lines") {
+  testing::timed_order const t(make_schedule(schedule_family::gpipe, {4, 1, 512}));
+  auto const lines = lines_of(without_memory(t, {.columns = 80}));
+  REQUIRE(lines.size() == 5);
+  for (std::size_t r = 0; r < 4; ++r) CHECK(width_of(lines[r]) == 80);
+}
+
+TEST_CASE("schedule chart: memory rises to the full block where it is most, and colours change no letter") {
+  testing::timed_order const t(make_schedule(schedule_family::one_f_one_b, {4, 1, 8}));
+  auto const text = schedule_chart(t.shown());
+  auto const lines = lines_of(text.substr(text.find("memory")));
+  CHECK(lines[0] == "memory, at most 4\u00a0passes");
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[1].find("\u2588") != std::string::npos);
+  CHECK(lines[4].find("\u2588") == std::string::npos);
+  CHECK(lines[4].find("\u2582") != std::string::npos);
+
+  auto coloured = schedule_chart(t.shown(), {.colours = schedule_chart_options::ink::ansi});
+  std::string letters;
+  for (std::size_t i = 0; i < coloured.size(); ++i) {
+    if (coloured[i] == '\x1b')
+      i = coloured.find('m', i);
+    else
+      letters += coloured[i] == ' ' ? '-' : coloured[i];
+  }
+  auto plain = text;
+  std::ranges::replace(plain, ' ', '-');
+  CHECK(letters == plain);
+}
+
+TEST_CASE("schedule chart: a schedule in which nothing takes time is drawn too") {
+  testing::timed_order const t(schedule{loop_placement(2), 0, {{}, {}}});
+  CHECK(lines_of(schedule_chart(t.shown())).size() >= 3);
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/formats/bytes/checker.hpp"
+
+#include <doctest/doctest.h>
+#include <flatbuffers/flatbuffers.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/formats/bytes/envelope.hpp"
+#include "cleave/formats/stage_buffer.hpp"
+#include "support/rich_module_graph.hpp"
+
+using namespace cleave;
+using namespace cleave::stage_format;
+using fault = stage_bytes_fault::kind;
+
+namespace {
+
+/// What nobody writes, record by record: texts "x", "f", "", and a node x of kind 0.
+struct hand_written {
+  std::vector<std::string> texts{"x", "f", ""};
+  std::vector<Node> nodes{{0, 0, 0, 0, NodeKind_placeholder}};
+  std::vector<Attribute> attributes{};
+  std::vector<Token> tokens{};
+  std::size_t graphs = 1;  ///< all of them alike
+
+  std::vector<std::byte> bytes() const {
+    flatbuffers::FlatBufferBuilder to;
+    std::vector<flatbuffers::Offset<flatbuffers::String>> strings;
+    for (auto const& t : texts) strings.push_back(to.CreateString(t));
+    std::vector<flatbuffers::Offset<Graph>> made;
+    for (std::size_t i = 0; i < graphs; ++i)
+      made.push_back(CreateGraphDirect(to, &nodes, &attributes, &tokens));
+    FinishContentBuffer(to, CreateContentDirect(to, &strings, &made));
+    return seal_envelope(std::as_bytes(std::span(to.GetBufferPointer(), to.GetSize())));
+  }
+};
+
+Token nothing_left() { return {0, 0, TokenKind_dict}; }  // the metadata of a graph, which there always is
+
+Node call(unsigned parts) { return {1, 1, 0, static_cast<std::uint16_t>(parts), NodeKind_call_function}; }
+
+/// Node 1 is a call of `f` with these parts, for which the graph has these tokens.
+hand_written with_call(unsigned parts, std::vector<Token> tokens) {
+  hand_written h;
+  h.nodes.push_back(call(parts));
+  h.tokens = std::move(tokens);
+  return h;
+}
+
+stage_bytes_fault refused(hand_written const& h) {
+  auto const bytes = h.bytes();
+  auto const found = find_stage_bytes_fault(bytes, testing::any_operators());
+  if (!found) return {fault::envelope, 0, "", "accepted"};
+  CHECK(found->at >= envelope_header_bytes);
+  CHECK(found->at < bytes.size());
+  return *found;
+}
+
+void check(stage_bytes_fault const& found, fault what, std::string const& place, std::string const& said) {
+  CHECK(static_cast<int>(found.what) == static_cast<int>(what));
+  CHECK(found.place == place);
+  CHECK(found.said == said);
+}
+
+std::string const node_1 = "node 1 'f' of graph 0";
+
+}  // namespace
+
+TEST_CASE("checker: what is written by hand is accepted where it is right") {
+  CHECK(refused(with_call(0, {nothing_left()})).said == "accepted");
+  CHECK(refused(with_call(NodePart_args, {{1, 0, TokenKind_list}, {0, 0, TokenKind_node}, nothing_left()}))
+            .said == "accepted");
+}
+
+TEST_CASE("checker: tokens that are claimed and not there, and tokens that nobody claims") {
+  check(refused(with_call(0, {})), fault::claim, "graph 0",
+        "its metadata go on after the last token of the graph");
+  check(refused(with_call(NodePart_args, {{9, 0, TokenKind_list}, nothing_left()})), fault::claim, node_1,
+        "its args claim a list of 9, with 1 tokens left");
+  check(refused(with_call(NodePart_args, {{0x80000000, 0, TokenKind_dict}})), fault::claim, node_1,
+        "its args claim a dict of 2147483648, with 0 tokens left");
+  check(refused(with_call(NodePart_args, {{1, 0, TokenKind_list},
+                                          {2, 0, TokenKind_tuple},
+                                          {2, 0, TokenKind_list},
+                                          {0, 0, TokenKind_nothing},
+                                          {0, 0, TokenKind_nothing}})),
+        fault::claim, node_1, "its args claim a list of 2, with 2 tokens left");
+  check(refused(with_call(0, {nothing_left(), nothing_left()})), fault::claim, "graph 0",
+        "1 tokens belong to nothing");
+  CHECK(describe(refused(with_call(0, {nothing_left(), nothing_left()})))
+            .ends_with("; this library writes no such bytes: do not use them, ask whoever sent them"));
+}
+
+TEST_CASE("checker: a number names what is there, and a node those before it") {
+  auto h = with_call(0, {nothing_left()});
+  h.nodes[1] = {1, 7, 0, 0, NodeKind_call_function};
+  check(refused(h), fault::reference, node_1, "it names text 7 of 3");
+  h.nodes[1] = {9, 0, 0, 0, NodeKind_call_function};
+  check(refused(h), fault::reference, "node 1 without a name of graph 0", "it names text 9 of 3");
+  check(refused(with_call(NodePart_args, {{1, 0, TokenKind_list}, {1, 0, TokenKind_node}, nothing_left()})),
+        fault::reference, node_1, "its args name node 1; a node names nodes before it");
+  check(refused(with_call(NodePart_binds, {{5, 0, TokenKind_text}, nothing_left()})), fault::reference,
+        node_1, "it names text 5 of 3");
+  check(refused(with_call(NodePart_args, {{1, 0, TokenKind_list}, {0, 5, TokenKind_opaque}, nothing_left()})),
+        fault::reference, node_1, "it names text 5 of 3");
+  check(refused(with_call(NodePart_after, {{1, 0, TokenKind_list}, {0, 0, TokenKind_node}, nothing_left()})),
+        fault::reference, node_1, "it is after what is no call before it");
+  check(refused(with_call(0, {{1, 0, TokenKind_dict}, {0, 0, TokenKind_text}, {0, 0, TokenKind_node}})),
+        fault::reference, "graph 0", "its metadata name node 0; they can name no nodes");
+}
+
+TEST_CASE("checker: kinds that there are not, and tokens that no writer writes") {
+  auto h = with_call(0, {nothing_left()});
+  h.nodes[1] = {1, 1, 0, 0, static_cast<NodeKind>(6)};
+  check(refused(h), fault::value, node_1, "6 is no kind of node");
+  h.nodes[1] = call(512);
+  check(refused(h), fault::value, node_1, "it has parts that this version does not know");
+  auto const odd = [&](Token t) {
+    check(refused(with_call(NodePart_default_value, {t, nothing_left()})), fault::value, node_1,
+          "its default have a token that no writer writes");
+  };
+  odd({0, 0, static_cast<TokenKind>(11)});
+  odd({1, 0, TokenKind_nothing});
+  odd({2, 0, TokenKind_boolean});
+  odd({0, 1, TokenKind_text});
+  odd({0, 1, TokenKind_node});
+  odd({0, 1, TokenKind_list});
+  odd({1, 0, TokenKind_slice});
+}
+
+TEST_CASE("checker: parts that are not what they are called, or are there and empty") {
+  auto const said = [&](unsigned parts, std::vector<Token> tokens) {
+    tokens.push_back(nothing_left());
+    auto const found = refused(with_call(parts, tokens));
+    CHECK(found.place == node_1);
+    CHECK(static_cast<int>(found.what) == static_cast<int>(fault::value));
+    return found.said;
+  };
+  CHECK(said(NodePart_args, {{0, 0, TokenKind_list}}) == "its args are no list with anything in it");
+  CHECK(said(NodePart_args, {{0, 0, TokenKind_tuple}}) == "its args are no list with anything in it");
+  CHECK(said(NodePart_kwargs, {{0, 0, TokenKind_dict}}) == "its kwargs are no dict with anything in it");
+  CHECK(
+      said(NodePart_kwargs, {{1, 0, TokenKind_dict}, {0, 0, TokenKind_integer}, {0, 0, TokenKind_integer}}) ==
+      "a name of its kwargs is no text");
+  CHECK(said(NodePart_shape, {{0, 0, TokenKind_tuple}}) == "its shape are no list");
+  CHECK(said(NodePart_shape, {{1, 0, TokenKind_list}, {0, 0, TokenKind_real}}) ==
+        "its shape has what is neither a number nor a text");
+  CHECK(said(NodePart_expression, {{2, 0, TokenKind_text}}) == "its expression is no text, or an empty one");
+  CHECK(said(NodePart_binds, {{0, 0, TokenKind_integer}}) == "its binds is no text, or an empty one");
+  CHECK(said(NodePart_symbols, {{2, 0, TokenKind_list}, {0, 0, TokenKind_text}, {0, 0, TokenKind_text}}) ==
+        "its symbols are not texts that are sorted, each once");
+  CHECK(said(NodePart_metadata, {{0, 0, TokenKind_dict}}) == "its metadata are no dict with anything in it");
+}
+
+TEST_CASE("checker: attributes that are two of one path, of no kind, or have a body that is not theirs") {
+  hand_written h;
+  h.tokens = {nothing_left()};
+  auto const refusal = [&](std::vector<Attribute> attributes, std::size_t graphs = 1) {
+    h.attributes = std::move(attributes);
+    h.graphs = graphs;
+    return describe(refused(h));
+  };
+  auto const begins = [&](std::string const& text, std::string const& with) {
+    CHECK_MESSAGE(text.starts_with(with), text);
+  };
+  begins(refusal({{0, 2, 2, 0, AttributeKind_tensor, false}, {0, 2, 2, 0, AttributeKind_buffer, false}}),
+         "attribute 1 'x' of graph 0: its path is that of another attribute; a path names one thing");
+  begins(refusal({{0, 2, 2, 0, static_cast<AttributeKind>(4), false}}),
+         "attribute 0 'x' of graph 0: 4 is no kind of attribute");
+  begins(refusal({{0, 2, 9, 0, AttributeKind_tensor, false}}),
+         "attribute 0 'x' of graph 0: it names text 9 of 3");
+  begins(refusal({{0, 2, 2, 1, AttributeKind_tensor, false}}, 2),
+         "attribute 0 'x' of graph 0: it has a body; only a module has one");
+  auto const not_its_own = [&](std::uint32_t body) {
+    return "its body is graph " + std::to_string(body) + ", which is not its own to be";
+  };
+  begins(refusal({{0, 2, 2, 1, AttributeKind_module_, false}}, 1),
+         "attribute 0 'x' of graph 0: " + not_its_own(1));
+  begins(refusal({{0, 2, 2, 1, AttributeKind_module_, false}, {1, 2, 2, 1, AttributeKind_module_, false}}, 2),
+         "attribute 1 'f' of graph 0: " + not_its_own(1));
+  begins(refusal({{0, 2, 2, 1, AttributeKind_module_, false}}, 2),
+         "attribute 0 'x' of graph 1: " + not_its_own(1));
+  begins(refusal({}, 2), "graph 1: it is inside no attribute");
+  begins(refusal({{0, 2, 2, 0, AttributeKind_tensor, true}}),
+         "attribute 0 'x' of graph 0: its metadata are no dict with anything in it");
+}
+
+TEST_CASE("checker: texts are UTF-8, no longer than the limit, and none shares its bytes with others") {
+  auto h = with_call(0, {nothing_left()});
+  h.texts[2] = "\xff";
+  check(refused(h), fault::text, "the payload", "text 2 '\\xff' is no UTF-8; names and texts are");
+  h.texts[2] = std::string((64 << 10) + 1, 'x');
+  check(refused(h), fault::above_limit, "the payload",
+        "65537 bytes of a text are above the limit of 65536; raise it if the sender is trusted");
+
+  flatbuffers::FlatBufferBuilder to;
+  auto const text = to.CreateString(std::string(1000, 'x'));
+  std::vector<flatbuffers::Offset<flatbuffers::String>> const shared(100, text);
+  std::vector<flatbuffers::Offset<Graph>> const graphs{
+      CreateGraphDirect(to, &h.nodes, &h.attributes, &h.tokens)};
+  FinishContentBuffer(to, CreateContentDirect(to, &shared, &graphs));
+  auto const bytes = seal_envelope(std::as_bytes(std::span(to.GetBufferPointer(), to.GetSize())));
+  auto const found = find_stage_bytes_fault(bytes, testing::any_operators());
+  REQUIRE(found);
+  CHECK(found->what == fault::text);
+  CHECK(found->said.ends_with("shares its bytes with others"));
+}
+
+TEST_CASE("checker: one column for many graphs is refused by its sum, before anything is made") {
+  auto h = with_call(0, {nothing_left()});
+  flatbuffers::FlatBufferBuilder to;
+  std::vector<flatbuffers::Offset<flatbuffers::String>> const texts{to.CreateString("x"),
+                                                                    to.CreateString("f")};
+  std::vector<Node> const many(100'000, call(0));
+  auto const graph = CreateGraphDirect(to, &many, &h.attributes, &h.tokens);
+  std::vector<flatbuffers::Offset<Graph>> const graphs(50'000, graph);
+  FinishContentBuffer(to, CreateContentDirect(to, &texts, &graphs));
+  auto const bytes = seal_envelope(std::as_bytes(std::span(to.GetBufferPointer(), to.GetSize())));
+  CHECK(bytes.size() < 2'000'000);
+  auto const found = find_stage_bytes_fault(bytes, testing::any_operators());
+  REQUIRE(found);
+  CHECK(found->said == "5000000000 nodes are above the limit of 1048576; raise it if the sender is trusted");
+}
+
+TEST_CASE("checker: what is no FlatBuffers content of this schema is refused") {
+  for (std::string const payload : {"", "CLVG", "not at all what it should be, but long enough"}) {
+    auto const found =
+        find_stage_bytes_fault(seal_envelope(std::as_bytes(std::span(payload))), testing::any_operators());
+    REQUIRE(found);
+    CHECK(found->what == fault::structure);
+    CHECK(found->at == envelope_header_bytes);
+  }
+  hand_written none;
+  none.graphs = 0;
+  CHECK(refused(none).said == "it has no graph");
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/formats/bytes/envelope.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/rng.hpp"
+
+using namespace cleave;
+using enum envelope_fault::kind;
+
+namespace {
+
+std::vector<std::byte> bytes_of(std::string const& text) {
+  auto const bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+constexpr std::size_t no_limit = 1 << 20;
+
+}  // namespace
+
+TEST_CASE("envelope: what is sealed is opened again, nothing included") {
+  for (std::string const text : {"", "a", "some payload"}) {
+    auto const sealed = seal_envelope(bytes_of(text));
+    CHECK(sealed.size() == envelope_header_bytes + text.size());
+    auto const payload = open_envelope(sealed, no_limit);
+    CHECK(std::vector(payload.begin(), payload.end()) == bytes_of(text));
+  }
+}
+
+TEST_CASE("envelope: the layout is what the documentation says, on any machine") {
+  auto const sealed = seal_envelope(bytes_of("abc"));
+  CHECK(std::vector(sealed.begin(), sealed.begin() + 16) ==
+        bytes_of(std::string("CLVS\1\0\0\0\3\0\0\0\0\0\0\0", 16)));
+  // xxh128sum prints 06b05ab6733a618578af5f94892f3950 for abc: the high half first.
+  CHECK(std::vector(sealed.begin() + 16, sealed.begin() + 32) ==
+        bytes_of("\x50\x39\x2f\x89\x94\x5f\xaf\x78\x85\x61\x3a\x73\xb6\x5a\xb0\x06"));
+}
+
+TEST_CASE(
+    "envelope: bytes cut short anywhere are refused with the byte where they end or say how many they are") {
+  auto const sealed = seal_envelope(bytes_of("some payload"));
+  for (std::size_t size = 0; size < sealed.size(); ++size) {
+    auto const fault = find_envelope_fault(std::span(sealed).first(size), no_limit);
+    REQUIRE(fault);
+    if (size < envelope_header_bytes)
+      CHECK(*fault == envelope_fault{.what = header_cut_short, .at = size, .found = size});
+    else
+      CHECK(*fault ==
+            envelope_fault{.what = length, .at = 8, .claimed = 12, .found = size - envelope_header_bytes});
+  }
+}
+
+TEST_CASE("envelope: what was appended, another magic, another version and too many bytes are told apart") {
+  auto const sealed = seal_envelope(bytes_of("some payload"));
+  auto const message = [&](auto alter, std::size_t limit = no_limit) {
+    auto altered = sealed;
+    alter(altered);
+    try {
+      open_envelope(altered, limit);
+    } catch (envelope_error const& e) {
+      CHECK(e.witness == *find_envelope_fault(altered, limit));
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  CHECK(message([](auto& b) { b.push_back(std::byte{0}); }) ==
+        "envelope: byte 8 claims 12 bytes after the header, there are 13; something was appended");
+  CHECK(message([](auto& b) { b.resize(40); }) ==
+        "envelope: byte 8 claims 12 bytes after the header, there are 8; cut short, ask for the whole");
+  CHECK(message([](auto& b) { b.resize(20); }) ==
+        "envelope: cut short at byte 20, within the header of 32 bytes; ask for the whole");
+  CHECK(message([](auto& b) { b[0] = std::byte{'P'}; }) ==
+        "envelope: byte 0 does not begin 'CLVS': these are no bytes that cleave sealed");
+  CHECK(message([](auto& b) { b[4] = std::byte{7}; }) ==
+        "envelope: byte 4 says version 7, this library reads version 1; write them with the same version of "
+        "the "
+        "library that reads them");
+  CHECK(message([](auto& b) { b.back() ^= std::byte{1}; }) ==
+        "envelope: the checksum at byte 16 is not that of the bytes from 32 on: they were altered; ask for "
+        "them "
+        "again");
+  CHECK(message([](auto&) {}, 43) ==
+        "envelope: 44 bytes are above the limit of 43 bytes; raise it if the sender is trusted");
+}
+
+TEST_CASE("envelope: a length that would wrap around is refused") {
+  auto sealed = seal_envelope(bytes_of("some payload"));
+  for (std::size_t i = 8; i < 16; ++i) sealed[i] = std::byte{0xff};
+  CHECK(find_envelope_fault(sealed, no_limit)->what == length);
+  CHECK(find_envelope_fault(sealed, no_limit)->claimed == ~std::uint64_t{0});
+}
+
+TEST_CASE("envelope: of 20,000 random bit flips none is accepted") {
+  testing::rng random(5);
+  std::vector<std::byte> payload;
+  while (payload.size() < 5000) payload.push_back(static_cast<std::byte>(random.next() & 0xff));
+  auto sealed = seal_envelope(payload);
+  REQUIRE(!find_envelope_fault(sealed, no_limit));
+  std::size_t accepted = 0;
+  for (std::size_t i = 0; i < 20'000; ++i) {
+    auto& byte = sealed[i % 4 == 0 ? random.below(envelope_header_bytes) : random.below(sealed.size())];
+    auto const before = byte;
+    byte ^= static_cast<std::byte>(1u << random.below(8));
+    accepted += find_envelope_fault(sealed, no_limit) ? 0 : 1;
+    byte = before;
+  }
+  CHECK(accepted == 0);
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/formats/graph_json.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cleave/formats/graph_json_reader.hpp"
+#include "cleave/graph/costed_module_graph.hpp"
+#include "cleave/graph/snapshot.hpp"
+#include "cleave/split/modules/split_module.hpp"
+#include "support/error_text.hpp"
+#include "support/random_module_graph.hpp"
+#include "support/rng.hpp"
+
+using namespace cleave;
+
+static_assert(weighted_graph<costed_module_graph> && sized_graph<costed_module_graph> &&
+              stateful_graph<costed_module_graph> && tied_graph<costed_module_graph>);
+
+namespace {
+
+void check_same(module_graph const& a, module_graph const& b) {
+  CHECK(std::vector(a.list().begin(), a.list().end()) == std::vector(b.list().begin(), b.list().end()));
+  CHECK(a.metadata == b.metadata);
+  REQUIRE(a.attributes().size() == b.attributes().size());
+  for (std::size_t i = 0; i < a.attributes().size(); ++i) {
+    auto const &x = a.attributes()[i], &y = b.attributes()[i];
+    CHECK(x.path == y.path);
+    CHECK(x.what == y.what);
+    CHECK(x.storage == y.storage);
+    CHECK(x.original == y.original);
+    CHECK(x.metadata == y.metadata);
+    REQUIRE(x.body.size() == y.body.size());
+    if (!x.body.empty()) check_same(x.body.front(), y.body.front());
+  }
+}
+
+std::string refusal(std::string const& text) {
+  return testing::error_text<json_error>([&] { read_graph_json(text); });
+}
+
+std::string with_nodes_text(std::string const& nodes) {
+  return "{\"format\": \"cleave graph 1\", \"nodes\": [\n" + nodes + "]}";
+}
+
+}  // namespace
+
+TEST_CASE("graph_json: a graph with costs needs little to be written by hand") {
+  costed_module_graph const g(read_graph_json(R"({"format": "cleave graph 1", "nodes": [
+    {"name": "x", "op": "placeholder"},
+    {"name": "a", "operands": ["x"], "cost": 3, "bytes": 100},
+    {"name": "b", "operands": ["x", "a"], "cost": 0.5},
+    {"name": "out", "op": "output", "operands": ["b", "a"]}]})"));
+  CHECK(g.nodes().size() == 2);
+  CHECK(g.operands(2) == std::vector<module_graph::position>{0, 1});
+  CHECK(g.outputs() == std::vector<module_graph::position>{2, 1});
+  CHECK(g.weight(1) == 3);
+  CHECK(g.weight(2) == 0.5);
+  CHECK(g.bytes(1) == 100);
+  CHECK(g.bytes(2) == 0);
+  CHECK(g.has_costs());
+  CHECK(snapshot_of(g).weight == std::vector<double>{3, 0.5});
+}
+
+TEST_CASE("graph_json: the example of the documentation is one") {
+  std::ifstream in(CLEAVE_SOURCE_DIR "/docs/graph_json.md");
+  std::ostringstream page;
+  page << in.rdbuf();
+  auto const begin = page.str().find("```json\n") + 8;
+  auto const g = read_graph_json(page.str().substr(begin, page.str().find("```", begin) - begin));
+  CHECK(g.nodes().size() == 2);
+  CHECK(costed_module_graph(g).weight(2) == 12.5);
+}
+
+TEST_CASE("graph_json: a cost that is none names its node") {
+  for (std::string const what : {R"("cost": -1)", R"("cost": "much")", R"("cost": {"real": "nan"})",
+                                 R"("bytes": -1)", R"("bytes": 0.5)", R"("cost": {"list": []})"}) {
+    auto g = read_graph_json(with_nodes_text("{\"name\": \"a\", " + what + "}"));
+    CHECK_THROWS_AS(costed_module_graph(std::move(g)), cost_error);
+  }
+}
+
+TEST_CASE("graph_json: every field comes back, constants exactly, names with all characters") {
+  module_graph g;
+  g.add_attribute(
+      {"w", module_attribute::kind::parameter, "s0", {}, "old.w", {{"bytes", {std::int64_t{4}}}}});
+  module_node n;
+  n.kind = node_kind::placeholder;
+  n.name = "x \"quoted\"\n\u00e9";
+  n.target = "**kwargs";
+  n.default_value = module_argument{token()};
+  n.shape = std::vector<dimension>{std::int64_t{2}, "s0*2"};
+  n.symbols = {"s0", "s1"};
+  n.binds = "s0";
+  n.expression = "s0+s1";
+  n.from = 7;
+  g.add(n);
+  module_node f;
+  f.name = f.target = "f";
+  double const inf = std::numeric_limits<double>::infinity();
+  f.args = {{container{container::kind::dict, 2}, std::string("k"), node_ref{0}, std::int64_t{-3},
+             container{container::kind::slice, 3}, token(), true, 0.1},
+            {container{container::kind::tuple, 0}},
+            {container{container::kind::list, 4}, 3.0, inf, -0.0, 1e300},
+            {opaque{"dtype", "float32"}},
+            {opaque{"node", "a trap"}},
+            {std::numeric_limits<std::int64_t>::min()}};
+  f.kwargs = {{"zeta", {false}}, {"alpha", {std::string()}}};
+  f.metadata = {{"cost", {1.5}}, {"bytes", {std::int64_t{12}}}, {"from", {std::string("x")}}};
+  auto const at = g.add(f);
+  module_node h;
+  h.name = h.target = "h";
+  h.after = {at};
+  h.metadata = {{"bytes", {std::int64_t{12}}}, {"cost", {2.0}}};
+  g.add(h);
+  g.metadata = {{"note", {std::string("a")}}};
+  check_same(g, read_graph_json(write_graph_json(g)));
+  check_same(g, read_graph_json(write_graph_json(g, json_writer::layout::compact)));
+}
+
+TEST_CASE("graph_json: what is written comes back, of random graphs and of what they are split into") {
+  testing::rng random(71);
+  for (int round = 0; round < 500; ++round) {
+    auto const g = testing::random_module_graph(random, 1 + random.below(20), random.below(3));
+    check_same(g, read_graph_json(write_graph_json(g)));
+    try {
+      auto const r = split_module(g, [&](module_node const&) { return std::to_string(random.below(2)); });
+      check_same(r.outer, read_graph_json(write_graph_json(r.outer)));
+    } catch (error const&) {
+    }
+  }
+}
+
+TEST_CASE(
+    "graph_json: nodes that share a name are told apart by numbers; deep bodies and arguments come back") {
+  module_graph g;
+  module_node n;
+  n.name = n.target = "same";
+  g.add(n);
+  n.args = {node_argument(0)};
+  g.add(n);
+  check_same(g, read_graph_json(write_graph_json(g)));
+
+  module_graph inside;
+  for (int depth = 0; depth < 200; ++depth) {
+    module_graph around;
+    around.add_attribute({"m", module_attribute::kind::module, {}, {}, {}, {}});
+    around.add_attribute({"next", module_attribute::kind::module, {}, {inside}, {}, {}});
+    inside = std::move(around);
+  }
+  check_same(inside, read_graph_json(write_graph_json(inside)));
+  module_argument nested(400, container{container::kind::list, 1});
+  nested.push_back(true);
+  n.args = {nested};
+  g.add(n);
+  check_same(g, read_graph_json(write_graph_json(g)));
+}
+
+TEST_CASE("graph_json: what is no graph is refused with the place and the reason") {
+  auto const node = [](std::string const& text) {
+    auto const said =
+        refusal(with_nodes_text("{\"name\": \"x\", \"op\": \"placeholder\"},\n{\"name\": \"a\"},\n" + text));
+    return said.substr(said.find(": ") + 2);
+  };
+  CHECK(refusal("{\"nodes\": []}") == "line 1, column 1, $: lacks the key 'format'");
+  CHECK(refusal("{\"format\": 1, \"nodes\": []}") == "line 1, column 12, $.format: expected a text, got 1");
+  CHECK(refusal("{\"format\": \"cleave graph 9\", \"nodes\": []}") ==
+        "line 1, column 12, $.format: expected the format \"cleave graph 1\"");
+  CHECK(refusal(with_nodes_text("{\"name\": \"b\", \"args\": [{\"node\": \"c\"}]}")) ==
+        "line 2, column 33, $.nodes[0].args[0].node: no node before this one is called 'c'");
+  CHECK(node("{}") == "lacks the key 'name'");
+  CHECK(node(R"({"name": "b", "op": "conv"})") == "no kind of node is called 'conv'");
+  CHECK(node(R"({"name": "b", "operands": [2]})") == "node 2 does not come before this one");
+  CHECK(node(R"({"name": "b", "operands": [], "args": []})") == "a node has args or operands, not both");
+  CHECK(node(R"({"name": "b", "args": [[1]]})") ==
+        "a list is written {\"list\": […]}, a tuple {\"tuple\": […]}");
+  CHECK(node(R"({"name": "b", "args": [{}]})") == "an object with one key is expected here");
+  CHECK(node(R"({"name": "b", "args": [{"slice": [1]}]})") == "a slice has three elements");
+  CHECK(node(R"({"name": "b", "args": [{"dict": [[1]]}]})") == "expected a key and a value, [key, value]");
+  CHECK(node(R"({"name": "b", "args": [{"opaque": ["a"]}]})") == "expected a kind and a text");
+  CHECK(node(R"({"name": "b", "args": [{"real": "x"}]})") == "no floating-point number");
+  CHECK(node(R"({"name": "b", "args": [{"dtype": 3}]})") == "expected a text, got 3");
+  CHECK(node(R"({"name": "b", "after": ["x"]})") == "only calls can be followed");
+  CHECK(node(R"({"name": "b", "symbols": ["s1", "s0"]})") == "symbols are sorted as text, each once");
+  CHECK(node(R"({"name": "b", "shape": [0.5]})") == "expected an integer of 64 bits, got 0.5");
+  CHECK(node(R"({"name": "b", "cost": 1, "meta": {"cost": 2}})") ==
+        "'cost' stands beside the metadata already");
+  CHECK(node(R"({"name": "b", "meta": {"of": {"list": [{"node": "x"}]}}})") == "metadata names no nodes");
+  CHECK(node(R"({"name": "b", "cost": {"node": "x"}})") == "metadata names no nodes");
+  CHECK(node(R"({"name": "b", "default": 1})") == "only a placeholder has a default");
+  CHECK(node(R"({"name": "b", "op": "placeholder", "default": {"node": "x"}})") ==
+        "a default names no nodes");
+  CHECK(node(R"({"name": "b", "op": "placeholder", "args": [1]})") == "only calls and the output have args");
+  CHECK(node(R"({"name": "b", "op": "get_attr", "operands": ["x"]})") ==
+        "only calls and the output have operands");
+  CHECK(node(R"({"name": "b", "op": "get_attr", "kwargs": {"k": 1}})") ==
+        "only calls and the output have kwargs");
+  CHECK(node(R"({"name": "f"}, {"name": "b", "op": "placeholder", "after": ["f"]})") ==
+        "only calls and the output have after");
+  CHECK(node(R"({"name": "b", "size": 1})") == "unknown key 'size'");
+  CHECK(node(R"({"name": "a"}, {"name": "b", "operands": ["a"]})") ==
+        "two nodes are called 'a'; say which by its number");
+  CHECK(node(R"({"name": "o", "op": "output"}, {"name": "p", "op": "output"})") == "a second output");
+  auto const attribute = [](std::string const& text) {
+    auto const said =
+        refusal("{\"format\": \"cleave graph 1\", \"nodes\": [], \"attributes\": {\"w\": " + text + "}}");
+    return said.substr(said.find(": ") + 2);
+  };
+  CHECK(attribute("{}") == "lacks the key 'kind'");
+  CHECK(attribute(R"({"kind": "thing"})") == "expected tensor, parameter, buffer or module");
+  CHECK(attribute(R"({"kind": "tensor", "body": {"nodes": []}})") == "only a module has a body");
+  CHECK(attribute(R"({"kind": "module", "body": {}})") == "lacks the key 'nodes'");
+  CHECK(attribute(R"({"kind": "tensor", "meta": {"a": {"node": 0}}})") == "metadata names no nodes");
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/buckets/bucket_report.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "support/model.hpp"
+using namespace cleave;
+using testing::layers;
+
+TEST_CASE("bucket report: it counts from the tail and leaves out what counts nothing") {
+  auto m = layers(2, 10);
+  auto const buckets = fill_buckets(m.g, m.parameters, {.caps = {.cap = 10}});
+  auto const r = report_of(buckets);
+  CHECK(r.rows == std::vector<bucket_row>{{0, 10, {"layers.1_p0"}}, {1, 10, {"layers.0_p0"}}});
+  CHECK(r.extended.empty());
+  for (auto& p : m.parameters.list) p.ignored = true;
+  CHECK(report_of(fill_buckets(m.g, m.parameters, {.caps = {.cap = 0}})).rows.empty());
+}
+
+TEST_CASE("bucket report: a tail that gives nothing grows, and it says by how much") {
+  testing::model m;
+  m.module("a", {m.parameter({.bytes = 40})});
+  m.module("dead", {m.parameter({.bytes = 40})});
+  auto const a = m.call("a", {m.placeholder("x")});
+  m.call("dead", {a});
+  m.give({a});
+  auto const buckets = fill_buckets(m.g, m.parameters, {.caps = {.cap = 40}});
+  CHECK(buckets.size() == 1);
+  CHECK(report_of(buckets).extended == std::vector<extended_bucket>{{0, 1, 40}});
+}

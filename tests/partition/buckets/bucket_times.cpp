@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/buckets/bucket_times.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "cleave/schedule/simulate/simulate.hpp"
+#include "support/rng.hpp"
+
+using namespace cleave;
+
+TEST_CASE("bucket times: sending overlaps computing, one bucket after another") {
+  std::vector<bucket_load> const loads{{2, 8}, {1, 4}, {5, 0}, {1, 2}};
+  auto const t = bucket_times_of(loads, {.bandwidth = 2, .latency = 1});
+  CHECK(t.buckets[0].begin == 2);
+  CHECK(t.buckets[0].end == 7);
+  CHECK(t.buckets[1].ready == 3);
+  CHECK(t.buckets[1].begin == 7);
+  CHECK(t.buckets[1].end == 10);
+  CHECK(t.buckets[2].begin == 8);
+  CHECK(t.buckets[2].end == 8);
+  CHECK(t.buckets[3].begin == 10);
+  CHECK(t.computed == 9);
+  CHECK(t.finish == 12);
+}
+
+TEST_CASE("bucket times: nothing is sent before it is ready, nothing twice at a time") {
+  testing::rng random(1);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<bucket_load> loads(random.below(8));
+    for (auto& l : loads) l = {static_cast<double>(random.below(5)), random.below(5)};
+    link_speed const link{static_cast<double>(1 + random.below(4)), static_cast<double>(random.below(3))};
+    auto const t = bucket_times_of(loads, link);
+    double free = 0, last = 0;
+    for (std::size_t i = 0; i < loads.size(); ++i) {
+      auto const& b = t.buckets[i];
+      CHECK(b.ready == last + loads[i].backward);
+      last = b.ready;
+      if (loads[i].bytes == 0) continue;
+      CHECK(b.begin >= b.ready);
+      CHECK(b.begin >= free);
+      CHECK((b.begin == b.ready || b.begin == free));
+      CHECK(b.end == b.begin + sending_time(link, loads[i].bytes));
+      free = b.end;
+    }
+    CHECK(t.finish == std::max(last, free));
+  }
+}
+
+TEST_CASE("bucket times: are those of a simulated schedule, in which one rank computes and another sends") {
+  testing::rng random(2);
+  for (int round = 0; round < 200; ++round) {
+    auto const buckets = static_cast<std::uint32_t>(1 + random.below(8));
+    std::vector<bucket_load> loads(buckets);
+    for (auto& l : loads) l = {random.unit(), 1 + random.below(9)};
+    link_speed const link{1 + random.unit(), random.unit()};
+
+    // Stage b computes bucket b, stage buckets + b sends it.
+    schedule s{{2, std::vector(2 * buckets, rank_id{0}), {}}, 1, std::vector<std::vector<action>>(2)};
+    simulate_options o{.costs = std::vector<stage_cost>(2 * buckets)};
+    for (std::uint32_t b = 0; b < buckets; ++b) {
+      stage_id const computed{b}, sent{buckets + b};
+      s.place.rank_of[index(sent)] = rank_id{1};
+      s.place.edges.push_back({computed, sent});
+      for (auto const stage : {computed, sent})
+        s.ranks[index(s.place.rank_of[index(stage)])].push_back(
+            {.kind = action_kind::forward, .stage = stage, .microbatch = microbatch_id{0}});
+      o.costs[index(computed)].forward = loads[b].backward;
+      o.costs[index(sent)].forward = sending_time(link, loads[b].bytes);
+    }
+    auto const simulated = simulate(s, o);
+    auto const t = bucket_times_of(loads, link);
+    CHECK(simulated.makespan == t.finish);
+    for (std::uint32_t b = 0; b < buckets; ++b) {
+      CHECK(simulated.spans[0][b].end == t.buckets[b].ready);
+      CHECK(simulated.spans[1][b] == time_span{t.buckets[b].begin, t.buckets[b].end});
+    }
+  }
+}
+
+TEST_CASE("bucket times: what makes no sense is an error that names the bucket") {
+  double const nan = std::numeric_limits<double>::quiet_NaN();
+  double const most = std::numeric_limits<double>::max();
+  for (double const bad : {-1.0, nan, most}) {
+    std::vector<bucket_load> const loads{{most, 1}, {bad, 1}};
+    CHECK(find_bad_load(loads) == 1);
+    try {
+      bucket_times_of(loads, {1, 0});
+      FAIL("no error");
+    } catch (bucket_load_error const& e) {
+      CHECK(e.witness == 1);
+    }
+  }
+  CHECK(!find_bad_load({}));
+  CHECK_THROWS_AS(bucket_times_of({}, {0, 0}), error);
+}

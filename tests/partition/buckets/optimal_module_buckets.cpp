@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/buckets/optimal_module_buckets.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cleave/partition/buckets/bucket_times.hpp"
+#include "support/model.hpp"
+using namespace cleave;
+using testing::layers;
+
+TEST_CASE("optimal module buckets: the plan is no slower than the greedy one") {
+  auto const m = layers(12, 1000);
+  auto const time = [](module_graph::position) { return 1.0; };
+  link_speed const link{.bandwidth = 700, .latency = 3};
+  auto const finish = [&](std::vector<module_bucket> const& b) {
+    return bucket_times_of(loads_of(b, time), link).finish;
+  };
+  auto const best = finish(fill_optimal_buckets(m.g, m.parameters, time, link));
+  double best_greedy = 1e9;
+  for (std::uint64_t cap = 0; cap <= 12'000; cap += 1000)
+    best_greedy = std::min(best_greedy, finish(fill_buckets(m.g, m.parameters, {.caps = {.cap = cap}})));
+  CHECK(best <= best_greedy);
+  CHECK(best < finish(fill_buckets(m.g, m.parameters, {.caps = {.cap = 0}})));
+}
+
+TEST_CASE("optimal module buckets: times that make no sense are errors") {
+  auto const m = layers(2, 10);
+  auto const negative = [](module_graph::position) { return -1.0; };
+  CHECK_THROWS_AS(fill_optimal_buckets(m.g, m.parameters, negative, {.bandwidth = 1}), backward_step_error);
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/model/needs.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "support/dense_builder.hpp"
+#include "support/random_graph.hpp"
+#include "support/rng.hpp"
+
+namespace {
+
+using index_type = std::uint32_t;
+using list = std::vector<index_type>;
+
+list needed(cleave::dense const& g, std::size_t n, bool crosses) {
+  list nodes;
+  cleave::each_needed_node(
+      g, n, [&](index_type) { return crosses; }, [&](index_type m) { nodes.push_back(m); });
+  return nodes;
+}
+
+}  // namespace
+
+TEST_CASE("needs: producers, companions of what crosses, and what must come before, in this order") {
+  cleave::testing::dense_builder b;
+  auto const size = b.node(1), x = b.node(1), y = b.node(1, {x, x});
+  b.node(1, {y});
+  b.after(1);
+  auto g = b.build();
+  g.companions.first.assign(g.values() + 1, 0);
+  g.companions.item = {size};  // of `y`
+  for (auto v = y; v < g.values(); ++v) g.companions.first[v + 1] = 1;
+  CHECK(needed(g, 2, true) == list{1, 1});
+  CHECK(needed(g, 3, true) == list{2, 0, 1});
+  CHECK(needed(g, 3, false) == list{2, 1});
+}
+
+TEST_CASE("needs: agree with the definition on random graphs, companions and replicable nodes included") {
+  cleave::testing::rng r(1);
+  std::size_t alongside = 0;
+  for (int i = 0; i < 200; ++i) {
+    auto g = random_graph(r, {.nodes = r.below(12), .states = 2, .replicable = 4, .ordered = 3});
+    for (std::size_t v = 0; v < g.values(); ++v, g.companions.close())
+      if (r.one_in(3)) g.companions.add(static_cast<index_type>(r.below(g.values())));
+
+    std::vector<std::pair<index_type, index_type>> pairs, twin;
+    cleave::each_need(g, [&](index_type m, index_type n) { pairs.emplace_back(m, n); });
+    auto const makes = [&](index_type m, index_type v) {
+      return std::ranges::find(g.results[m], v) != g.results[m].end();
+    };
+    for (index_type m = 0; m < g.nodes(); ++m)
+      for (index_type n = 0; n < g.nodes(); ++n) {
+        if (g.replicable[m] || g.replicable[n]) continue;
+        for (auto const v : g.operands[n]) {
+          if (makes(m, v)) twin.emplace_back(m, n);
+          bool copied = false;
+          for (index_type k = 0; k < g.nodes(); ++k) copied |= makes(k, v) && g.replicable[k];
+          for (auto const c : g.companions[v])
+            if (!copied && makes(m, c)) twin.emplace_back(m, n), ++alongside;
+        }
+        for (auto const before : g.after[n])
+          if (before == m) twin.emplace_back(m, n);
+      }
+    std::ranges::sort(pairs);
+    std::ranges::sort(twin);
+    REQUIRE(pairs == twin);
+  }
+  CHECK(alongside > 50);
+}
+
+TEST_CASE(
+    "needs: whether companions come along is asked with the producer, or with none for what is from "
+    "outside") {
+  cleave::testing::dense_builder b;
+  auto const in = b.input(), copied = b.node(1);
+  b.replicable();
+  auto const x = b.node(1);
+  b.node(1, {in, copied, x});
+  list asked;
+  auto const ask = [&](index_type m) {
+    asked.push_back(m);
+    return true;
+  };
+  cleave::each_needed_node(b.build(), 2, ask, [](index_type) {});
+  CHECK(asked == list{cleave::none<index_type>, 1});
+}

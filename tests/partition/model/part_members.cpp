@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/model/part_members.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <vector>
+
+using namespace cleave;
+
+TEST_CASE("part_members: each part's nodes in their order; nodes without a part in none") {
+  auto const members = part_members({{part_id{2}, part_id{0}, no_part, part_id{2}, part_id{0}}, 4});
+  CHECK(members.rows() == 4);
+  CHECK(members.first == std::vector<std::size_t>{0, 2, 2, 4, 4});
+  CHECK(members.item == std::vector<std::size_t>{1, 4, 0, 3});
+  CHECK(part_members({}).rows() == 0);
+}

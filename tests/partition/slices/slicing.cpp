@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/partition/slices/slicing.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "cleave/partition/units/topological_orders.hpp"
+#include "cleave/partition/units/unit_costs.hpp"
+#include "cleave/partition/units/unit_memory.hpp"
+#include "support/random_graph.hpp"
+#include "support/rng.hpp"
+
+namespace {
+
+using index_type = std::uint32_t;
+using cleave::testing::rng;
+
+/// A random order with its costs, and what each slice of it costs by definition.
+struct sample {
+  cleave::unit_costs<index_type> costs;
+  cleave::slicing_task<index_type> task;
+
+  sample(rng& r, std::size_t stages) {
+    auto const g = random_graph(r, {.nodes = 1 + stages + r.below(25),
+                                    .reach = r.one_in(2) ? 6u : 0u,
+                                    .most_weight = r.below(20),
+                                    .most_bytes = r.below(60),
+                                    .states = 5});
+    auto const u = cleave::units_of(g);
+    std::vector<double> speed;
+    for (std::size_t s = 0; s < stages; ++s) speed.push_back(r.one_in(3) ? 2 : 1);
+    costs = cleave::costs_of(g, u, static_cast<std::uint32_t>(stages), {.speed = speed});
+    std::vector<index_type> order(u.size());
+    std::iota(order.begin(), order.end(), 0u);
+    r.shuffle(order);  // slices of any order have costs, topological or not
+    auto const n = static_cast<index_type>(order.size());
+    task.pairs = cleave::pairs_of<index_type>(costs, order);
+    task.speed_of = costs.speed_of;
+    for (auto const& weight : costs.weight) {
+      auto& before = task.before.emplace_back(1);
+      for (auto const unit : order) before.push_back(before.back() + weight[unit]);
+    }
+    if (r.one_in(2)) {
+      auto const memory = cleave::memory_of(g, u);
+      for (int row = 0; row < 2; ++row)
+        task.fitting.push_back(cleave::first_fitting<index_type>(memory, order, 20 + r.below(200)));
+      for (std::size_t s = 0; s < stages; ++s)
+        task.limit_of.push_back(static_cast<std::uint32_t>(r.below(2)));
+    }
+    task.may_be_empty = r.one_in(3);
+    for (index_type s = 0; s <= stages; ++s) {
+      auto const gap = task.may_be_empty ? 0 : 1u;
+      task.low.push_back(s == stages ? n : s * gap);
+      task.high.push_back(s == 0 ? 0 : static_cast<index_type>(n - (stages - s) * gap));
+    }
+    place_.resize(n);
+    for (index_type i = 0; i < n; ++i) place_[order[i]] = i;
+  }
+
+  std::int64_t load(std::size_t s, index_type begin, index_type end) const {
+    std::int64_t sum = task.before[task.speed_of[s]][end] - task.before[task.speed_of[s]][begin];
+    for (std::size_t v = 0; v < costs.transfer.size(); ++v) {
+      auto const inside = std::ranges::count_if(
+          costs.touching[v], [&](auto u) { return place_[u] >= begin && place_[u] < end; });
+      if (inside != 0 && inside != static_cast<std::ptrdiff_t>(costs.touching[v].size()))
+        sum += costs.transfer[v];
+    }
+    return sum;
+  }
+
+  /// The least largest load, by trying every begin for every end.
+  std::int64_t optimum() const {
+    auto const n = static_cast<index_type>(task.units());
+    std::vector<std::int64_t> least(n + std::size_t{1}, cleave::unreachable_load), next;
+    least[0] = 0;
+    for (std::size_t s = 0; s < task.parts(); ++s) {
+      next.assign(least.size(), cleave::unreachable_load);
+      for (index_type end = task.low[s + 1]; end <= task.high[s + 1]; ++end)
+        for (index_type begin = task.low[s]; begin <= end; ++begin)
+          if (least[begin] != cleave::unreachable_load && (begin < end || task.may_be_empty) &&
+              task.fits_from(s, end) <= begin)
+            next[end] = std::min(next[end], std::max(least[begin], load(s, begin, end)));
+      least.swap(next);
+    }
+    return least[n];
+  }
+
+ private:
+  std::vector<index_type> place_;
+};
+
+}  // namespace
+
+TEST_CASE("slicing: a sum over pairs inside a slice is what the slice pays") {
+  rng r(1);
+  for (int i = 0; i < 60; ++i) {
+    sample const x(r, 2);
+    cleave::slicer<index_type> const s(x.task);
+    auto const n = static_cast<index_type>(x.task.units());
+    for (index_type begin = 0; begin < n; ++begin)
+      for (index_type end = begin + 1; end <= n; ++end)
+        REQUIRE(s.load(1, begin, end) == x.load(1, begin, end));
+  }
+}
+
+TEST_CASE(
+    "slicing: there are slices within a bound if and only if the optimum is, and a refusal names no bound "
+    "above it") {
+  rng r(2);
+  int refused = 0;
+  for (int i = 0; i < 400; ++i) {
+    sample const x(r, 1 + r.below(6));
+    auto const optimum = x.optimum();
+    cleave::slicer<index_type> s(x.task);
+    auto const most = std::min<std::int64_t>(optimum == cleave::unreachable_load ? 300 : optimum, 2000);
+    for (std::int64_t bound = 0; bound <= most + 5; bound += 1 + most / 40) {
+      auto const found = s.slices_within(bound);
+      REQUIRE(found.at.has_value() == (bound >= optimum));
+      if (found.at) {
+        for (std::size_t stage = 0; stage < x.task.parts(); ++stage)
+          REQUIRE(x.load(stage, (*found.at)[stage], (*found.at)[stage + 1]) <= bound);
+      } else {
+        REQUIRE(found.none_below > bound);
+        REQUIRE(found.none_below <= optimum);
+        ++refused;
+      }
+    }
+  }
+  CHECK(refused > 1000);
+}
+
+TEST_CASE("slicing: the best slices are the optimum, from above and from below") {
+  rng r(3);
+  int infeasible = 0;
+  for (int i = 0; i < 800; ++i) {
+    sample const x(r, 1 + r.below(6));
+    auto const optimum = x.optimum();
+    auto const best = cleave::best_slices(x.task, 0);
+    infeasible += !best;
+    REQUIRE((best ? best->load : cleave::unreachable_load) == optimum);
+    if (!best) continue;
+    std::int64_t most = 0;
+    for (std::size_t s = 0; s < x.task.parts(); ++s) {
+      REQUIRE(x.task.fits_from(s, best->at[s + 1]) <= best->at[s]);
+      most = std::max(most, x.load(s, best->at[s], best->at[s + 1]));
+    }
+    REQUIRE(most == optimum);
+    REQUIRE(!cleave::best_slices(x.task, 0, optimum));
+    REQUIRE(cleave::best_slices(x.task, 0, optimum + 1)->load == optimum);
+  }
+  CHECK(infeasible > 10);
+  CHECK(infeasible < 400);
+}
+
+TEST_CASE("slicing: moving boundaries never makes slices worse and keeps them legal") {
+  rng r(4);
+  for (int i = 0; i < 200; ++i) {
+    sample const x(r, 2 + r.below(4));
+    cleave::slicer<index_type> s(x.task);
+    auto const any = s.slices_within(cleave::unreachable_load - 1);
+    if (!any.at) continue;
+    std::int64_t before = 0;
+    for (std::size_t stage = 0; stage < x.task.parts(); ++stage)
+      before = std::max(before, x.load(stage, (*any.at)[stage], (*any.at)[stage + 1]));
+    auto const better = s.improved(*any.at);
+    REQUIRE(better.load <= before);
+    REQUIRE(better.load >= x.optimum());
+    for (std::size_t stage = 0; stage < x.task.parts(); ++stage) {
+      REQUIRE(x.load(stage, better.at[stage], better.at[stage + 1]) <= better.load);
+      REQUIRE(x.task.fits_from(stage, better.at[stage + 1]) <= better.at[stage]);
+    }
+  }
+}

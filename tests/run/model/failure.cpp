@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/model/failure.hpp"
+
+#include <doctest/doctest.h>
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+using namespace cleave;
+
+namespace {
+
+constexpr stage_call at{stage_id{2}, microbatch_id{5}};
+
+template <class Thrown>
+failure failure_of(Thrown const& thrown) {
+  try {
+    throw thrown;
+  } catch (...) {
+    return current_failure(at);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("failure: an exception in flight becomes the place and its words") {
+  auto const f = failure_of(std::out_of_range("no such row"));
+  CHECK(f.code == failure_code::stage);
+  CHECK(f.at == at);
+  CHECK(describe(f) == "stage 2, microbatch 5: no such row");
+  CHECK_THROWS_AS(std::rethrow_exception(f.cause), std::out_of_range);
+}
+
+TEST_CASE("failure: what is no std::exception is kept too") {
+  auto const f = failure_of(42);
+  CHECK(describe(f) == "stage 2, microbatch 5: an exception that is no std::exception");
+  try {
+    raise(f);
+    FAIL("raise returned");
+  } catch (stage_error const& e) {
+    CHECK(e.stage == stage_id{2});
+    CHECK(e.microbatch == microbatch_id{5});
+    CHECK_THROWS_AS(e.rethrow_nested(), int);
+  }
+}
+
+TEST_CASE("failure: a failure of a stage is raised with the original nested in it") {
+  auto const f = failure_of(std::out_of_range("no such row"));
+  try {
+    raise(f);
+    FAIL("raise returned");
+  } catch (error const& e) {
+    CHECK(std::string(e.what()) == "stage 2, microbatch 5: no such row");
+    CHECK_THROWS_AS(std::rethrow_if_nested(e), std::out_of_range);
+  }
+}
+
+TEST_CASE("failure: where no stage is to blame a plain run_error is raised") {
+  failure const stopped{.code = failure_code::cancelled, .detail = "stopped by the caller"};
+  CHECK(describe(stopped) == "stopped by the caller");
+  try {
+    raise(stopped);
+    FAIL("raise returned");
+  } catch (stage_error const&) {
+    FAIL("no stage failed");
+  } catch (run_error const& e) {
+    CHECK(e.info.code == failure_code::cancelled);
+    CHECK_FALSE(e.info.at);
+  }
+  failure const differs{.code = failure_code::mismatch, .at = at, .detail = "stage 1 sent microbatch 4"};
+  CHECK(describe(differs) == "stage 2, microbatch 5: operation mismatch: stage 1 sent microbatch 4");
+  CHECK_THROWS_AS(raise(differs), run_error);
+}
+
+TEST_CASE("failure: who noticed it, while doing what, and who is to blame, where that is known") {
+  failure f{.code = failure_code::timeout,
+            .at = at,
+            .detail = "nothing came within 400 ms",
+            .reporter = rank_id{1},
+            .culprit = rank_id{2},
+            .operation = "recv B5 stage 2<-3"};
+  CHECK(describe(f) ==
+        "rank 1, recv B5 stage 2<-3, stage 2, microbatch 5, caused by rank 2: timed out: nothing came within "
+        "400 ms");
+  f.culprit = f.reporter;
+  f.operation.clear();
+  CHECK(describe(f) == "rank 1, stage 2, microbatch 5: timed out: nothing came within 400 ms");
+}
+
+TEST_CASE("failure: what a stage threw in another process is told without the exception") {
+  failure const f{.code = failure_code::stage, .at = at, .detail = "out of memory", .reporter = rank_id{3}};
+  CHECK_THROWS_WITH_AS(raise(f), "rank 3, stage 2, microbatch 5: out of memory", run_error);
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/processes/failure_teller.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+using namespace cleave;
+
+namespace {
+
+constexpr stage_call here{stage_id{2}, microbatch_id{5}};
+
+/// What a rank says that it does.
+struct said_activity : activity_source {
+  rank_activity what;
+
+  rank_activity activity() const override { return what; }
+};
+
+rank_activity receiving() {
+  rank_activity a;
+  a.at = here;
+  a.operation = "recv F5 stage 1->2";
+  return a;
+}
+
+/// Runs `f` with rank 1's teller, and says what both ranks then know to have failed.
+std::pair<std::optional<failure>, std::optional<failure>> told_by_rank_1(
+    rank_activity const& doing, std::function<void(failure_teller&)> const& f) {
+  tcp_board_options options{.key = "a key that both of them know"};
+  options.join_within = std::chrono::seconds(20);
+  options.leave_within = std::chrono::seconds(5);
+  tcp_listener listener;
+  auto const at = listener.address();
+  std::pair<std::optional<failure>, std::optional<failure>> known;
+  std::thread other([&] {
+    tcp_board b(std::move(listener), 2, options);
+    b.wait_until(std::chrono::steady_clock::now() + std::chrono::seconds(20));
+    known.first = b.poll();
+  });
+  {
+    tcp_board b(rank_id{1}, 2, at, options);
+    said_activity source;
+    source.what = doing;
+    failure_teller teller(b, source);
+    f(teller);
+    known.second = teller.poll();
+  }
+  other.join();
+  return known;
+}
+
+template <class E>
+void publish_thrown(failure_teller& t, E const& thrown) {
+  try {
+    throw thrown;
+  } catch (...) {
+    t.publish_current();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("failure teller: who fails at a stage is to blame, and all are told what it was doing") {
+  auto const [first, second] = told_by_rank_1(receiving(), [](failure_teller& t) {
+    t.publish({.code = failure_code::stage, .at = here, .detail = "out of memory"});
+  });
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(describe(*first) == "rank 1, recv F5 stage 1->2, stage 2, microbatch 5: out of memory");
+  CHECK(describe(*second) == describe(*first));
+  CHECK(first->culprit == rank_id{1});
+}
+
+TEST_CASE("failure teller: what another rank reported, with what that one did, stays as it is") {
+  auto const [first, second] = told_by_rank_1(receiving(), [](failure_teller& t) {
+    t.publish({.code = failure_code::peer_lost,
+               .at = stage_call{stage_id{0}, microbatch_id{0}},
+               .detail = "gone",
+               .reporter = rank_id{0},
+               .culprit = rank_id{1},
+               .operation = "send F0 stage 0->1"});
+  });
+  REQUIRE(first);
+  CHECK(describe(*first) ==
+        "rank 0, send F0 stage 0->1, stage 0, microbatch 0, caused by rank 1: peer lost: gone");
+}
+
+TEST_CASE("failure teller: a rank that does nothing fails between steps") {
+  auto const [first, second] = told_by_rank_1(
+      {}, [](failure_teller& t) { t.publish({.code = failure_code::cancelled, .detail = "enough"}); });
+  REQUIRE(first);
+  CHECK(describe(*first) == "rank 1, between steps: enough");
+}
+
+TEST_CASE("failure teller: the first failure stays, and none tells nothing") {
+  auto const [first, second] = told_by_rank_1({}, [](failure_teller& t) {
+    CHECK_FALSE(t.poll());
+    t.publish({.code = failure_code::cancelled, .detail = "the first"});
+    t.publish({.code = failure_code::cancelled, .detail = "the second"});
+  });
+  REQUIRE(first);
+  CHECK(first->detail == "the first");
+  CHECK_FALSE(told_by_rank_1({}, [](failure_teller&) {}).second);
+}
+
+TEST_CASE("failure teller: any exception that is being handled is told") {
+  auto const told = [](auto const& thrown) {
+    auto const known = told_by_rank_1({}, [&](failure_teller& t) { publish_thrown(t, thrown); });
+    REQUIRE(known.first);
+    return describe(*known.first);
+  };
+  CHECK(told(std::runtime_error("no such file")) == "rank 1, between steps: no such file");
+  CHECK(told(7) == "rank 1, between steps: ");
+  CHECK(told(run_error({.code = failure_code::device, .detail = "too hot"})) ==
+        "rank 1, between steps: device error: too hot");
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/run/program/step_plan.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "cleave/schedule/families/generate.hpp"
+#include "support/linear_engine.hpp"
+
+using namespace cleave;
+using namespace cleave::testing;
+
+namespace {
+
+constexpr stage_id s0{0}, s1{1};
+constexpr microbatch_id m0{0};
+
+transport line_of_two() {
+  return {.stages = 2, .edges = {{the_caller, 0, s0, 0}, {s0, 0, s1, 0}, {s1, 0, the_caller, 0}}};
+}
+schedule gpipe_on_two(std::uint32_t microbatches = 2) {
+  return make_schedule(schedule_family::gpipe, {2, 1, microbatches});
+}
+run_layouts ones(transport const& t) { return linear_layouts(t, {1, 1}); }
+
+/// Each rank first receives what the other sends only after its own receive.
+schedule crossed() {
+  using enum action_kind;
+  placement const place{
+      2, {rank_id{0}, rank_id{1}, rank_id{1}, rank_id{0}}, {{s0, s1}, {stage_id{2}, stage_id{3}}}};
+  auto const stage = [](std::uint32_t s) { return stage_id{s}; };
+  return {place,
+          1,
+          {{{forward, 0, s0, m0},
+            {send_activation, 0, s0, m0, s1},
+            {receive_activation, 0, stage(3), m0, stage(2)},
+            {wait_send_activation, 0, s0, m0, s1},
+            {forward, 0, stage(3), m0}},
+           {{forward, 0, stage(2), m0},
+            {send_activation, 0, stage(2), m0, stage(3)},
+            {receive_activation, 0, s1, m0, s0},
+            {wait_send_activation, 0, stage(2), m0, stage(3)},
+            {forward, 0, s1, m0}}}};
+}
+transport crossed_transport() {
+  return {.stages = 4,
+          .edges = {{s0, 0, s1, 0},
+                    {stage_id{2}, 0, stage_id{3}, 0},
+                    {s1, 0, the_caller, 0},
+                    {stage_id{3}, 0, the_caller, 1}}};
+}
+
+}  // namespace
+
+TEST_CASE("step plan: a schedule that computes only is lowered, one with messages is taken as it is") {
+  auto const t = line_of_two();
+  auto const s = gpipe_on_two();
+  CHECK_FALSE(has_messages(s));
+  step_plan const lowered(s, t, ones(t));
+  CHECK(lowered.order() == lower(s));
+  auto const rounds = lower(s, {.messages = message_order::rounds, .grouping = message_grouping::adjacent});
+  CHECK(step_plan(rounds, t, ones(t)).order() == rounds);
+  CHECK(step_plan(s, t, ones(t), {.lowering = {.grouping = message_grouping::adjacent}}).order() ==
+        lower(s, {.grouping = message_grouping::adjacent}));
+}
+
+TEST_CASE("step plan: one rank alone needs no messages") {
+  auto const t = line_of_two();
+  schedule const s{placement_of(t, 1, {rank_id{0}, rank_id{0}}),
+                   1,
+                   {{{action_kind::forward, 0, s0, m0}, {action_kind::forward, 0, s1, m0}}}};
+  step_plan const p(s, t, linear_layouts(t, {1}));
+  CHECK(p.order() == s);
+  CHECK(p.same_rank(t.edges[1]));
+}
+
+TEST_CASE("step plan: what it is made of can be read, and its digest is that") {
+  auto const t = line_of_two();
+  step_plan const p(gpipe_on_two(), t, ones(t), {.stashes = {{8, 0, 0}}});
+  CHECK(p.edges() == t);
+  CHECK(p.layouts() == ones(t));
+  CHECK(p.options().stashes == std::vector<pass_bytes>{{8, 0, 0}});
+  CHECK(p.blocks() == blocks_of(p.order().place, t, ones(t)));
+  CHECK(p.ports_of(s1) == ports(t)[1]);
+  CHECK(p.digest() == digest_of(p.order(), t, ones(t), {}));
+  CHECK(p.rank_of(s1) == rank_id{1});
+  CHECK_FALSE(p.same_rank(t.edges[1]));
+  CHECK_FALSE(find_slot_fault(p.slots()));
+  std::uint64_t stashes = 0;
+  for (auto const& v : p.slots().ranks[1].values) stashes += v.use == slot_use::stash ? v.bytes : 0;
+  CHECK(stashes == 2 * 8);
+}
+
+TEST_CASE("step plan: a schedule for other stages is refused") {
+  auto t = line_of_two();
+  t.stages = 3;
+  CHECK(find_program_fault(gpipe_on_two(), t) == program_fault{program_fault::kind::stage_count, 2, 3});
+  CHECK_THROWS_WITH_AS(
+      step_plan(gpipe_on_two(), t, ones(t)),
+      "program: the schedule has 2 stages, but the transport 3; make both for the same stages",
+      program_error);
+}
+
+TEST_CASE("step plan: what moves where the schedule has no edge is refused") {
+  auto t = line_of_two();
+  auto s = gpipe_on_two();
+  CHECK_FALSE(find_program_fault(s, t));
+  s.place.edges.clear();
+  CHECK(find_program_fault(s, t) == program_fault{program_fault::kind::no_edge, 1, 0, s0, s1});
+  CHECK_THROWS_WITH_AS(step_plan(s, t, ones(t)),
+                       "program: edge #1 of the transport goes from stage 0 to stage 1, where the schedule "
+                       "has no edge; connect its stages (connect_stages)",
+                       program_error);
+}
+
+TEST_CASE("step plan: transports, layouts and schedules with faults are refused") {
+  auto t = line_of_two();
+  t.edges.push_back({s1, 0, s0, 1});
+  CHECK_THROWS_AS(step_plan(gpipe_on_two(), t, ones(t)), transport_error);
+  t = line_of_two();
+  CHECK_THROWS_AS(step_plan(gpipe_on_two(), t, linear_layouts(t, {1})), edge_layout_error);
+  auto s = gpipe_on_two();
+  s.ranks[0].pop_back();
+  CHECK_THROWS_AS(step_plan(s, t, ones(t)), schedule_error);
+  CHECK_THROWS_AS(step_plan(gpipe_on_two(), t, ones(t), {.most_bytes = {1}}), slot_error);
+}
+
+TEST_CASE("step plan: a schedule that would get stuck is refused, as messages go where it runs") {
+  auto const t = crossed_transport();
+  auto const l = linear_layouts(t, {1});
+  CHECK_NOTHROW(step_plan(crossed(), t, l));
+  for (auto const rules : {delivery::rendezvous, delivery::one_queue})
+    CHECK_THROWS_AS(step_plan(crossed(), t, l, {.delivery = {.delivery = rules}}), schedule_error);
+  CHECK_NOTHROW(step_plan(crossed(), t, l, {.delivery = {.delivery = delivery::buffered}}));
+  CHECK_THROWS_AS(step_plan(crossed(), t, l, {.delivery = {.delivery = delivery::buffered, .buffers = 0}}),
+                  schedule_error);
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/list/search_problem.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "cleave/schedule/list/placed_step.hpp"
+
+using namespace cleave;
+
+namespace {
+
+search_problem sound() {
+  search_problem p{.ranks = 2, .microbatches = 3};
+  p.costs.resize(4);
+  return p;
+}
+
+std::string fault_in(search_problem const& p) {
+  try {
+    demand_problem(p);
+  } catch (search_error const& e) {
+    CHECK(find_search_fault(p) == e.witness);
+    return e.what();
+  }
+  CHECK_FALSE(find_search_fault(p));
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("search problem: each thing that is wrong is told, and how to mend it") {
+  CHECK(fault_in(sound()) == "");
+  auto p = sound();
+  p.ranks = 0;
+  CHECK(fault_in(p) == "search: the number of ranks must be 1 or more");
+  p = sound();
+  p.microbatches = 0;
+  CHECK(fault_in(p) == "search: the number of microbatches must be 1 or more");
+  p = sound();
+  p.costs.resize(1);
+  CHECK(fault_in(p) == "search: costs are given for 1 stages; give them for one a rank at least");
+  p = sound();
+  p.costs[2].forward = -1;
+  CHECK(fault_in(p) == "search: each cost of stage 2 must be a time from 0 to 1e100");
+  p = sound();
+  p.hop = std::numeric_limits<double>::quiet_NaN();
+  CHECK(fault_in(p) == "search: a hop must take a time from 0 to 1e100");
+  p = sound();
+  p.links.resize(3);
+  CHECK(fault_in(p) == "search: 3 links for 4 pairs of ranks; give each pair one, all together one, or none");
+  p = sound();
+  p.bytes.stages.resize(3);
+  CHECK(fault_in(p) == "search: 3 numbers for 4 stages; give each stage one, all together one, or none");
+  p = sound();
+  p.bytes.stages = {{~std::uint64_t{0}, 1, 1}};
+  CHECK(fault_in(p).starts_with("search: 18446744073709551615 bytes for one microbatch"));
+  p = sound();
+  p.resident = {1, 2};
+  CHECK(fault_in(p) == "search: 2 numbers of resident bytes are given; give each stage one, or none");
+  p = sound();
+  p.resident = {1, ~std::uint64_t{0}, 1, 1};
+  CHECK(fault_in(p) == "search: the resident bytes up to stage 1 are too many to be added up");
+  p = sound();
+  p.most_bytes = {1, 2, 3};
+  CHECK(fault_in(p) == "search: 3 caps are given; give each rank one, all together one, or none");
+}
+
+TEST_CASE("search problem: a placement must be one, and be of these ranks and stages") {
+  auto p = sound();
+  p.place = loop_placement(2, 2);
+  CHECK(fault_in(p) == "");
+  p.place->rank_of[1] = rank_id{7};
+  CHECK(fault_in(p) == "search: the placement is none; see find_placement_fault");
+  p.place = loop_placement(4);
+  CHECK(fault_in(p) == "search: the placement has 4 ranks, the step another number");
+  p.place = loop_placement(2);
+  CHECK(fault_in(p) == "search: the placement has 2 stages; give costs for each of them");
+}
+
+TEST_CASE("search problem: counts that no memory holds are refused before anything is made") {
+  auto p = sound();
+  p.microbatches = 4'000'000'000;
+  CHECK_THROWS_AS(demand_problem(p), schedule_count_error);
+}
+
+TEST_CASE("placed step: chains go round the ranks, to and fro, and twice in opposite directions") {
+  auto p = sound();
+  auto steps = placed_steps(p);
+  REQUIRE(steps.size() == 2);
+  CHECK(steps[0].place == loop_placement(2, 2));
+  CHECK(steps[1].place == wave_placement(2));
+  p.costs.resize(2);
+  p.microbatches = 4;
+  CHECK(placed_steps(p).size() == 1);
+  p.copies = model_copies::two;
+  steps = placed_steps(p);
+  REQUIRE(steps.size() == 2);
+  CHECK(steps[1].place == bidirectional_placement(2));
+  CHECK(steps[1].microbatches == 2);
+  p.costs.resize(5);
+  steps = placed_steps(p);
+  REQUIRE(steps.size() == 2);
+  CHECK(index(steps[0].place.rank_of[4]) == 0);
+}
+
+TEST_CASE("placed step: a message takes its hop, its link's latency and the time of its bytes") {
+  auto p = sound();
+  p.hop = 0.5;
+  p.links = {{}, {1, 4}, {2, 8}, {}};
+  p.bytes.edges = {{8, 16}, {4, 4}, {0, 0}};
+  p.most_bytes = {10};
+  p.resident = {1, 2, 3, 4};
+  auto const step = placed_steps(p)[0];
+  CHECK(step.forward[0].delay == 0.5 + 1 + 8.0 / 4);    // from rank 0 to 1
+  CHECK(step.backward[0].delay == 0.5 + 2 + 16.0 / 8);  // and back
+  CHECK(step.forward[1].delay == 0.5 + 2 + 4.0 / 8);    // stage 1 is on rank 1, stage 2 on rank 0
+  CHECK(step.forward[0].leaving == 2);
+  CHECK(placed_steps(p)[1].forward[1].delay == 0);  // to and fro, both are on rank 1
+  CHECK(step.room(0) == 6);
+  CHECK(step.room(1) == 4);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/model/action_text.hpp"
+
+#include <doctest/doctest.h>
+
+#include <span>
+#include <vector>
+
+using namespace cleave;
+
+TEST_CASE("action text: every kind is found by its name, and by no other") {
+  for (std::size_t k = 1; k < action_names.size(); ++k)
+    CHECK(find_action_kind(action_names[k]) == static_cast<action_kind>(k));
+  for (auto const* name : {"", "f", "FORWARD", "SEND", "F ", "OVERLAP"}) CHECK(!find_action_kind(name));
+}
+
+TEST_CASE("action text: an action is stage, kind and microbatch; a whole stage has no microbatch") {
+  CHECK(action_text({action_kind::forward, 0, stage_id{12}, microbatch_id{345}, no_stage}) == "12F345");
+  CHECK(action_text({action_kind::unshard, 0, stage_id{3}, no_microbatch, no_stage}) == "3UNSHARD");
+  CHECK(action_text({}).empty());
+}
+
+TEST_CASE("action text: the peer of a message is written only where it is not the neighbour") {
+  action a{action_kind::send_activation, 0, stage_id{1}, microbatch_id{0}, stage_id{2}};
+  CHECK(action_text(a) == "1SEND_F0");
+  a.peer = stage_id{3};
+  CHECK(action_text(a) == "1SEND_F0@3");
+}
+
+TEST_CASE("action text: the neighbour of a message is the next stage or the one before") {
+  using enum action_kind;
+  stage_id const s{4}, next{5}, before{3};
+  for (auto const k : {send_activation, wait_send_activation, receive_gradient})
+    CHECK(chain_peer(k, s) == next);
+  for (auto const k : {send_gradient, wait_send_gradient, receive_activation})
+    CHECK(chain_peer(k, s) == before);
+  CHECK(chain_peer(forward, s) == no_stage);
+  CHECK(chain_peer(send_gradient, stage_id{0}) == no_stage);
+}
+
+TEST_CASE("action text: a row is its cells with commas, a compound one cell, an idle step an empty one") {
+  std::vector<action> const row = {{action_kind::forward, 0, stage_id{0}, microbatch_id{0}, no_stage},
+                                   {},
+                                   {action_kind::overlap, 2, no_stage, no_microbatch, no_stage},
+                                   {action_kind::forward, 0, stage_id{0}, microbatch_id{3}, no_stage},
+                                   {action_kind::backward, 0, stage_id{3}, microbatch_id{1}, no_stage},
+                                   {}};
+  CHECK(row_text(row) == "0F0,,(0F3;3B1)OVERLAP_F_B,");
+  CHECK(row_text({}).empty());
+}
+
+TEST_CASE("action text: a fault says where, what stands there and how to mend it") {
+  cell_error const e({cell_fault::kind::unknown_kind, "0Q0", 2, 7});
+  CHECK(std::string(e.what()) ==
+        "schedule text: row #2, column #7: '0Q0' names no kind of action; write F, B, I, W or another of the "
+        "table, in capitals");
+  CHECK(e.witness.column == 7);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/model/kept_passes.hpp"
+
+#include <doctest/doctest.h>
+
+#include "cleave/schedule/families/gpipe.hpp"
+#include "cleave/schedule/families/one_f_one_b.hpp"
+#include "cleave/schedule/families/zbv.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_from_rows.hpp"
+
+using namespace cleave;
+
+TEST_CASE("kept passes: GPipe keeps all, 1F1B as many as ranks follow, ZBV twice the ranks") {
+  for (std::uint32_t r = 0; r < 4; ++r) {
+    CHECK(most_kept_passes(gpipe(4, 9))[r] == kept_passes{9, 9});
+    CHECK(most_kept_passes(one_f_one_b(4, 9))[r] == kept_passes{4 - r, 4 - r});
+    CHECK(most_kept_passes(zbv(4, 9))[r].passes == 8);
+  }
+}
+
+TEST_CASE("kept passes: I lets nothing go, W does, and stages of one microbatch count once") {
+  auto const of = [](char const* row) {
+    return most_kept_passes(schedule_from_rows({read_row(row)})).front();
+  };
+  CHECK(of("0F0,1F0,1B0,0B0") == kept_passes{2, 1});
+  CHECK(of("0F0,0I0,0F1,0I1,0W0,0W1") == kept_passes{2, 2});
+  CHECK(of("0F0,0I0,0W0,0F1,0B1") == kept_passes{1, 1});
+  CHECK(of("0B0,0F0") == kept_passes{1, 1});
+}

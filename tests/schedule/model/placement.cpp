@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/model/placement.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+using namespace cleave;
+
+namespace {
+
+std::vector<std::uint32_t> ranks_of(placement const& p) {
+  std::vector<std::uint32_t> ranks;
+  for (auto const r : p.rank_of) ranks.push_back(index(r));
+  return ranks;
+}
+
+}  // namespace
+
+TEST_CASE("placement: a loop begins again at rank 0, a wave turns at the last rank") {
+  CHECK(ranks_of(loop_placement(3, 2)) == std::vector<std::uint32_t>{0, 1, 2, 0, 1, 2});
+  CHECK(ranks_of(wave_placement(3)) == std::vector<std::uint32_t>{0, 1, 2, 2, 1, 0});
+  CHECK(ranks_of(wave_placement(2, 3)) == std::vector<std::uint32_t>{0, 1, 1, 0, 0, 1});
+  CHECK(loop_placement(2, 2).edges == chain_edges(4));
+}
+
+TEST_CASE("placement: two directions are two chains, which meet on every rank") {
+  auto const p = bidirectional_placement(4);
+  CHECK(ranks_of(p) == std::vector<std::uint32_t>{0, 1, 2, 3, 3, 2, 1, 0});
+  CHECK(p.edges.size() == 6);
+  for (auto const e : p.edges) {
+    CHECK(index(e.to) == index(e.from) + 1);
+    CHECK(index(e.to) != 4);
+  }
+}
+
+TEST_CASE("placement: counts of zero and absurd ones are refused before anything is allocated") {
+  CHECK_THROWS_WITH_AS(loop_placement(0), "schedule: the number of ranks must be 1 or more",
+                       schedule_count_error);
+  CHECK_THROWS_WITH_AS(wave_placement(2, 0), "schedule: the number of stages per rank must be 1 or more",
+                       schedule_count_error);
+  CHECK_THROWS_AS(loop_placement(0xffffffff, 0xffffffff), schedule_count_error);
+  CHECK_THROWS_AS(demand_counts(1, 1, 0), schedule_count_error);
+  CHECK_THROWS_AS(demand_counts(std::uint64_t{1} << 32, std::uint64_t{1} << 32, 1), schedule_count_error);
+  CHECK_NOTHROW(demand_counts(64, 4, 1024));
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/model/placement_map.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace cleave;
+
+TEST_CASE("maps: a loop and a v with as many stages on every rank are the placements of schedules") {
+  CHECK(map_stages(map_style::loop, 3, 6) == loop_placement(3, 2));
+  CHECK(map_stages(map_style::v, 3, 9) == wave_placement(3, 3));
+}
+
+TEST_CASE("maps: a loop may end anywhere") {
+  auto const stages = stages_by_rank(map_stages(map_style::loop, 3, 4));
+  CHECK(stages ==
+        std::vector<std::vector<stage_id>>{{stage_id{0}, stage_id{3}}, {stage_id{1}}, {stage_id{2}}});
+  CHECK(stages_by_rank(map_stages(map_style::loop, 3, 1))[2].empty());
+}
+
+TEST_CASE("maps: a v that does not come out even, unknown names and no counts are refused") {
+  CHECK_THROWS_WITH_AS(map_stages(map_style::v, 2, 5),
+                       "map 'v': the number of stages must be a multiple of 2, the number of ranks, not 5",
+                       shape_error);
+  CHECK_THROWS_AS(map_stages(map_style::loop, 0, 5), schedule_count_error);
+  CHECK(map_style_of("v") == map_style::v);
+  CHECK_THROWS_WITH_AS(map_style_of("zigzag"),
+                       "no map of stages is called 'zigzag'; there are 'loop' and 'v'", map_style_error);
+}

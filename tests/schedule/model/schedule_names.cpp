@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/model/schedule_names.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+using namespace cleave;
+
+TEST_CASE("schedule names: every family is found by its name in any case, and by nothing else") {
+  for (std::size_t f = 0; f < schedule_names.size(); ++f) {
+    auto const family = static_cast<schedule_family>(f);
+    std::string lower;
+    for (char const c : name_of(family)) lower += lower_case(c);
+    CHECK(find_schedule_family(name_of(family)) == family);
+    CHECK(find_schedule_family(lower) == family);
+    CHECK(!find_schedule_family(lower + " "));
+  }
+  CHECK(!find_schedule_family(""));
+}
+
+TEST_CASE("schedule names: a miss names the nearest") {
+  try {
+    schedule_family_of("gpip");
+    FAIL("no error");
+  } catch (schedule_name_error const& e) {
+    CHECK(e.witness.front() == "GPipe");
+    CHECK(std::string(e.what()).starts_with("no schedule is called 'gpip'; nearest: 'GPipe'"));
+  }
+  CHECK(schedule_family_of("dualpipev") == schedule_family::dual_pipe_v);
+}
+
+TEST_CASE("schedule names: PyTorch's names are its own, with the classes behind them") {
+  CHECK(find_pytorch_schedule("1f1b")->class_name == "Schedule1F1B");
+  CHECK(!find_pytorch_schedule("PipelineScheduleMulti")->family);
+  CHECK(!find_pytorch_schedule("DualPipe"));
+  for (auto const& s : pytorch_schedules)
+    if (s.family) CHECK(find_schedule_family(s.name) == s.family);
+}

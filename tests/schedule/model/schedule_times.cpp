@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/model/schedule_times.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace cleave;
+
+TEST_CASE("schedule times: bubbles are what is left of the span of a rank, and of the time of all ranks") {
+  schedule_times t;
+  t.makespan = 10;
+  t.busy = {6, 4};
+  t.first = {0, 3};
+  t.last = {10, 8};
+  CHECK(span_bubble(t, 0) == 4);
+  CHECK(span_bubble(t, 1) == 1);
+  CHECK(bubble_rate(t) == 0.5);
+  CHECK(bubble_rate({}) == 0);
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/model/simulate_options.hpp"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+
+using namespace cleave;
+
+TEST_CASE("simulate options: each that makes no sense is found, with its place") {
+  using enum simulate_option_fault::kind;
+  auto const p = loop_placement(3);
+  auto const fault = [&](simulate_options const& o) { return find_simulate_option_fault(o, p); };
+  double const nan = std::numeric_limits<double>::quiet_NaN(),
+               infinity = std::numeric_limits<double>::infinity();
+  CHECK(!fault({}));
+  CHECK(!fault({.costs = {{}}, .hop = 1, .links = {{}}, .bytes = {{1, 1}}, .jitter = 1}));
+  CHECK(fault({.costs = {{}, {}}}) == simulate_option_fault{cost_count, 2, 3});
+  CHECK(fault({.links = {{}, {}}}) == simulate_option_fault{link_count, 2, 9});
+  CHECK(fault({.bytes = {{}, {}, {}}}) == simulate_option_fault{byte_count, 3, 2});
+  CHECK(fault({.costs = {{}, {.reload = nan}, {}}}) == simulate_option_fault{cost, 1});
+  CHECK(fault({.hop = -1}) == simulate_option_fault{hop});
+  CHECK(fault({.hop = infinity}) == simulate_option_fault{hop});
+  CHECK(fault({.links = {{.latency = nan}}}) == simulate_option_fault{latency, 0});
+  CHECK(fault({.links = {{.bandwidth = 0}}}) == simulate_option_fault{bandwidth, 0});
+  CHECK(fault({.links = {{.bandwidth = nan}}}) == simulate_option_fault{bandwidth, 0});
+  CHECK(fault({.links = {{.bandwidth = 1e-90}}, .bytes = {{0, 1'000'000'000'000}}}) ==
+        simulate_option_fault{too_long, 0});
+  CHECK(fault({.jitter = nan}) == simulate_option_fault{jitter});
+  CHECK(fault({.jitter = 1.25}) == simulate_option_fault{jitter});
+}
+
+TEST_CASE("simulate options: an error says what to give instead") {
+  using enum simulate_option_fault::kind;
+  CHECK(std::string(simulate_option_error({link_count, 2, 9}).what()) ==
+        "simulate: 2 links for 9 pairs of ranks; give each pair one, all together one, or none");
+  for (auto const what :
+       {cost_count, link_count, byte_count, cost, hop, latency, bandwidth, too_long, jitter})
+    CHECK(!describe({what, 1, 2}).empty());
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/simulate/step_simulation.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "support/rng.hpp"
+
+using namespace cleave;
+
+namespace {
+
+using texts = std::vector<std::string>;
+
+schedule of_rows(texts const& rows, row_contents contents = row_contents::with_communication) {
+  std::vector<std::vector<action>> lists;
+  for (auto const& row : rows) lists.push_back(read_row(row));
+  return schedule_from_rows(std::move(lists), contents);
+}
+
+texts rows_in_steps(schedule const& s) {
+  texts rows;
+  for (auto const& row : step_rows(s, simulate_steps(s))) rows.push_back(row_text(row));
+  return rows;
+}
+
+std::string refusal(schedule const& s) {
+  try {
+    simulate_steps(s);
+  } catch (step_error const& e) {
+    REQUIRE(find_step_fault(s) == e.witness);
+    return e.what();
+  }
+  return {};
+}
+
+/// The simulator as its rules say: step after step, every rank is asked twice.
+class plain_simulator {
+ public:
+  explicit plain_simulator(schedule const& s) : s_(s) {
+    for (auto const& row : s.ranks)
+      each_action(row, [&](action const& a) {
+        listed_.insert(key(a));
+        messages_ |= is_message(a.kind);
+      });
+  }
+
+  /// The rows, or nothing where a step changes nothing.
+  texts rows() {
+    std::size_t const ranks = s_.ranks.size();
+    std::vector<std::vector<action>> rows(ranks);
+    std::vector<std::size_t> at(ranks), part(ranks);
+    auto const skip_idle = [&](std::size_t r) {
+      while (at[r] < s_.ranks[r].size() && s_.ranks[r][at[r]].kind == action_kind::idle) ++at[r];
+      return at[r] < s_.ranks[r].size();
+    };
+    for (bool more = true; more;) {
+      more = false;
+      std::size_t const before = done_.size() + others_;
+      std::vector<char> acted(ranks), blank(ranks);
+      for (int turn = 0; turn < 2; ++turn)
+        for (std::size_t r = 0; r < ranks; ++r) {
+          if (acted[r] || !skip_idle(r)) continue;
+          auto const cell = std::span(s_.ranks[r]).subspan(at[r], std::size_t{1} + s_.ranks[r][at[r]].parts);
+          auto const parts = cell.size() == 1 ? cell : cell.subspan(1);
+          while (part[r] < parts.size() && is_ready(parts[part[r]])) finish(parts[part[r]++]);
+          acted[r] = part[r] == parts.size();
+          if (acted[r]) {
+            if (blank[r]) rows[r].pop_back();
+            rows[r].insert(rows[r].end(), cell.begin(), cell.end());
+            at[r] += cell.size();
+            part[r] = 0;
+          } else if (turn == 0) {
+            blank[r] = 1;
+            rows[r].emplace_back();
+          }
+        }
+      for (std::size_t r = 0; r < ranks; ++r) more |= skip_idle(r);
+      if (more && before == done_.size() + others_) return {};
+    }
+    texts text;
+    for (auto const& row : rows) text.push_back(row_text(row));
+    return text;
+  }
+
+ private:
+  using action_key = std::tuple<action_kind, stage_id, microbatch_id, stage_id>;
+  static action_key key(action const& a) { return {a.kind, a.stage, a.microbatch, a.peer}; }
+  using enum action_kind;
+
+  bool has(action_kind k, stage_id s, microbatch_id m, stage_id peer = no_stage) const {
+    return done_.count({k, s, m, peer}) > 0;
+  }
+  bool has_gradient(stage_id s, microbatch_id m) const {
+    return has(action_kind::backward, s, m) || has(input_gradient, s, m);
+  }
+  bool is_there_if_listed(action_kind k, action const& a) const {
+    return listed_.count({k, a.stage, a.microbatch, no_stage}) == 0 || has(k, a.stage, a.microbatch);
+  }
+
+  bool is_ready(action const& a) const {
+    auto const m = a.microbatch;
+    switch (a.kind) {
+      case action_kind::forward:
+        for (auto const& e : s_.place.edges)
+          if (e.to == a.stage && !(received(e) ? has(receive_activation, e.to, m, e.from)
+                                               : has(action_kind::forward, e.from, m)))
+            return false;
+        return true;
+      case action_kind::backward:
+      case input_gradient:
+        for (auto const& e : s_.place.edges)
+          if (e.from == a.stage &&
+              !(received(e) ? has(receive_gradient, e.from, m, e.to) : has_gradient(e.to, m)))
+            return false;
+        return is_there_if_listed(action_kind::forward, a);
+      case weight_gradient:
+        return is_there_if_listed(input_gradient, a);
+      case send_activation:
+        return has(action_kind::forward, a.stage, m);
+      case send_gradient:
+        return has_gradient(a.stage, m);
+      case receive_activation:
+        return has(send_activation, a.peer, m, a.stage);
+      case receive_gradient:
+        return has(send_gradient, a.peer, m, a.stage);
+      case wait_send_activation:
+        return has(send_activation, a.stage, m, a.peer) && has(receive_activation, a.peer, m, a.stage);
+      case wait_send_gradient:
+        return has(send_gradient, a.stage, m, a.peer) && has(receive_gradient, a.peer, m, a.stage);
+      default:
+        return true;
+    }
+  }
+  bool received(stage_edge const& e) const {
+    return messages_ && s_.place.rank_of[index(e.from)] != s_.place.rank_of[index(e.to)];
+  }
+  void finish(action const& a) {
+    if (!done_.insert(key(a)).second) ++others_;
+  }
+
+  schedule const& s_;
+  std::set<action_key> listed_, done_;
+  std::size_t others_ = 0;  // what may be done several times
+  bool messages_ = false;
+};
+
+schedule random_schedule(testing::rng& random) {
+  static constexpr schedule_family families[] = {
+      schedule_family::gpipe, schedule_family::one_f_one_b, schedule_family::interleaved_1f1b,
+      schedule_family::zbv,   schedule_family::dual_pipe_v, schedule_family::interleaved_zero_bubble};
+  auto const family = families[random.below(std::size(families))];
+  auto const ranks = static_cast<std::uint32_t>(1 + random.below(4));
+  auto const s = make_schedule(
+      family,
+      {.ranks = ranks, .stages_per_rank = stages_per_rank_of(family).value_or(2), .microbatches = 2 * ranks});
+  switch (random.below(4)) {
+    case 0:
+      return s;
+    case 1:
+      return send_in_rounds(s);
+    case 2:
+      return add_send_waits(send_in_rounds(s));
+    default:
+      return lower(s);
+  }
+}
+
+/// Some neighbours in the lists change places, compounds as a whole.
+void shuffle_some(testing::rng& random, schedule& s) {
+  for (auto& row : s.ranks)
+    for (std::size_t n = random.below(3); n > 0; --n) {
+      auto const i = random.below(row.size());
+      bool const in_compound = std::ranges::any_of(row, [](action const& a) { return a.parts > 0; });
+      if (i + 1 < row.size() && !in_compound) std::swap(row[i], row[i + 1]);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("steps: each action takes one, and ranks wait with idle steps to their own end") {
+  auto const s = of_rows({"0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1",
+                          "1RECV_F0,1RECV_F1,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1"});
+  CHECK(rows_in_steps(s) == texts{"0F0,0SEND_F0,0F1,0SEND_F1,,,0RECV_B0,0B0,,0RECV_B1,0B1",
+                                  ",1RECV_F0,,1RECV_F1,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1"});
+  CHECK(simulate_steps(s).steps == 11);
+}
+
+TEST_CASE("steps: what a higher rank does frees a lower one in the same step") {
+  CHECK(rows_in_steps(of_rows({"0RECV_B0,0B0", "1B0,1SEND_B0"})) == texts{",0RECV_B0,0B0", "1B0,1SEND_B0"});
+}
+
+TEST_CASE("steps: idle steps are dropped, and what is not computed takes a step like all else") {
+  CHECK(rows_in_steps(of_rows({"0F0,,,0B0"}, row_contents::compute_only)) == texts{"0F0,0B0"});
+  CHECK(rows_in_steps(of_rows({"0UNSHARD,0F0,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD"})) ==
+        texts{"0UNSHARD,0F0,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD"});
+  CHECK(rows_in_steps(of_rows({"(0F0;0B0)OVERLAP_F_B,0F1"})) == texts{"(0F0;0B0)OVERLAP_F_B,0F1"});
+}
+
+TEST_CASE("steps: a compound ends in the step of its last part, and others have its first part before") {
+  auto const s = of_rows({"(0F0;0B0)OVERLAP_F_B,0F1,0B1", "1F0,1B0,1F1,1B1"});
+  CHECK(rows_in_steps(s) == texts{",(0F0;0B0)OVERLAP_F_B,0F1,0B1", "1F0,1B0,1F1,1B1"});
+}
+
+TEST_CASE("steps: who waits for what never comes is told, and what is there twice") {
+  CHECK(refusal(of_rows({"0F0", "1RECV_F0,1F0"})) ==
+        "steps: it does not progress: rank 1 at 1RECV_F0; put what they wait for before it");
+  CHECK(refusal(of_rows({"0F0,0W0,0I0"})).find("rank 0 at 0W0;") != std::string::npos);
+  CHECK(refusal(of_rows({"0B0,0F0"})).find("rank 0 at 0B0;") != std::string::npos);
+  CHECK(refusal(of_rows({"0F0,0F0,0B0"})) ==
+        "steps: rank 0 at 0F0 does what has been done already; list each action once");
+  CHECK(refusal(of_rows({"0F0,0I0,0W0,0W0"})).find("0W0 does what has been done") != std::string::npos);
+  schedule nothing{loop_placement(2), 1, {{}, {action{}}}};
+  CHECK(refusal(nothing) == "steps: no rank has anything to do; give one of them an action");
+}
+
+TEST_CASE("steps: strays are refused before anything is counted") {
+  auto s = of_rows({"0F0", "1F0"});
+  s.ranks[0][0].stage = stage_id{9};
+  CHECK_THROWS_AS((void)simulate_steps(s), stray_action_error);
+}
+
+TEST_CASE("steps: as many as asking every rank twice a step gives, for good orders and bad ones") {
+  testing::rng random(31);
+  std::size_t stuck = 0, finished = 0;
+  for (int i = 0; i < 400; ++i) {
+    auto s = random_schedule(random);
+    if (i % 2 == 1) shuffle_some(random, s);
+    auto const expected = plain_simulator(s).rows();
+    if (expected.empty()) {
+      ++stuck;
+      CHECK(find_step_fault(s)->what == step_fault::kind::no_progress);
+    } else {
+      ++finished;
+      CHECK(rows_in_steps(s) == expected);
+    }
+  }
+  CHECK(stuck > 20);
+  CHECK(finished > 200);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/schedule/text/grid_text.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "cleave/schedule/text/read_cells.hpp"
+
+using namespace cleave;
+
+TEST_CASE("grid: a column a rank, a line a step, and a mark") {
+  std::vector const rows = {read_row("0F0,0F1,,0B0"), read_row(",1F0,1B0")};
+  CHECK(grid_text(rows, {.marked_step = 2}) ==
+        "        Rank 0 Rank 1\n"
+        "Step 0: 0F0          \n"
+        "Step 1: 0F1    1F0   \n"
+        "Step 2:        1B0    <-- ERROR HERE\n"
+        "Step 3: 0B0          \n");
+}
+
+TEST_CASE("grid: more ranks than steps, or no steps, make a grid too") {
+  std::vector const rows = {read_row("0F0"), read_row("1F0"), read_row("2F0")};
+  CHECK(grid_text(rows) ==
+        "        Rank 0 Rank 1 Rank 2\n"
+        "Step 0: 0F0    1F0    2F0   \n");
+  CHECK(grid_text(std::vector<std::vector<action>>(2)) == "        Rank 0 Rank 1\n");
+}
+
+TEST_CASE("grid: columns are named after the ranks that are given, and are as wide as they need") {
+  std::vector const rows = {read_row("0WAIT_REDUCE_GRAD"), read_row("1F0")};
+  CHECK(grid_text(rows, {.ranks = {rank_id{3}, rank_id{1234}}}) ==
+        "        Rank 3            Rank 1234\n"
+        "Step 0: 0WAIT_REDUCE_GRAD 1F0      \n");
+}
