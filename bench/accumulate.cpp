@@ -20,6 +20,8 @@ namespace {
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 /// Of ones, `n` elements.
 template <class T>
 std::vector<T> ones(std::size_t n) {

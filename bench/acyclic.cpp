@@ -131,7 +131,7 @@ void run_dag(std::string const& name, cleave::cost_dag const& d, std::uint32_t k
   auto const arcs = value_per_arc(d, s);
   cleave::acyclic_options c{.goal = cleave::acyclic_goal::cut, .effort = effort};
   double const cutting = bench::seconds([&] { q = cleave::partition_acyclic(arcs, k, c); });
-  if (cleave::find_backward_edge(s.graph, p) || cleave::find_backward_edge(arcs, q))
+  if (cleave::detail::find_backward_edge(s.graph, p) || cleave::detail::find_backward_edge(arcs, q))
     std::fprintf(stderr, "%s: an edge leads backward\n", name.c_str());
   std::string cuts, alike;
   for (auto const& [cut, imbalance, who] : {std::tuple("dagp_cut", "dagp_imbalance", "dagP"),

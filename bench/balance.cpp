@@ -68,7 +68,7 @@ row measured(bench::instance const& x, std::uint32_t k, std::vector<reference> o
   auto const verified = cleave::bottleneck(x.graph, p, {.cost_per_byte = x.options.cost_per_byte});
   if (auto const over = cleave::find_overfull_part(x.graph, p, x.options.memory, x.options.node_memory))
     std::fprintf(stderr, "%s: part %u is over its memory\n", x.name.c_str(), index(over->part));
-  if (x.options.backward.empty() && cleave::find_backward_edge(x.graph, p))
+  if (x.options.backward.empty() && cleave::detail::find_backward_edge(x.graph, p))
     std::fprintf(stderr, "%s: an edge leads backward\n", x.name.c_str());
   return {x.name,           x.graph.nodes(),   k,       p.bottleneck, sum / k, p.bound, p.gap(), seconds,
           name_of(p.order), std::move(others), verified};

@@ -21,6 +21,8 @@ namespace {
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 struct model {
   module_graph g;
   model_parameters parameters;

@@ -15,6 +15,8 @@ namespace bench {
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 inline double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

@@ -69,7 +69,7 @@ cleave::module_graph module_of(graph const& g) {
   std::vector<std::uint32_t> results;
   for (auto const i : g.nodes())
     if (unread[i]) results.push_back(i + 1);
-  n.args = {cleave::tuple_argument(results)};
+  n.args = {cleave::detail::tuple_argument(results)};
   m.add(n);
   return m;
 }
@@ -104,7 +104,7 @@ bool print_fusion(std::uint32_t nodes) {
     groups.emplace_back();
     for (auto const n : group.nodes) groups.back().push_back(m.nodes()[n]);
   }
-  cleave::fused_graph fused;
+  cleave::detail::fused_graph fused;
   cleave::module_graph whole;
   std::vector<std::string> paths;
   auto const fuse = bench::repeat(3, [&] { return bench::seconds([&] { fused = fuse_groups(m, groups); }); });

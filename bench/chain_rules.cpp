@@ -68,10 +68,10 @@ double seconds_of_one(F f) {
   return least / static_cast<double>(calls);
 }
 
-measurement rule(std::vector<double> const& weights, std::function<cleave::chain_bounds()> const& call) {
-  cleave::chain_bounds bounds;
+measurement rule(std::vector<double> const& weights, std::function<cleave::detail::chain_bounds()> const& call) {
+  cleave::detail::chain_bounds bounds;
   auto const seconds = seconds_of_one([&] { bounds = call(); });
-  return {seconds, cleave::largest_sum(weights, bounds)};
+  return {seconds, cleave::detail::largest_sum(weights, bounds)};
 }
 
 /// The same chain as a graph, which might have transfers, pins and memory.
@@ -107,10 +107,10 @@ std::optional<measurement> in_python(std::string const& name, std::vector<double
   if (text.starts_with("late")) return measurement{limit, 0};
   std::istringstream words(text);
   measurement m{};
-  cleave::chain_bounds bounds;
+  cleave::detail::chain_bounds bounds;
   if (!(words >> m.seconds)) return std::nullopt;
   for (std::size_t b; words >> b;) bounds.push_back(b);
-  m.largest = cleave::largest_sum(weights, bounds);
+  m.largest = cleave::detail::largest_sum(weights, bounds);
   return m;
 }
 
@@ -141,7 +141,7 @@ int main(int count, char** arguments) {
   for (std::size_t const n : {100u, 1000u, 10'000u})
     for (std::uint32_t const k : {8u, 64u}) {
       auto const weights = layers(n);
-      auto const slices = rule(weights, [&] { return cleave::slice_weights<double>(weights, k).at; });
+      auto const slices = rule(weights, [&] { return cleave::detail::slice_weights<double>(weights, k).at; });
       auto const balanced = by_balance(weights, k);
       auto const row = [&](std::string const& what, measurement m) {
         print(what, n, k, m, slices, balanced);

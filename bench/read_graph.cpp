@@ -21,6 +21,8 @@ namespace {
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 /// Nodes and edges of what a text holds.
 struct size {
   std::size_t nodes = 0, edges = 0;

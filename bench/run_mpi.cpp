@@ -21,6 +21,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using busy = bench::busy_stages<mpi_device>;
 
 /// Seconds of a step on the rank that takes longest, the spread of `runs`.

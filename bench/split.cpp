@@ -99,6 +99,7 @@ enum class features : bool { calls, all };
 /// front of a mark.
 cleave::module_graph calls_of(graph const& g, features with) {
   using namespace cleave;
+  using namespace cleave::detail;
   module_graph made;
   std::vector<module_graph::position> at;
   module_graph::position entered = none<module_graph::position>;

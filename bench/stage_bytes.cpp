@@ -17,6 +17,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using position = module_graph::position;
 
 /// What nodes have beside what they compute.

@@ -17,6 +17,8 @@ namespace {
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 constexpr std::size_t mib = 1 << 20;
 
 /// The backward pass of a row of layers `x + product(relu(product(x, w1) + b1), w2)`: ten nodes each. Every

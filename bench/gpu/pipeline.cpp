@@ -28,6 +28,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 using namespace std::chrono_literals;
 using bench::repeat;

@@ -26,6 +26,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using bench::spread;
 using cleave::testing::gpu_report;
 using cleave::testing::rng;

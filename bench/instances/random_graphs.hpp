@@ -212,7 +212,7 @@ inline graph rhyp(std::uint32_t nodes, double degree, std::uint64_t seed) {
   double const scale = degree / (2 * mean * mean);
   std::vector<std::vector<std::uint32_t>> layers;  // of nodes whose weight is in [2^l, 2^(l + 1))
   auto const layer_of = [&](std::uint32_t i) {
-    return static_cast<std::size_t>(std::max(0, cleave::binary_exponent(weight[i])));
+    return static_cast<std::size_t>(std::max(0, cleave::detail::binary_exponent(weight[i])));
   };
   for (std::uint32_t i = 0; i < nodes; ++i) {
     if (layer_of(i) >= layers.size()) layers.resize(layer_of(i) + 1);
@@ -223,7 +223,7 @@ inline graph rhyp(std::uint32_t nodes, double degree, std::uint64_t seed) {
     for (std::size_t l = 0; l <= layer_of(i); ++l) {
       auto const& layer = layers[l];
       double const own = scale * weight[i];
-      double const reach = own * cleave::power_of_two(static_cast<int>(l) + 1) / n;
+      double const reach = own * cleave::detail::power_of_two(static_cast<int>(l) + 1) / n;
       auto const scan = [&](double low, double high) {
         auto at = std::lower_bound(layer.begin(), layer.end(), low,
                                    [&](std::uint32_t a, double x) { return place[a] < x; });

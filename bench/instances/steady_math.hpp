@@ -12,8 +12,8 @@ namespace bench {
 
 /// Precondition: x > 0.
 inline double natural_log(double x) {
-  int e = cleave::binary_exponent(x);
-  double m = x * cleave::power_of_two(-e);
+  int e = cleave::detail::binary_exponent(x);
+  double m = x * cleave::detail::power_of_two(-e);
   if (m > 1.4142135623730951) m = m * 0.5, ++e;
   double const s = (m - 1) / (m + 1), square = s * s;
   double sum = 0;
@@ -40,7 +40,7 @@ inline double exponential(double x) {
     sum = sum / i;
     sum = sum + 1;
   }
-  return sum * cleave::power_of_two(k);
+  return sum * cleave::detail::power_of_two(k);
 }
 
 /// Precondition: x > 0.

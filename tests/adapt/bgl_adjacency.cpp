@@ -19,6 +19,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 struct town {

@@ -23,6 +23,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 struct task {

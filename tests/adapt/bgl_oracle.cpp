@@ -22,6 +22,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using digraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;

@@ -13,6 +13,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 namespace views = ranges::views;
 
 namespace {

@@ -13,6 +13,8 @@
 #include "support/random_graph.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

@@ -15,6 +15,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// The poorest type that models a backward pass: opaque handles, ranges that can be walked once.

@@ -15,6 +15,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using testing::linear_stages, testing::whole_number;

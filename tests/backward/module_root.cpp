@@ -14,6 +14,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 TEST_CASE("stage_root_of: reads a root back from the graph that it is written as") {

@@ -13,6 +13,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 TEST_CASE("place_tree: values are one place exactly if their paths are equal") {

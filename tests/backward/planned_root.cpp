@@ -15,6 +15,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 constexpr auto no = none<std::uint32_t>;

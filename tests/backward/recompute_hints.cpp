@@ -14,6 +14,8 @@
 #include "support/small_stack.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

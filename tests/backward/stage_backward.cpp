@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// Null, a number that is a multiple of one of two leaves, a vector of numbers, or a container.

@@ -7,6 +7,8 @@
 #include <vector>
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using enum rank_axis;
 
 namespace {

@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::vector<named_state> random_state(testing::rng& random) {

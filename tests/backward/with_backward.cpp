@@ -16,6 +16,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using testing::linear_gradients, testing::linear_stages, testing::linear_value, testing::whole_number;

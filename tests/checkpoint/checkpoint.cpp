@@ -19,6 +19,8 @@
 #include "support/scratch_folder.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using fault = checkpoint_fault::kind;
 using extent = read_checkpoint_options::extent;
 using testing::scratch_folder;

@@ -9,6 +9,8 @@
 #include "support/scratch_folder.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using kind = checkpoint_file::kind;
 
 TEST_CASE("checkpoint_names: a file is known by its name") {

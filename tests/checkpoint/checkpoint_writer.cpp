@@ -27,6 +27,8 @@
 #include "support/scratch_folder.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::error_text;
 using testing::scratch_folder;
 using testing::texts_in;

@@ -10,6 +10,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 checkpoint_digest in_pieces(std::span<std::byte const> bytes) {

@@ -20,6 +20,8 @@
 #include "support/scratch_folder.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using cleave::testing::error_text;
 
 namespace {

@@ -22,6 +22,8 @@
 /// The capability partitioner and the fusion of groups against their recordings: README.md of that area says
 /// what is compared. Wherever groups are proposed, `check_default` also holds for those of the default.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 using node_lists = std::vector<std::vector<position>>;

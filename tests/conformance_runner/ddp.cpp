@@ -19,6 +19,8 @@
 /// what is compared.
 namespace cleave::conformance {
 
+using namespace detail;
+
 std::vector<difference> run_chain(json const& body);
 
 namespace {

@@ -13,6 +13,8 @@
 
 namespace cleave::conformance {
 
+using namespace detail;
+
 /// A chain of linear layers whose weights are inputs, as Dynamo and an ahead-of-time backend see it: what the
 /// recording says of buckets, examples and results.
 std::vector<difference> run_chain(json const& body) {

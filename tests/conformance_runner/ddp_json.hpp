@@ -19,6 +19,8 @@
 /// says of tensors: shape and element type.
 namespace cleave::conformance {
 
+using namespace detail;
+
 /// A tensor as an example value has it.
 inline json example_of(json const& parameter) {
   return {{"shape", parameter["shape"]}, {"dtype", parameter.value("dtype", "f32")}};

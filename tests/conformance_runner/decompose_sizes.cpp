@@ -14,6 +14,8 @@
 
 /// Decomposition of sizes against its recordings: rule 14 of split_module/README.md.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 /// The integer interpretation in which a size is the tuple of what `sym_size.int` gives, and a tuple that is

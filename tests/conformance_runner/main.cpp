@@ -17,6 +17,8 @@
 /// laid out alike.
 namespace cleave::conformance {
 
+using namespace detail;
+
 outcome run_ddp(test_case const& c, json const& body);
 outcome run_slapo(test_case const& c, json const& body);
 outcome run_pipe(test_case const& c, json const& body);

@@ -9,6 +9,8 @@
 
 namespace cleave::conformance {
 
+using namespace detail;
+
 /// One place where our result is not the expected one.
 struct difference {
   std::string what, expected, got;

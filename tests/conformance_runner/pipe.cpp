@@ -8,6 +8,8 @@
 /// The recordings of Pipe: which runner judges a case, by its fields.
 namespace cleave::conformance {
 
+using namespace detail;
+
 outcome run_pipe_split(test_case const& c, json const& body);
 outcome run_pipe_loss(test_case const& c, json const& body);
 outcome run_pipe_kernel(test_case const& c, json const& body);

@@ -14,6 +14,8 @@
 #include "support/toy_gradients.hpp"
 
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 using testing::tape_value, testing::tape_values;

@@ -22,6 +22,8 @@
 
 namespace cleave::conformance {
 
+using namespace detail;
+
 namespace {
 
 /// The tensor that nested lists of numbers are.

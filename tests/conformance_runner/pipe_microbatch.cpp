@@ -18,6 +18,8 @@
 
 /// Microbatches against their recordings.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 /// Elements stay as they are written, so that 1 and 1.0 differ.

@@ -24,6 +24,8 @@
 /// and takes steps of SGD, stage by stage with copies of what stages share: once on this thread, and once by
 /// the executor, in the order of the schedule.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 using testing::parameter_gradients;

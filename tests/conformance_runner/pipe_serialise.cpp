@@ -20,6 +20,8 @@
 /// Stages as bytes. The recordings name a model, which they do not show, and the stages that torch made of it
 /// and could not write; models of each kind are cut here into stages of these numbers.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 constexpr char the_rule[] =

@@ -19,6 +19,8 @@
 /// Cutting a traced program into a pipe against its recordings: split.json and split_random.json. What state
 /// a stage holds is compared in pipe_split_state.cpp.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 /// The name of what a position of the snapshot stands for.

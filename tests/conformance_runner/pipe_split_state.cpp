@@ -20,6 +20,8 @@
 /// modules, constants as saved buffers, levels as torch.export writes them. With one it is what follows from
 /// the right stages: the state that they read, under names of the model.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 using names = std::set<std::string>;

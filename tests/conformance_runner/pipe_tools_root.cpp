@@ -16,6 +16,8 @@
 
 /// The root of a pipe against its recordings: numbers of stages, arguments of a call, info.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 constexpr char prefix[] = "submod_pp_";

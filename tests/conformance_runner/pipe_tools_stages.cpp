@@ -17,6 +17,8 @@
 /// Stages that run one after another against their recordings: what is detached between them, and which
 /// pipes can be trained.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 using testing::state_values;

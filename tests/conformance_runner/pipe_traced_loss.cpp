@@ -25,6 +25,8 @@
 
 /// Models with a loss: cut, with their backward pass, run whole and in stages.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 using testing::parameter_gradients;

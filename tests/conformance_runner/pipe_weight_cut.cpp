@@ -17,6 +17,8 @@
 
 /// Backward passes cut in two, and both phases carried out, against their recordings.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 using namespace cleave::testing;

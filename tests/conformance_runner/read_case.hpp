@@ -16,6 +16,8 @@
 
 namespace cleave::conformance {
 
+using namespace detail;
+
 /// One recorded case, its layout checked, its graphs read.
 struct test_case {
   std::string area, file, name, category;

@@ -19,6 +19,8 @@
 /// has no place for is in the metadata of the node, the attribute or the graph, and is what is written back.
 namespace cleave::conformance {
 
+using namespace detail;
+
 using position = module_graph::position;
 /// The positions of the nodes of a graph by their names.
 using node_names = std::map<std::string, position, std::less<>>;

@@ -15,6 +15,8 @@
 /// Schedules as the recordings write them: rows of cells, or a name and counts.
 namespace cleave::conformance {
 
+using namespace detail;
+
 /// The rows of `input` as a chain, its stages where `stage_to_rank` says.
 inline schedule read_rows(json const& input) {
   schedule s;

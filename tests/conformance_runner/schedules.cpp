@@ -8,6 +8,8 @@
 /// The recordings of schedules: which runner judges a case, by its fields.
 namespace cleave::conformance {
 
+using namespace detail;
+
 outcome run_schedules_mutations(test_case const& c, json const& body);
 outcome run_schedules_orders(test_case const& c, json const& body);
 outcome run_schedules_csv(test_case const& c, json const& body);

@@ -14,6 +14,8 @@
 
 /// Schedules in CSV against their recordings.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 /// What runs: the lowered schedule; of one that is lowered already, what is left to be done.

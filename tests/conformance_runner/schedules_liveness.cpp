@@ -12,6 +12,8 @@
 
 /// Slots of activations against the recorded analysis.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 schedule listed_passes(json const& input) {

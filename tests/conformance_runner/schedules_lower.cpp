@@ -21,6 +21,8 @@
 
 /// Lowered schedules against their recordings: whole, or by their hash.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 constexpr std::array<std::pair<char const*, delivery>, 4> deliveries{{

@@ -14,6 +14,8 @@
 
 /// What the verifier says of altered schedules, and of those that the reference system validates.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 schedule read_listed(json const& input) {

@@ -12,6 +12,8 @@
 
 /// Generated orders against their recordings.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 /// The list without idle steps.

@@ -12,6 +12,8 @@
 
 /// In which order messages are issued, communicators of edges set up, and stages put on ranks.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 using named_end = message_end<std::string>;

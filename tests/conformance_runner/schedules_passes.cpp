@@ -21,6 +21,8 @@
 
 /// Each lowering pass alone against its recordings.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 /// The lists of a case as a schedule, whatever is wrong with them.

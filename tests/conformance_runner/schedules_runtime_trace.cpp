@@ -17,6 +17,8 @@
 
 /// All that one rank calls while it runs a schedule, against its recordings.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 /// Upstream runs the two schedules with one stage a rank without lowering them.

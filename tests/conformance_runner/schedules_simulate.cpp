@@ -22,6 +22,8 @@
 
 /// Schedules step by step against their recordings.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 schedule run_pass(schedule s, std::string_view pass) {

@@ -17,6 +17,8 @@
 
 /// Actions, grids, names and maps of stages against their recordings.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 json write_action(action const& a, std::span<action const> parts) {

@@ -16,6 +16,8 @@
 
 /// What the reference system validates: which stage is on which rank, or why not.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 using enum schedule_fault::kind;

@@ -21,6 +21,8 @@
 
 /// Listings of schedules by name against the recorded ones.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 bool asks_for_spacing(json const& input) { return input.value("add_spacing", false); }

@@ -15,6 +15,8 @@
 
 namespace cleave::conformance {
 
+using namespace detail;
+
 /// What a piece of JSON must look like. A schema is written as definitions `name = type;` where a type is
 /// `text int number bool null any`, a literal `"a"`, a list `[type]`, a list of fixed length `(type, type)`,
 /// an object

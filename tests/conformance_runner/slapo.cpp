@@ -21,6 +21,8 @@
 /// Hierarchical cuts against Slapo's recordings: README.md of that area says what is compared.
 namespace cleave::conformance {
 
+using namespace detail;
+
 outcome run_slapo_part(test_case const& c, json const& body);
 
 namespace {

@@ -17,6 +17,8 @@
 /// The models of Slapo's cases: module trees with their state, and what their modules give.
 namespace cleave::conformance {
 
+using namespace detail;
+
 /// Slapo's nodes in the common format: the one argument of a placeholder is its default.
 inline json with_defaults(json nodes) {
   for (json& n : nodes)

@@ -20,6 +20,8 @@
 /// The parts of a hierarchical cut that have recordings of their own: liveness, ties, their ranks, the wire,
 /// what runtimes register.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 using differences = std::vector<difference>;

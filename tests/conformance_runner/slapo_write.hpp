@@ -13,6 +13,8 @@
 /// Results of hierarchical splits in the form of Slapo's recordings.
 namespace cleave::conformance {
 
+using namespace detail;
+
 inline json names_of_values(liveness_table const& t, std::vector<std::uint32_t> const& list) {
   json names = json::array();
   for (auto const v : list) names.push_back(t.values[v].name);

@@ -15,6 +15,8 @@
 
 /// split_by_tags against its recordings: README.md of that area says what is compared.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 struct tag_refusal {

@@ -19,6 +19,8 @@
 
 /// split_module against its recordings: README.md of that area says what is compared.
 namespace cleave::conformance {
+
+using namespace detail;
 namespace {
 
 /// Python's str() of an id.

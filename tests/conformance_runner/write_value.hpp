@@ -12,6 +12,8 @@
 /// Values of the integer interpretation in the form of the recordings.
 namespace cleave::conformance {
 
+using namespace detail;
+
 using testing::integer_value;
 
 inline std::string hex(std::uint64_t x) {

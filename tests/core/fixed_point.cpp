@@ -9,7 +9,7 @@
 
 #include "support/rng.hpp"
 
-using cleave::fixed_point;
+using cleave::detail::fixed_point;
 
 TEST_CASE("fixed_point: integers stay in proportion, exactly, and come back as they were") {
   cleave::testing::rng r(1);
@@ -34,7 +34,7 @@ TEST_CASE(
     "2^60") {
   cleave::testing::rng r(2);
   for (int exponent = -900; exponent <= 900; ++exponent) {
-    double const total = (1 + r.unit()) * cleave::power_of_two(exponent);
+    double const total = (1 + r.unit()) * cleave::detail::power_of_two(exponent);
     auto const scale = fixed_point::for_total(total);
     REQUIRE(scale.of(total) >= std::int64_t{1} << 59);
     REQUIRE(scale.of(total) < std::int64_t{1} << 60);

@@ -8,6 +8,8 @@
 #include "support/nasty_names.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace std::string_literals;
 
 namespace {

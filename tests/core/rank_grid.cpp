@@ -10,6 +10,8 @@
 #include <vector>
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using enum rank_axis;
 
 TEST_CASE("rank_grid: ranks and coordinates are one to one, whatever the order of the axes") {

@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("real: agrees with cmath") {
   testing::rng random(2);
   for (int i = 0; i < 200'000; ++i) {

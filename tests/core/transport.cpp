@@ -10,6 +10,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using enum transport_fault::kind;
 
 namespace {

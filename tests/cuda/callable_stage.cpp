@@ -18,6 +18,8 @@
 #include "support/cuda/linear_bodies.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

@@ -23,6 +23,7 @@
 
 /// Which GPU is the current one: in what users call, and when they are called.
 using namespace cleave;
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

@@ -17,6 +17,8 @@
 #include "support/device_promises.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {
@@ -69,9 +71,9 @@ TEST_CASE("cuda device: squares are added in the order of the host") {
     return std::array{region{at, 9'000, element_type::f32}, region{nullptr, 0, element_type::f64},
                       region{at + 9'001, 10'999, element_type::f32}};
   };
-  CHECK(d.sum_of_squares(regions(b.data())) == cleave::sum_of_squares(regions(numbers.data())));
+  CHECK(d.sum_of_squares(regions(b.data())) == cleave::detail::sum_of_squares(regions(numbers.data())));
   auto const allocated = fake.calls("cudaMalloc");
-  CHECK(d.sum_of_squares(regions(b.data())) == cleave::sum_of_squares(regions(numbers.data())));
+  CHECK(d.sum_of_squares(regions(b.data())) == cleave::detail::sum_of_squares(regions(numbers.data())));
   CHECK(fake.calls("cudaMalloc") == allocated);
   CHECK(d.sum_of_squares({}) == 0);
 }

@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::string told(nccl_answer const& a) { return describe(nccl_failure(a, rank_id{2})); }

@@ -8,6 +8,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::string fault_text(std::vector<nccl_version> const& of_ranks) {

@@ -17,6 +17,8 @@
 #include "cleave/run/sums/accumulate_tile.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {
@@ -58,13 +60,13 @@ void check_code(kernel_code const& k, std::uint32_t most_registers = 64) {
 }
 
 template <class T>
-std::string const name_in_code = "cleave::bfloat16_bits";
+std::string const name_in_code = "cleave::detail::bfloat16_bits";
 template <>
 std::string const name_in_code<float> = "float";
 template <>
 std::string const name_in_code<double> = "double";
 template <>
-std::string const name_in_code<float16_bits> = "cleave::float16_bits";
+std::string const name_in_code<float16_bits> = "cleave::detail::float16_bits";
 
 std::string bits(std::size_t bytes) { return "." + std::to_string(8 * bytes); }
 

@@ -15,6 +15,8 @@
 #include "support/error_text.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 using namespace std::chrono_literals;
 

@@ -25,6 +25,7 @@
 
 /// Steps that GPUs replay, as their host issued them once.
 using namespace cleave;
+using namespace cleave::detail;
 using namespace cleave::testing;
 using namespace std::chrono_literals;
 

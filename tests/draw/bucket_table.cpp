@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("bucket table: one row a parameter, numbers once a bucket") {
   bucket_report const r{{{0, 100, {"net.3_p0"}}, {2, 12345678901, {"a", "überlang_weight"}}}, {{1, 3, 120}}};
   CHECK(bucket_table(r) ==

@@ -17,6 +17,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("quotient: counts what a reader of the plan counts") {
   testing::rng random(11);
   for (int round = 0; round < 50; ++round) {

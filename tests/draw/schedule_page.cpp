@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("schedule page: has the totals, the facts, the picture and a row a rank, and loads nothing") {
   for (auto const& t : testing::timed_orders()) {
     auto const page = schedule_page(t.shown(), {{"Found in", "3 steps"}});

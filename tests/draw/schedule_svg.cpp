@@ -15,6 +15,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("schedule svg: each bar is there once, where and as long as it is in time, on its rank's row") {
   for (auto const& t : testing::timed_orders()) {
     auto const elements = testing::read_markup(schedule_svg(t.shown()));

@@ -15,6 +15,8 @@
 #include "support/timed_order.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using nlohmann::json;
 
 TEST_CASE("schedule trace: a named track a rank, each pass once at its time") {

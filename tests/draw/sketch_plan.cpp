@@ -15,6 +15,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("sketch_plan: that of a valid partition without copies is its plan") {
   testing::rng random(12);
   for (int round = 0; round < 50; ++round) {

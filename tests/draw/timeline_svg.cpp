@@ -16,6 +16,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("timeline: each microbatch has one bar in each stage, as long as it took and where it began") {
   testing::rng random(31);
   for (auto const& [stages, microbatches] :

@@ -16,6 +16,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("trace: has a track a stage and each interval once, none over another") {
   testing::rng random(32);
   auto const timeline = testing::random_run(random, 3, 5);

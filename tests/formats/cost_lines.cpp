@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// Where lines are wrong, and why; (0, 0) and nothing where they are not.

@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("cost table: what is not said of a stage follows from what is") {
   auto const costs = [](std::optional<double> f, std::optional<double> b, std::optional<double> i,
                         std::optional<double> w) {

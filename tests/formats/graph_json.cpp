@@ -19,6 +19,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 static_assert(weighted_graph<costed_module_graph> && sized_graph<costed_module_graph> &&
               stateful_graph<costed_module_graph> && tied_graph<costed_module_graph>);
 

@@ -20,6 +20,8 @@
 #include "support/same_graph.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::same_graph;
 using fault = stage_bytes_fault::kind;
 using bytes = std::vector<std::byte>;

@@ -13,6 +13,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using position = module_graph::position;

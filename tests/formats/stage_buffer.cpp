@@ -24,6 +24,8 @@
 #include "support/small_stack.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::error_text;
 using testing::same_graph;
 using fault = stage_bytes_fault::kind;

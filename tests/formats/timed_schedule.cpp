@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("timed schedule: every pass is one bar, and bars of a rank do not overlap unless they have lanes") {
   for (auto const& t : testing::timed_orders()) {
     auto const bars = bars_of(t.order, t.times);

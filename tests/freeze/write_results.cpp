@@ -41,6 +41,8 @@ namespace {
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 /// A folder of results, a file each.
 class result_folder {
  public:

@@ -24,6 +24,8 @@
 #include "support/toy_stages.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using strings = std::vector<std::string>;
 
 namespace {

@@ -9,6 +9,6 @@
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   cleave::testing::taken_for_checkpoint(std::as_bytes(std::span(data, size)));
-  cleave::find_checkpoint_file({reinterpret_cast<char const*>(data), size});
+  cleave::detail::find_checkpoint_file({reinterpret_cast<char const*>(data), size});
   return 0;
 }

@@ -13,6 +13,8 @@
 #include "fuzz/unless_refused.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using cleave::testing::unless_refused;
 
 namespace {

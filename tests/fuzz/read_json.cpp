@@ -18,6 +18,8 @@
 #include "support/toy_stages.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using cleave::testing::unless_refused;
 
 namespace {

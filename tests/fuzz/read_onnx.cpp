@@ -19,6 +19,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 /// In place of libonnx's inference, which crashes on many models and therefore runs on a copy of the process
 /// otherwise: what a node makes is like what it reads first.
 void onnx::shape_inference::InferShapes(onnx::ModelProto& m, onnx::ISchemaRegistry const*,

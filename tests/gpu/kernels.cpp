@@ -26,6 +26,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using cleave::testing::gpu_report;
 using cleave::testing::rng;
 using cleave::testing::text;

@@ -24,6 +24,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 using namespace std::chrono_literals;
 

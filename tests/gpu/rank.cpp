@@ -15,6 +15,7 @@
 
 int main(int count, char** arguments) try {
   using namespace cleave;
+  using namespace cleave::detail;
   auto const family = count > 1 ? find_schedule_family(arguments[1]) : std::nullopt;
   if (!family) return std::fprintf(stderr, "usage: gpu_rank SCHEDULE [FILE]\n"), 2;
   testing::rank_task task{.family = *family};

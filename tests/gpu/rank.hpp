@@ -22,6 +22,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// What a rank that is a process does: so many steps of linear stages by a schedule, over NCCL, on GPU 0.
 struct rank_task {
   schedule_family family = schedule_family::one_f_one_b;

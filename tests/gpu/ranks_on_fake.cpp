@@ -18,6 +18,7 @@
 
 int main(int count, char** arguments) try {
   using namespace cleave;
+  using namespace cleave::detail;
   auto const family = count > 2 ? find_schedule_family(arguments[1]) : std::nullopt;
   if (!family) return std::fprintf(stderr, "usage: gpu_ranks SCHEDULE RANKS\n"), 2;
   testing::fake_cuda fake;

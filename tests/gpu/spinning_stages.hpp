@@ -25,6 +25,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// How long passes of a stage take on a GPU: a backward pass that is split takes half of it in each half.
 struct pass_lengths {
   std::chrono::nanoseconds forward{0}, backward{0};

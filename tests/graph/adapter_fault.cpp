@@ -22,6 +22,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// A program whose nodes are listed as somebody says.

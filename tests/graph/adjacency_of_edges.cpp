@@ -15,6 +15,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("edges to rows: each edge is at both ends, neighbours ascend, loops are gone") {
   edge_pairs<std::uint32_t> e;
   e.add(3, 1), e.add(0, 3), e.add(2, 2), e.add(1, 0);

@@ -10,6 +10,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("adjacency weights: integral ones are what they are, whatever their sum") {
   std::vector<std::uint8_t> const weights{0, 3, 255};
   auto const unit = exact_unit(std::span(weights));

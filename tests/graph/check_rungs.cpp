@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 // That rungs missed by an inch do not compile, with these messages, is tested with the house's diagnostics.

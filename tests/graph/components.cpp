@@ -23,7 +23,7 @@ TEST_CASE(
   int cyclic = 0;
   for (int i = 0; i < 500; ++i) {
     auto const n = r.below(9);
-    cleave::csr<index_type> needs;
+    cleave::detail::csr<index_type> needs;
     std::vector<std::vector<char>> reach(n, std::vector<char>(n));
     for (std::size_t row = 0; row < n; ++row, needs.close())
       for (auto count = r.below(3); count-- > 0;) {
@@ -38,8 +38,8 @@ TEST_CASE(
     for (std::size_t a = 0; a < n; ++a) loops |= reach[a][a];
     cyclic += loops;
 
-    REQUIRE(cleave::is_acyclic(needs) == !loops);
-    auto const component = cleave::components_of(needs);
+    REQUIRE(cleave::detail::is_acyclic(needs) == !loops);
+    auto const component = cleave::detail::components_of(needs);
     REQUIRE(component.size() == (loops ? n : 0));
     for (std::size_t a = 0; a < component.size(); ++a) {
       REQUIRE(component[a] < n);
@@ -54,11 +54,11 @@ TEST_CASE(
 }
 
 TEST_CASE("components: a ring of a million rows is one, without a deep stack") {
-  cleave::csr<index_type> ring;
+  cleave::detail::csr<index_type> ring;
   index_type const n = 1'000'000;
   for (index_type i = 0; i < n; ++i, ring.close()) ring.add((i + 1) % n);
   cleave::testing::on_small_stack([&] {
-    auto const component = cleave::components_of(ring);
+    auto const component = cleave::detail::components_of(ring);
     CHECK(component.size() == n);
     CHECK(std::ranges::count(component, 0u) == n);
   });

@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("csr: lists of different lengths, and a table without rows reads as empty lists") {
   csr<std::uint32_t> t;
   t.add(7);

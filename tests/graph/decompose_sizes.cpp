@@ -10,6 +10,8 @@
 #include "support/module_nodes.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::node;
 using strings = std::vector<std::string>;
 

@@ -9,6 +9,8 @@
 #include <utility>
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using enum container::kind;
 
 namespace {

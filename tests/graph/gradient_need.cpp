@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE(
     "gradient_need: a value needs one if a path of nodes that pass it leads there from one that starts") {
   testing::rng r(61);

@@ -14,6 +14,8 @@
 #include "support/module_nodes.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::node;
 
 namespace {

@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("module names: a target in lower case, words apart, magic underscores gone except from functions") {
   using enum node_kind;
   CHECK(name_candidate(call_function, "CamelCase") == "camel_case");

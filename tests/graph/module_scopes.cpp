@@ -8,6 +8,8 @@
 #include <vector>
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using position = module_graph::position;
 
 namespace {

@@ -17,6 +17,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// Cities by name, roads with lengths; all can be set wrong.

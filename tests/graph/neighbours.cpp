@@ -9,6 +9,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 // Each archetype stands on its own rung and on no other.
 static_assert(undirected_graph<archetype::undirected> && !node_weighted_graph<archetype::undirected> &&
               !edge_weighted_graph<archetype::undirected> && !named_undirected_graph<archetype::undirected>);

@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE_TEMPLATE("numbering: gives what a map gives, for small, large and negative integers and for text",
                    Handle, int, std::uint64_t, std::string) {
   testing::rng random(5);

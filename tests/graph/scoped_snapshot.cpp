@@ -11,6 +11,8 @@
 #include "support/dense_builder.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using enum scope_action;
 using mark = scope_mark<std::uint32_t>;
 using numbers = std::vector<std::uint32_t>;

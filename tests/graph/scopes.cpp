@@ -11,6 +11,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using enum scope_action;
 using mark = scope_mark<std::uint32_t>;
 using marks = std::vector<std::optional<mark>>;

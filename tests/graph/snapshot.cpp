@@ -13,6 +13,8 @@
 #include "support/toy_ir.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using cleave::testing::error_text;
 
 namespace {

@@ -12,6 +12,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// What ranks started together said, on both streams, and how the launcher ended.
 struct launch_report {
   int exit = -1;

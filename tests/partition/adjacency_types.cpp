@@ -19,6 +19,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 template <std::integral Offset, std::integral Index>

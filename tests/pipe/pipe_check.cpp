@@ -24,6 +24,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using codes = std::set<std::string>;

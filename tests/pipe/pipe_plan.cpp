@@ -23,6 +23,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 bool is_cut(toy::op const* o) { return o->name == "cut"; }

@@ -21,6 +21,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 cut_list random_cuts(testing::rng& r, std::size_t nodes) {

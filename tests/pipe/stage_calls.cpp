@@ -8,6 +8,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 module_graph calling(std::vector<std::string> const& paths) {

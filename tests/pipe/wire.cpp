@@ -8,6 +8,8 @@
 #include <vector>
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using enum container::kind;
 
 namespace {

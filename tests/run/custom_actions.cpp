@@ -18,6 +18,7 @@
 
 /// Actions that stages carry out themselves (`call_options::custom`).
 using namespace cleave;
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

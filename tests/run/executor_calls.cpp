@@ -20,6 +20,7 @@
 
 /// What the executor of one rank calls, by programs written down by hand.
 using namespace cleave;
+using namespace cleave::detail;
 
 namespace {
 

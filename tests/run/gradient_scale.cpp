@@ -13,6 +13,7 @@
 
 /// By how much losses count (`call_options::scale`).
 using namespace cleave;
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

@@ -26,6 +26,7 @@
 /// The executor on threads, on random models cut into random stages, placed, ordered and lowered at random:
 /// what it makes is what the model in one piece makes.
 using namespace cleave;
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

@@ -21,6 +21,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace std::chrono_literals;
 using cleave::testing::rng;
 

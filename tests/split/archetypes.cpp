@@ -18,6 +18,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 static_assert(stage_builder<archetype::builder<archetype::node, archetype::node>, archetype::graph>);
 static_assert(stage_builder<archetype::builder<archetype::node, archetype::value>, archetype::results_graph>);
 

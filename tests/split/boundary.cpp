@@ -21,6 +21,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using position = module_graph::position;
 using testing::integer_value;
 using positions = std::vector<std::size_t>;

@@ -16,6 +16,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using kind = plan_fault::kind;
 
 namespace {

@@ -15,6 +15,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using position = module_graph::position;
 
 namespace {

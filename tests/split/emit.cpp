@@ -14,6 +14,8 @@
 #include "support/toy_ir.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using strings = std::vector<std::string>;
 
 namespace {

@@ -22,6 +22,8 @@
 #include "support/toy_ir.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using position = module_graph::position;
 using strings = std::vector<std::string>;
 

@@ -15,6 +15,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using mark = scope_mark<std::uint32_t>;
 
 namespace {

@@ -8,6 +8,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("find_argument_beyond_first: the first argument may be anything, the others plain tensors") {
   using list = std::vector<argument_traits>;
   CHECK_FALSE(find_argument_beyond_first(list{}));

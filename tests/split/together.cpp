@@ -28,6 +28,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// A program some of whose nodes stay together.

@@ -12,6 +12,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// What sets of nodes cost and hold, for all 2^n sets, straight from the definitions; replicable nodes are in
 /// no set.
 class small_graph {

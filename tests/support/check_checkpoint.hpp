@@ -14,6 +14,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// What `read` makes of bytes as of a checkpoint, or the fault for which it refuses them.
 template <class Read>
 std::optional<checkpoint_fault> content_fault(std::span<std::byte const> payload, Read read) {

@@ -14,6 +14,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// Limits that keep a fuzzer quick.
 inline constexpr stage_bytes_limits small_limits{.bytes = 1 << 20,
                                                  .graphs = 1000,

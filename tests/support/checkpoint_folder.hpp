@@ -18,6 +18,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// Writes a checkpoint as `ranks` ranks do, tensor after tensor by a random one of them.
 inline std::uint64_t write_as_ranks(std::string const& folder, checkpoint_label const& label,
                                     std::vector<named_tensor> const& state, std::size_t ranks, rng& random,

@@ -16,6 +16,8 @@
 #include "support/integer_interpretation.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::conformance;
 
 namespace {

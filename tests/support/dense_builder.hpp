@@ -12,6 +12,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// Writes a dense graph by hand: values first, then the nodes that read them, in program order.
 ///
 ///     dense_builder b;

@@ -13,6 +13,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// What `run/model/concepts.hpp` says of every device, tried on one that nothing has been issued to, and
 /// whose memory is reached by copies only.
 template <device D>

@@ -12,6 +12,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// The integer interpretation with elements of lists, tuples and dicts taken as Python takes them: by
 /// position, from the end where it is negative, or by key, with `get(key, default)` too. It notes the work in
 /// the order in which it is done.

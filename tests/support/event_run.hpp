@@ -18,6 +18,8 @@
 /// first begins next, and everything is looked up by its name.
 namespace cleave::testing {
 
+using namespace detail;
+
 class event_run {
  public:
   event_run(schedule const& s, simulate_options o)

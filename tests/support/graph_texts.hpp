@@ -12,6 +12,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 enum class random_weights : std::uint8_t { none, edges, nodes, both };
 
 /// A graph of up to `most` nodes without loops, each edge once.

@@ -16,6 +16,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// What a stage of a linear model is: result j is (j + 1)(w X + b) with X the sum of (k + 1) times input k,
 /// element by element; 1 without inputs. In whole numbers, so that sums are exact in any order.
 struct linear_stage {

@@ -20,6 +20,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// A value of a root with its backward pass: null, a place in what a stage gives or the caller passes, the
 /// gradient of a number, a tuple or dict, or a key.
 struct linear_value {

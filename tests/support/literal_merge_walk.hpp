@@ -12,6 +12,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// The merge walk of torch.fx 2.15 word for word, as capability/README.md tells it: with searches, and with
 /// what each group is known to reach, which the merges of others do not correct.
 class literal_merge_walk {

@@ -14,6 +14,8 @@
 /// All messages of a schedule counted the plain way, as a reference for tests.
 namespace cleave::testing {
 
+using namespace detail;
+
 /// From stage, to stage, whether it is a gradient, which microbatch.
 using message_name = std::tuple<stage_id, stage_id, bool, microbatch_id>;
 

@@ -10,6 +10,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// Writes a module_graph and its parameters by hand, in program order.
 struct model {
   using position = module_graph::position;

@@ -9,6 +9,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// A schedule that computes only, on a chain, with every message in it: each receive stands right before its
 /// consumer, each send right after its producer, all waits for sends at the end. Finishes where sends do not
 /// block.

@@ -17,6 +17,8 @@
 /// rank asked again and again.
 namespace cleave::testing {
 
+using namespace detail;
+
 class queue_run {
  public:
   queue_run(schedule const& s, delivery d) : s_(s), d_(d), at_(s.ranks.size()), asked_(s.ranks.size()) {}

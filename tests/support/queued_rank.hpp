@@ -6,6 +6,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// The only rank of a run, whose streams are threads.
 struct queued_rank {
   host_ranks ranks{1};

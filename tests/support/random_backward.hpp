@@ -14,6 +14,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// A random backward pass, its nodes numbered in no order. Parameters are shared, may be inputs as well and
 /// may send gradients on; outputs may lead to each other; some edges lead nowhere.
 inline dense_backward random_backward(rng& r, std::size_t most_nodes, std::size_t most_edges = 3) {

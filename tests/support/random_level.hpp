@@ -15,6 +15,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// A random graph's units, and limits that anything meets.
 struct random_level {
   dense graph;

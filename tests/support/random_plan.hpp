@@ -7,6 +7,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// A random partition that can be planned: whole groups, parts on a cycle merged.
 inline partition random_legal_partition(rng& r, dense const& g, std::uint32_t parts) {
   auto p = random_partition(r, g.nodes(), parts);

@@ -10,6 +10,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// A run as threads make one: each stage receives, computes and sends microbatch after microbatch.
 inline std::vector<interval> random_run(rng& random, std::uint32_t stages, std::uint32_t microbatches) {
   std::vector<interval> timeline;

@@ -9,6 +9,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// Stages that feed later ones, a chain or not, anywhere on up to five ranks.
 inline placement random_placement(rng& random) {
   placement p{static_cast<std::uint32_t>(1 + random.below(5)), {}, {}};

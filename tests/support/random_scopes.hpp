@@ -12,6 +12,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// Two kinds of brackets and two of settings, with targets that `state_simulation` knows.
 inline std::vector<module_scope> four_scopes(scope_policy policy) {
   return {{{"autocast", policy}, "_enter_autocast", "_exit_autocast"},

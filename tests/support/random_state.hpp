@@ -18,6 +18,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// A random graph with the state of a model: tied names, modules in modules, constants, buffers, state that
 /// nobody reads; cut into slices of the program. What a stage reads and has is found by trying everything.
 struct state_model {

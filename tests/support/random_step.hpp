@@ -12,6 +12,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 struct random_step_sizes {
   std::uint32_t most_ranks = 4, most_stages_per_rank = 2, most_microbatches = 6;
 };

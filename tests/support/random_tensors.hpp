@@ -15,6 +15,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// Tensors with memory of their own.
 struct owned_tensors {
   std::vector<std::vector<std::byte>> memory;

@@ -11,6 +11,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// A program of layers with a marker between any two, where each layer may also read an earlier result, some
 /// layers share weights, and the loss is the sum of squares.
 inline module_graph random_model(rng& random, std::size_t layers, state_values& state) {

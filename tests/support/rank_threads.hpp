@@ -21,6 +21,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 struct rank_threads_options {
   executor_options executor = {};
   std::uint32_t replicas = 1;

@@ -18,6 +18,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// A constant of any kind: numbers that are not equal to themselves, empty and nasty texts, deep nestings.
 inline module_argument any_constant(rng& random) {
   using reals = std::numeric_limits<double>;

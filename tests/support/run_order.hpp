@@ -18,6 +18,8 @@
 /// The plainest way to run a schedule that only computes, as a reference for tests.
 namespace cleave::testing {
 
+using namespace detail;
+
 struct order_run {
   std::string stuck;  ///< what each rank waits for, empty where all came to their end
   double makespan = 0;

@@ -14,6 +14,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// One of every kind of schedule that computes only: of a family, or for stages anywhere on a chain with a
 /// step over a stage here and there.
 inline schedule some_schedule(rng& random) {

@@ -14,6 +14,8 @@
 /// targets that begin with `_enter_`, `_exit_` and `_set_`, without the library's scopes.
 namespace cleave::testing {
 
+using namespace detail;
+
 /// Whether the positions of a graph are those of the original, or `from` says them.
 enum class numbered : bool { as_original, by_from };
 

@@ -14,6 +14,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// A tape as a backward pass. Each node is a result of its own, so every slot is 0; an element counts as one
 /// byte.
 class tape_pass {

@@ -23,6 +23,8 @@
 #include "support/plain_lowering.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using nlohmann::json;
 
 namespace {

@@ -21,6 +21,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// Each way in which messages are delivered, with no buffers, one and many.
 inline constexpr delivery_rules all_deliveries[] = {
     {.delivery = delivery::buffered, .buffers = 0},

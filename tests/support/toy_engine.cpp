@@ -22,6 +22,8 @@
 #include "support/toy_turns.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

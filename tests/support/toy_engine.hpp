@@ -25,6 +25,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// An engine was called as no executor may call it, or its memory was written by somebody else.
 class toy_engine_error : public std::runtime_error {
  public:

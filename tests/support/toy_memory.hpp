@@ -14,6 +14,8 @@
 /// Tensors of the toys in memory as the executor has it.
 namespace cleave::testing {
 
+using namespace detail;
+
 /// `f` of the elements of `v`, as a pointer to their type.
 template <class F>
 void with_elements(tensor_view const& v, F f) {

@@ -19,6 +19,8 @@
 /// axis other than the last is done along the last.
 namespace cleave::testing {
 
+using namespace detail;
+
 /// `op` of two operands that spread to each other, and what the gradients of both are multiplied with.
 template <class Op, class Left, class Right>
 tape_value pairwise(tape& t, std::string kind, tape_values const& v, Op op, Left left, Right right) {

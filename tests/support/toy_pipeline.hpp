@@ -20,6 +20,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 using host_engine = toy_engine<host_device>;
 
 /// The copies of each parameter that several stages of `engine` hold.

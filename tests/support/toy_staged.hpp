@@ -18,6 +18,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// `g` with modules that have no inside, so that its calls are seen as calls.
 inline module_graph without_bodies(module_graph const& g) {
   module_graph made;

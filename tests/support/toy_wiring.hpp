@@ -21,6 +21,8 @@
 /// tensors.
 namespace cleave::testing {
 
+using namespace detail;
+
 /// `f` of each tensor in `v`, as deep as it lies, from left to right.
 template <class F>
 void each_tensor(tape_value const& v, F f) {

@@ -10,6 +10,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// A level of a k-way partition in arrays of its own.
 struct weighted_level {
   std::vector<std::uint32_t> first{0}, head;

@@ -26,12 +26,16 @@ auto nodes_of(partition&&, part_id) = delete;
 
 /// The parts, each a range of its nodes, of what `part_members` returned.
 template <std::unsigned_integral Index>
-auto parts_of(csr<Index> const& members) {
+auto parts_of(detail::csr<Index> const& members) {
   return ranges::views::iota(std::size_t{0}, members.rows()) |
          ranges::views::transform([&members](std::size_t part) { return members[part]; });
 }
 template <std::unsigned_integral Index>
-auto parts_of(csr<Index>&&) = delete;
+auto parts_of(detail::csr<Index>&&) = delete;
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// An edge between two parts, `from` the smaller node.
 template <weight_number Weight>
@@ -42,6 +46,10 @@ struct cut_edge {
   bool operator==(cut_edge const&) const = default;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The edges between parts, each once, by their smaller node. Refers to the arrays behind `g`.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 auto cut_edges(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, partition const& p) {
@@ -51,7 +59,7 @@ auto cut_edges(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, partitio
       return to > n && p.of[to] != p.of[n];
     };
     auto const edge = [g, n](std::size_t arc) {
-      return cut_edge<EdgeWeight>{n, static_cast<std::size_t>(g.targets[arc]), g.weight_of_arc(arc)};
+      return detail::cut_edge<EdgeWeight>{n, static_cast<std::size_t>(g.targets[arc]), g.weight_of_arc(arc)};
     };
     return ranges::views::iota(static_cast<std::size_t>(g.offsets[n]),
                                static_cast<std::size_t>(g.offsets[n + 1])) |

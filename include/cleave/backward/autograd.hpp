@@ -42,6 +42,10 @@ concept autograd = std::copyable<Value> && requires(A& a, Value const& v, std::v
   { a.take_gradient(v) } -> std::convertible_to<Value>;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Why a value and its gradient, or two gradients, do not fit.
 struct gradient_fault {
   enum class kind : std::uint8_t {
@@ -152,4 +156,4 @@ Value with_leaves(A& a, Value const& v, F f) {
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -55,6 +55,10 @@ struct basic_backward_phases {
 
 using backward_phases = basic_backward_phases<std::uint32_t>;
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Lays out the phases; `backward_phases_of` is its one use.
 template <std::unsigned_integral Index>
 class backward_phase_maker {
@@ -131,6 +135,10 @@ class backward_phase_maker {
   basic_backward_phases<Index> result_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The steps of both phases, for phases of edges that were chosen. Without overlap in time the weight phase
 /// needs, beside the stash, all that the operations kept for their backward run. O((V + E) log V).
 ///
@@ -138,8 +146,8 @@ class backward_phase_maker {
 template <std::unsigned_integral Index>
 basic_backward_phases<Index> backward_phases_of(basic_backward_graph<Index> const& g,
                                                 std::vector<edge_phase> const& phases) {
-  check_edge_phases(g, phases);
-  return backward_phase_maker<Index>(g, phases).make();
+  detail::check_edge_phases(g, phases);
+  return detail::backward_phase_maker<Index>(g, phases).make();
 }
 
 /// The steps of both phases, cut as `weight_cut_of` does. A stage whose inputs need no gradient has all in
@@ -148,8 +156,8 @@ basic_backward_phases<Index> backward_phases_of(basic_backward_graph<Index> cons
 /// \throws backward_graph_error
 template <std::unsigned_integral Index>
 basic_backward_phases<Index> backward_phases_of(basic_backward_graph<Index> const& g) {
-  auto const phases = edge_phases_of(g);
-  return backward_phase_maker<Index>(g, phases).make();
+  auto const phases = detail::edge_phases_of(g);
+  return detail::backward_phase_maker<Index>(g, phases).make();
 }
 
 }  // namespace cleave

@@ -40,6 +40,10 @@ concept backward_pass = requires(Pass const& g) {
   { g.next(n) } -> range_of<next_gradient<backward_node_t<Pass>>>;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// - `g.bytes(n)`  all gradients that arrive at `n` together; 0 where nobody knows.
 template <class Pass>
 concept sized_backward_pass = backward_pass<Pass> && requires(Pass const& g, backward_node_t<Pass> n) {
@@ -60,11 +64,19 @@ concept named_backward_pass = backward_pass<Pass> && requires(Pass const& g, bac
   { g.name(n) } -> std::convertible_to<std::string_view>;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A backward pass as flat arrays, and the way back to the user's handles.
 template <class Pass>
 struct backward_snapshot : dense_backward {
   numbering<backward_node_t<Pass>, std::uint32_t> node;  ///< number <-> handle
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Reads the nodes that are numbered and not read yet, and those they lead to; `backward_snapshot_of` is its
 /// one use.
@@ -87,6 +99,10 @@ void read_rows(Pass const& g, backward_snapshot<Pass>& s) {
   }
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Reads `g` once: numbers are given breadth first from the outputs, then to inputs and parameters that these
 /// do not lead to. Expected O(V + E).
 ///
@@ -95,20 +111,20 @@ template <backward_pass Pass>
 backward_snapshot<Pass> backward_snapshot_of(Pass const& g) {
   using N = backward_node_t<Pass>;
   static_assert(
-      sized_backward_pass<Pass> || !requires(Pass& p, N n) { p.bytes(n); },
+      detail::sized_backward_pass<Pass> || !requires(Pass& p, N n) { p.bytes(n); },
       "bytes(n): make it const, a size");
   static_assert(
-      weighted_backward_pass<Pass> || !requires(Pass& p, N n) { p.cost(n, std::size_t{}); },
+      detail::weighted_backward_pass<Pass> || !requires(Pass& p, N n) { p.cost(n, std::size_t{}); },
       "cost(n, i): make it const, a number");
   static_assert(
-      named_backward_pass<Pass> || !requires(Pass& p, N n) { p.name(n); },
+      detail::named_backward_pass<Pass> || !requires(Pass& p, N n) { p.name(n); },
       "name(n): make it const, a string");
   backward_snapshot<Pass> s;
   for (auto&& n : g.outputs()) s.outputs.push_back(s.node.insert(n));
-  read_rows(g, s);
+  detail::read_rows(g, s);
   for (auto&& n : g.inputs()) s.inputs.push_back(s.node.insert(n));
   for (auto&& n : g.parameters()) s.parameters.push_back(s.node.insert(n));
-  read_rows(g, s);
+  detail::read_rows(g, s);
   return s;
 }
 

@@ -31,10 +31,14 @@ struct backward_plan_fault {
     missing_loss,        ///< no call begins at the loss
   };
   kind what;
-  std::uint32_t call = none<std::uint32_t>, gradient = none<std::uint32_t>, value = none<std::uint32_t>;
+  std::uint32_t call = detail::none<std::uint32_t>, gradient = detail::none<std::uint32_t>, value = detail::none<std::uint32_t>;
 
   bool operator==(backward_plan_fault const&) const = default;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// One sentence, by numbers.
 inline std::string backward_plan_fault_text(backward_plan_fault const& f) {
@@ -220,12 +224,16 @@ class backward_checker {
   std::optional<backward_plan_fault> fault_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The first fault of `planned` as a backward plan of `root` from `loss`, or nothing: every gradient that a
 /// stage gives arrives once, at the place that it is of, before that is needed. `root` and `loss` must have a
 /// backward pass (`find_backward_fault`). O(V log V + E + size of the plan).
 inline std::optional<backward_plan_fault> find_backward_plan_fault(stage_root const& root, std::uint32_t loss,
                                                                    backward_plan const& planned) {
-  return backward_checker(root, loss, planned).find();
+  return detail::backward_checker(root, loss, planned).find();
 }
 
 }  // namespace cleave

@@ -18,6 +18,10 @@ namespace cleave {
 /// When the gradient of an operand is made. `both`: again in the weight phase, from what that has.
 enum class edge_phase : std::uint8_t { never, input, weight, both };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The phases of the edges of `next.item` for `weight_cut_of(g)`: the input phase has the paths to inputs,
 /// the weight phase all else that leads to a parameter, from outputs off these paths too. O(V + E).
 ///
@@ -143,4 +147,4 @@ void check_edge_phases(basic_backward_graph<Index> const& g, std::vector<edge_ph
     throw edge_phase_error("edge phases: " + edge_phase_fault_text(g, *f), *f);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -9,7 +9,7 @@
 #include "cleave/graph/argument_text.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// One sentence, in the names of the graph.
 inline std::string loss_fault_text(module_graph const& g, module_argument const& spec, loss_fault const& f) {
@@ -59,12 +59,16 @@ inline loss_search search_for_loss(module_graph const& g, module_argument const&
   return search_for_loss(given ? g[*output].args.front() : module_argument(), spec, options);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The loss of `g`, or nothing where none is asked for.
 /// \throws loss_error
 inline std::optional<module_graph::position> loss_of(module_graph const& g, module_argument const& spec,
                                                      loss_options const& options = {}) {
-  auto const search = search_for_loss(g, spec, options);
-  if (search.fault) throw loss_error(g, spec, *search.fault);
+  auto const search = detail::search_for_loss(g, spec, options);
+  if (search.fault) throw detail::loss_error(g, spec, *search.fault);
   return search.node;
 }
 

@@ -26,6 +26,10 @@ struct loss_options {
   missing_loss missing = missing_loss::allow;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Why a specification does not lead to the loss. The positions are those of tokens.
 struct loss_fault {
   enum class kind : std::uint8_t {
@@ -213,4 +217,4 @@ inline loss_search search_for_loss(module_argument const& output, module_argumen
   return loss_searcher(output, spec, options).search();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

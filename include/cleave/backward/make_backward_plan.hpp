@@ -21,6 +21,10 @@ struct backward_options {
   input_gradients inputs = input_gradients::dropped;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Goes through a root from the loss to the first stage; `make_backward_plan` is its one use.
 class backward_planner {
  public:
@@ -181,6 +185,10 @@ inline std::optional<root_fault> find_backward_fault(stage_root const& root, std
   return find_tuple_loss(root, place_tree(root), loss);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The backward pass of `root` from `loss`: of each stage that the loss depends on, from the last to the
 /// first, what it gave, the gradients of that, what it was called with; and where gradients are added up.
 /// They are, for each element by itself, wherever and however often it is taken out. A loss that no stage
@@ -190,13 +198,13 @@ inline std::optional<root_fault> find_backward_fault(stage_root const& root, std
 template <class Name>
 backward_plan make_backward_plan(stage_root const& root, std::uint32_t loss, backward_options const& options,
                                  Name name) {
-  auto const refuse = [&](std::optional<root_fault> const& f) {
-    if (f) throw backward_error(root_fault_text(*f, name), *f);
+  auto const refuse = [&](std::optional<detail::root_fault> const& f) {
+    if (f) throw detail::backward_error(detail::root_fault_text(*f, name), *f);
   };
-  refuse(find_root_fault(root, loss));
-  place_tree const places(root);
-  refuse(find_tuple_loss(root, places, loss));
-  return backward_planner(root, places, loss, options).make();
+  refuse(detail::find_root_fault(root, loss));
+  detail::place_tree const places(root);
+  refuse(detail::find_tuple_loss(root, places, loss));
+  return detail::backward_planner(root, places, loss, options).make();
 }
 
 /// The same, with values called by their numbers in messages.

@@ -14,7 +14,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/split/modules/liveness.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The first node of `g` that no stage_root has a place for, or nothing. Called modules are stages, and
 /// `getitem(value, key)` reads an element, under a number, which counts from the end where it is negative, or
@@ -99,12 +99,16 @@ class element_numbers {
   std::vector<std::uint32_t> rank_;              // and its turn among those without a number, or none
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `g` as a root: its nodes are the values. Expected O(V + E).
 /// \throws backward_error
 inline stage_root stage_root_of(module_graph const& g) {
-  if (auto const f = find_root_fault(g))
-    throw backward_error(root_fault_text(*f, [&](auto n) { return "node " + quoted(g[n].name); }), *f);
-  element_numbers const number(g);
+  if (auto const f = detail::find_root_fault(g))
+    throw detail::backward_error(detail::root_fault_text(*f, [&](auto n) { return "node " + quoted(g[n].name); }), *f);
+  detail::element_numbers const number(g);
   stage_root root;
   for (module_graph::position n = 0; n < g.list().size(); ++n) {
     auto const& node = g[n];

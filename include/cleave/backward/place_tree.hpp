@@ -9,7 +9,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The distinct values of a root: wherever an element is taken out again, it is the same place. Places form
 /// a tree for each stage and input, each place after the one it is an element of.
@@ -69,4 +69,4 @@ inline std::optional<root_fault> find_tuple_loss(stage_root const& root, place_t
   return root_fault{root_fault::kind::loss_is_tuple, loss, places.first[elements.front()]};
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

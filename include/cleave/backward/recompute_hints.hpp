@@ -37,6 +37,10 @@ struct recompute_options {
   double least_worth = 0;   ///< hints that save less for their cost are left out
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Finds hints; `recompute_hints` is its one use.
 template <std::unsigned_integral Index>
 class recompute_finder {
@@ -122,6 +126,10 @@ class recompute_finder {
   std::vector<Index> seen_;    // of a node: the last hint that met it
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What need not be kept, the most bytes for the least cost first; all hints can be followed together, and
 /// `recomputed` does. Greedy: what a hint reads stays kept, whatever it is worth itself. O(V + E + kept
 /// gradients × edges of a hint).
@@ -131,9 +139,9 @@ template <std::unsigned_integral Index>
 std::vector<recompute_hint<Index>> recompute_hints(basic_backward_graph<Index> const& g,
                                                    std::vector<edge_phase> const& phases,
                                                    recompute_options const& o = {}) {
-  check_edge_phases(g, phases);
+  detail::check_edge_phases(g, phases);
   if (g.bytes.empty()) return {};
-  return recompute_finder<Index>(g, phases, o).find();
+  return detail::recompute_finder<Index>(g, phases, o).find();
 }
 
 /// `phases`, with what the hints say run again. O(E + hints).
@@ -144,7 +152,7 @@ std::vector<edge_phase> recomputed(basic_backward_graph<Index> const& g, std::ve
   for (auto const& h : hints)
     for (Index const n : h.again) again[n] = 1;
   for (std::size_t e = 0; e < phases.size(); ++e)
-    if (Index const to = g.next.item[e].to; to != none<Index> && again[to] && phases[e] == edge_phase::input)
+    if (Index const to = g.next.item[e].to; to != detail::none<Index> && again[to] && phases[e] == edge_phase::input)
       phases[e] = edge_phase::both;
   return phases;
 }

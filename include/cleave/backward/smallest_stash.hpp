@@ -41,6 +41,10 @@ struct stash_choice {
   bool least = false;              ///< no choice in reach is better: the search was not cut short
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Options that no search can follow.
 class stash_options_error : public error {
  public:
@@ -197,6 +201,10 @@ class stash_search {
   std::vector<std::uint32_t> edge_;                               // of a weight edge
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The edge phases with the smallest stash, and of those that are equal the one with the fewest edges out of
 /// turn; costs count as bytes by `bytes_per_cost`. Without it, `early` may run all but the last step of a
 /// weight's gradient in the input phase, because a weight is often smaller than what arrives at its
@@ -207,14 +215,14 @@ class stash_search {
 /// or the price is no finite number from 0 on
 template <std::unsigned_integral Index>
 stash_choice smallest_stash(basic_backward_graph<Index> const& g, stash_options const& o = {}) {
-  check_backward_graph(g);
+  detail::check_backward_graph(g);
   if (!is_finite(o.bytes_per_cost) || o.bytes_per_cost < 0)
-    throw stash_options_error("smallest stash: bytes_per_cost must be a finite number from 0 on");
+    throw detail::stash_options_error("smallest stash: bytes_per_cost must be a finite number from 0 on");
   if (g.bytes.empty() && g.nodes() > 0)
-    throw stash_options_error("smallest stash: the graph has no bytes; give those that arrive at each node");
+    throw detail::stash_options_error("smallest stash: the graph has no bytes; give those that arrive at each node");
   if (o.bytes_per_cost > 0 && g.cost.empty() && !g.next.item.empty())
-    throw stash_options_error("smallest stash: bytes_per_cost needs costs; give one for each edge");
-  return stash_search<Index>(g, o).search();
+    throw detail::stash_options_error("smallest stash: bytes_per_cost needs costs; give one for each edge");
+  return detail::stash_search<Index>(g, o).search();
 }
 
 }  // namespace cleave

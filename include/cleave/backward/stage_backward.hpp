@@ -18,6 +18,10 @@ namespace cleave {
 /// error else; or that nothing arrives.
 enum class null_gradient : std::uint8_t { at_the_loss, nothing };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Goes through outputs and their gradients side by side; `stage_backward` is its one use.
 template <class Value, autograd<Value> A>
 class gradient_matcher {
@@ -85,6 +89,10 @@ class gradient_matcher {
   std::vector<step> trail_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What the call `stage_backward` of a backward pass gives: differentiates what a stage gave by what it was
 /// given, and returns the gradients of `inputs`, each in the form of its input, null where none arrives. What
 /// an input already holds is included, and then it holds none.
@@ -100,27 +108,31 @@ std::vector<Value> stage_backward(A& a, Value const& output, Value const& gradie
                                   std::vector<Value> const& inputs,
                                   std::optional<std::vector<std::size_t>> const& selected = {},
                                   null_gradient null = null_gradient::at_the_loss) {
-  gradient_matcher<Value, A> matcher(a, null);
+  detail::gradient_matcher<Value, A> matcher(a, null);
   if (!selected) {
     matcher.match(output, gradients, "");
   } else if (!selected->empty()) {
-    opened_value<Value> const outputs(a, output), given(a, gradients);
-    auto const refuse = [](gradient_fault::kind what, std::string const& path) {
-      throw gradient_error("stage_backward: output", {what, path});
+    detail::opened_value<Value> const outputs(a, output), given(a, gradients);
+    auto const refuse = [](detail::gradient_fault::kind what, std::string const& path) {
+      throw detail::gradient_error("stage_backward: output", {what, path});
     };
-    if (!outputs.elements || !given.elements) refuse(gradient_fault::kind::different_form, "");
+    if (!outputs.elements || !given.elements) refuse(detail::gradient_fault::kind::different_form, "");
     for (auto const i : *selected) {
       if (i >= outputs.elements->size() || i >= given.elements->size())
-        refuse(gradient_fault::kind::unknown_output, "[" + std::to_string(i) + "]");
+        refuse(detail::gradient_fault::kind::unknown_output, "[" + std::to_string(i) + "]");
       matcher.match((*outputs.elements)[i], (*given.elements)[i], outputs.key(i));
     }
   }
   if (!matcher.outputs.empty()) a.differentiate(matcher.outputs, matcher.gradients);
   std::vector<Value> made;
   for (auto const& input : inputs)
-    made.push_back(with_leaves(a, input, [&](Value const& v) { return Value(a.take_gradient(v)); }));
+    made.push_back(detail::with_leaves(a, input, [&](Value const& v) { return Value(a.take_gradient(v)); }));
   return made;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Adds gradients side by side; `null_coalesce_accumulate` is its one use.
 template <class Value, autograd<Value> A>
@@ -188,12 +200,16 @@ class gradient_adder {
   std::vector<level> open_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The sum of two gradients of one value, either of which may be null. Containers are added element by
 /// element; what the shorter one lacks is null. O(size), no recursion.
 /// \throws gradient_error
 template <class Value, autograd<Value> A>
 Value null_coalesce_accumulate(A& a, Value const& old, Value const& added) {
-  return gradient_adder<Value, A>(a).add(old, added);
+  return detail::gradient_adder<Value, A>(a).add(old, added);
 }
 
 /// What an element is read under: its place, which counts from the end where it is negative, or a text.
@@ -204,17 +220,17 @@ using element_key = std::variant<std::int64_t, std::string>;
 /// \throws gradient_error
 template <class Value, autograd<Value> A>
 Value element_gradient(A& a, Value const& of, element_key const& key, Value const& gradient) {
-  opened_value<Value> const whole(a, of);
+  detail::opened_value<Value> const whole(a, of);
   auto const* place = std::get_if<std::int64_t>(&key);
   auto const text = place ? std::to_string(*place) : std::get<std::string>(key);
-  auto const refuse = [&](gradient_fault::kind what) {
-    throw gradient_error("element_gradient", {what, place ? "[" + text + "]" : "['" + text + "']"});
+  auto const refuse = [&](detail::gradient_fault::kind what) {
+    throw detail::gradient_error("element_gradient", {what, place ? "[" + text + "]" : "['" + text + "']"});
   };
-  if (!whole.elements) refuse(gradient_fault::kind::different_form);
+  if (!whole.elements) refuse(detail::gradient_fault::kind::different_form);
   auto const size = static_cast<std::int64_t>(whole.elements->size());
   std::int64_t at = place ? *place + (*place < 0 ? size : 0) : size;
   if (!whole.keys.empty()) at = std::ranges::find(whole.keys, text) - whole.keys.begin();
-  if (at < 0 || at >= size) refuse(gradient_fault::kind::unknown_output);
+  if (at < 0 || at >= size) refuse(detail::gradient_fault::kind::unknown_output);
   std::vector<Value> elements(whole.elements->size(), a.null());
   elements[static_cast<std::size_t>(at)] = gradient;
   return a.rebuild(of, std::move(elements));

@@ -19,7 +19,7 @@ enum class root_kind : std::uint8_t { input, stage, element, other };
 /// Values are numbered in an order in which each comes after those it is made of.
 struct stage_root {
   std::vector<root_kind> kind;         ///< of a value
-  csr<std::uint32_t> reads;            ///< of a stage: its arguments; of an element: the value it is of
+  detail::csr<std::uint32_t> reads;            ///< of a stage: its arguments; of an element: the value it is of
   std::vector<std::uint32_t> element;  ///< of an element: which one, from 0
 
   std::size_t values() const { return kind.size(); }
@@ -32,6 +32,10 @@ struct stage_root {
     element.push_back(which);
   }
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// No element beyond has a place: what is taken out of a tuple says how wide the tuple is.
 inline constexpr std::uint32_t widest_tuple = 1 << 16;
@@ -98,4 +102,4 @@ inline std::optional<root_fault> find_root_fault(stage_root const& root, std::ui
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,7 +14,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/core/rank_grid.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A tie that a grid of ranks cannot keep: `member` is held by no stage of the grid; or it is a second name
 /// in its stage, and the runtime takes one.
@@ -108,4 +108,4 @@ inline tie_registration registration_of_tie(rank_grid const& grid, tie const& t,
   return r;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -86,7 +86,7 @@ inline std::vector<tie> ties_of(std::vector<named_state> const& state, tie_scope
     if (names == tie_names::upstream) {
       auto const known = owners.size();
       auto const owner =
-          std::to_string(at) + " " + std::to_string(index(s.stage)) + " " + std::string(owner_of(s.name));
+          std::to_string(at) + " " + std::to_string(index(s.stage)) + " " + std::string(detail::owner_of(s.name));
       if (scope == tie_scope::stages && s.stage == the_caller) continue;
       if (owners.insert(owner) < known) continue;
       if (scope == tie_scope::stages && members.size() == 1 && members.front().stage == s.stage) continue;
@@ -101,5 +101,4 @@ inline std::vector<tie> ties_of(std::vector<named_state> const& state, tie_scope
   });
   return ties;
 }
-
 }  // namespace cleave

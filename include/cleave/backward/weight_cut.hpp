@@ -42,6 +42,10 @@ struct basic_weight_cut {
 
 using weight_cut = basic_weight_cut<std::uint32_t>;
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Where the gradient of `parameter` leaves the paths to the inputs: of these nodes the first that are met
 /// from each of its senders on, ascending. O(V + E).
 template <std::unsigned_integral Index>
@@ -178,6 +182,10 @@ class weight_cut_maker {
   basic_weight_cut<Index> cut_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The cut of `g`. Gradients that are on the way to an input run in the input phase; where one leaves these
 /// paths for a parameter is an *intermediate*, and what arrives there is kept. Parameters that share an
 /// intermediate are one group, and so are those that share one with a third. A parameter that no input path
@@ -186,8 +194,8 @@ class weight_cut_maker {
 /// \throws backward_graph_error
 template <std::unsigned_integral Index>
 basic_weight_cut<Index> weight_cut_of(basic_backward_graph<Index> const& g) {
-  check_backward_graph(g);
-  return weight_cut_maker<Index>(g).make();
+  detail::check_backward_graph(g);
+  return detail::weight_cut_maker<Index>(g).make();
 }
 
 }  // namespace cleave

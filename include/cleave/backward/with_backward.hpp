@@ -29,7 +29,7 @@
 ///
 /// `stage_output` and `output_grads` have the same form; null stands for what nobody asks for and for a
 /// gradient that does not arrive; at the loss, where no gradient is written at all, it means one.
-namespace cleave {
+namespace cleave::detail {
 
 /// Writes a backward plan into a module_graph; `append_backward` is its one use.
 class backward_writer {
@@ -178,14 +178,22 @@ class backward_writer {
   std::vector<position> gradients_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Whether `n` is the backward pass of the stage that gives the loss: the call to which no gradient goes.
 inline bool is_backward_of_loss(module_node const& n) {
   if (n.kind != node_kind::call_function || n.target != "stage_backward") return false;
   bool any = false;
   for (auto const& k : n.kwargs)
-    if (k.key == "output_grads") each_node(k.value, [&](auto) { any = true; });
+    if (k.key == "output_grads") detail::each_node(k.value, [&](auto) { any = true; });
   return !any;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Appends the calls of `planned` to `to`, which has its values at `at` and names in `names`. Returns the
 /// gradient of each input that the plan has one for, null where none arrives. O(size of the plan).
@@ -205,6 +213,10 @@ inline module_argument with_gradients(module_argument const& given,
   return both;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `root` with its backward pass from `loss` before the output. Where gradients of inputs are returned, the
 /// new output is the pair of the old one and the tuple of these, one for each placeholder. The names and
 /// order of what was there stay. O(V log V + E + size of all attributes).
@@ -216,13 +228,13 @@ inline module_graph with_backward(module_graph const& root, module_graph::positi
   module_graph made;
   auto const made_size = root.list().size() + planned.calls.size() + planned.gradients.size();
   made.reserve(made_size);
-  module_names names;
+  detail::module_names names;
   names.reserve(made_size);
   std::vector<module_graph::position> at(root.list().size());
   auto const copy = [&](module_node n) {
     auto const moved = [&](auto v) { return at[v]; };
-    for (auto& a : n.args) a = with_nodes(std::move(a), moved);
-    for (auto& k : n.kwargs) k.value = with_nodes(std::move(k.value), moved);
+    for (auto& a : n.args) a = detail::with_nodes(std::move(a), moved);
+    for (auto& k : n.kwargs) k.value = detail::with_nodes(std::move(k.value), moved);
     for (auto& m : n.after) m = at[m];
     return n;
   };
@@ -231,12 +243,12 @@ inline module_graph with_backward(module_graph const& root, module_graph::positi
     names.take(root[n].name);
     if (n != output) at[n] = made.add(copy(root[n]));
   }
-  auto const gradients = append_backward(made, names, at, planned);
+  auto const gradients = detail::append_backward(made, names, at, planned);
   if (output) {
     auto last = copy(root[*output]);
     if (last.args.empty()) last.args.push_back({token()});
     if (options.inputs == input_gradients::returned)
-      last.args.front() = with_gradients(last.args.front(), gradients);
+      last.args.front() = detail::with_gradients(last.args.front(), gradients);
     made.add(std::move(last));
   }
   for (auto const& a : root.attributes()) made.add_attribute(a);

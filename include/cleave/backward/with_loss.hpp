@@ -20,6 +20,10 @@ struct with_loss_options {
   std::string prefix = "loss";
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Why a loss cannot follow a program.
 struct with_loss_fault {
   enum class kind : std::uint8_t {
@@ -57,8 +61,16 @@ class with_loss_error : public witness_error<with_loss_fault> {
   }
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The specification of a program whose only output is the loss.
 inline module_argument sole_output() { return {true}; }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Why `loss` cannot follow `program`, or nothing. Expected O(V + size of all paths).
 inline std::optional<with_loss_fault> find_with_loss_fault(module_graph const& program,
@@ -147,6 +159,10 @@ class loss_joiner {
   module_names names_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `program` and then `loss`, as one program that gives what `loss` gives. The values that `program` returns,
 /// depth first, go to the first placeholders of `loss`; the others follow the program's own. What `program`
 /// is made of keeps its names; what `loss` reads is below the prefix. `sole_output()` finds the loss where it
@@ -154,8 +170,8 @@ class loss_joiner {
 /// \throws with_loss_error
 inline module_graph with_loss(module_graph const& program, module_graph const& loss,
                               with_loss_options const& options = {}) {
-  if (auto const f = find_with_loss_fault(program, loss, options)) throw with_loss_error(*f);
-  return loss_joiner(program, loss, options).join();
+  if (auto const f = detail::find_with_loss_fault(program, loss, options)) throw detail::with_loss_error(*f);
+  return detail::loss_joiner(program, loss, options).join();
 }
 
 }  // namespace cleave

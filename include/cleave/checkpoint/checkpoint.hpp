@@ -41,11 +41,11 @@ class checkpoint {
   checkpoint(std::string const& folder, checkpoint_file const& file, read_checkpoint_options const& options,
              std::vector<checkpoint_fault> const& newer = {})
       : serial_(file.serial), path_(folder + "/" + file.name), passed_over_(newer) {
-    auto manifest = read_manifest(folder, file);
+    auto manifest = detail::read_manifest(folder, file);
     demand_notes(manifest.label.notes, options.expected);
-    parts_ = open_parts(folder, manifest);
+    parts_ = detail::open_parts(folder, manifest);
     label_ = std::move(manifest.label);
-    names_ = sorted_names(parts_);
+    names_ = detail::sorted_names(parts_);
     for (auto const& part : parts_) {
       auto& offsets = offsets_.emplace_back();
       auto at = part.first_element;
@@ -92,7 +92,7 @@ class checkpoint {
   /// \throws checkpoint_error, named_tensor_error, file_error
   void load(std::span<named_tensor const> into) const {
     for (auto const& [from, to] : sound_loads(into))
-      read_exactly(parts_[from.part].file, offset(from),
+      detail::read_exactly(parts_[from.part].file, offset(from),
                    std::span(static_cast<std::byte*>(to), stored(from).bytes()));
   }
 
@@ -110,7 +110,7 @@ class checkpoint {
   /// What goes where, in the order of the files, once it is found sound.
   std::vector<single_load> sound_loads(std::span<named_tensor const> into) const {
     for (std::size_t i = 0; i < into.size(); ++i)
-      if (auto const fault = find_named_tensor_fault(into[i], i)) throw named_tensor_error(*fault);
+      if (auto const fault = detail::find_named_tensor_fault(into[i], i)) throw detail::named_tensor_error(*fault);
     if (auto const fault = find_load_fault(into)) throw checkpoint_error(*fault);
     std::vector<single_load> loads;
     for (auto const& wanted : into) loads.push_back({*find_place(wanted.names.front()), wanted.tensor.data});
@@ -123,11 +123,11 @@ class checkpoint {
   stored_tensor const& stored(place p) const { return parts_[p.part].index.tensors[p.tensor]; }
   std::uint64_t offset(place p) const { return offsets_[p.part][p.tensor]; }
   void check_unless_checked(place p) const {
-    if (!checked_[p.part][p.tensor]) check_elements(parts_[p.part].file, stored(p), offset(p));
+    if (!checked_[p.part][p.tensor]) detail::check_elements(parts_[p.part].file, stored(p), offset(p));
   }
 
   std::optional<place> find_place(std::string_view name) const {
-    auto const found = std::ranges::lower_bound(names_, name, {}, &stored_name::name);
+    auto const found = std::ranges::lower_bound(names_, name, {}, &detail::stored_name::name);
     if (found == names_.end() || found->name != name) return std::nullopt;
     return place{found->part, found->tensor};
   }
@@ -179,7 +179,7 @@ class checkpoint {
   std::string path_;
   checkpoint_label label_;
   std::vector<part_file> parts_;
-  std::vector<stored_name> names_;  // sorted
+  std::vector<detail::stored_name> names_;  // sorted
   std::vector<std::vector<std::uint64_t>> offsets_;
   std::vector<checkpoint_fault> passed_over_;
   std::vector<std::vector<bool>> checked_;  // which elements
@@ -189,7 +189,7 @@ class checkpoint {
 /// the result; one of another model or of a newer version is not.
 /// \throws checkpoint_error, of the newest where none is whole; file_error
 inline checkpoint read_checkpoint(std::string const& folder, read_checkpoint_options const& options = {}) {
-  auto const files = checkpoint_files(folder);
+  auto const files = detail::checkpoint_files(folder);
   std::vector<checkpoint_fault> damaged;
   for (auto const& file : files) {
     if (file.what != checkpoint_file::kind::manifest) break;
@@ -197,7 +197,7 @@ inline checkpoint read_checkpoint(std::string const& folder, read_checkpoint_opt
     try {
       return checkpoint(folder, file, options, damaged);
     } catch (checkpoint_error const& e) {
-      if (!is_damage(e.witness.what)) throw;
+      if (!detail::is_damage(e.witness.what)) throw;
       damaged.push_back(e.witness);
     }
   }
@@ -212,6 +212,10 @@ inline checkpoint read_checkpoint(std::string const& folder, read_checkpoint_opt
   throw checkpoint_error(first);
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Why `read_checkpoint` would throw, or nothing.
 inline std::optional<checkpoint_fault> find_checkpoint_fault(std::string const& folder,
                                                              read_checkpoint_options const& options = {}) {
@@ -223,4 +227,4 @@ inline std::optional<checkpoint_fault> find_checkpoint_fault(std::string const& 
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -18,7 +18,7 @@
 #include "cleave/run/model/tensor_view.hpp"
 
 /// What is in the envelopes of a checkpoint, to bytes and back, safe against bytes from anybody.
-namespace cleave {
+namespace cleave::detail {
 
 /// Of what a checkpoint is. Whoever reads a greater one refuses it.
 inline constexpr std::uint32_t checkpoint_version = 1;
@@ -178,4 +178,4 @@ class checkpoint_content {
   checkpoint_format::Content const& content_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -52,7 +52,7 @@ struct stored_tensor {
   checkpoint_digest elements = {};
 
   /// Precondition: the shape is one of a tensor.
-  std::uint64_t bytes() const { return *find_tensor_bytes(type, shape); }
+  std::uint64_t bytes() const { return *detail::find_tensor_bytes(type, shape); }
   bool operator==(stored_tensor const&) const = default;
 };
 
@@ -65,6 +65,10 @@ struct checkpoint_index {
   bool operator==(checkpoint_index const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// All files of a step.
 struct checkpoint_manifest {
   checkpoint_label label = {};
@@ -73,4 +77,4 @@ struct checkpoint_manifest {
   bool operator==(checkpoint_manifest const&) const = default;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -35,6 +35,10 @@ struct checkpoint_fault {
   bool operator==(checkpoint_fault const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Whether an older checkpoint of the folder may be read in place of one with this fault.
 constexpr bool is_damage(checkpoint_fault::kind what) {
   using enum checkpoint_fault::kind;
@@ -44,8 +48,12 @@ constexpr bool is_damage(checkpoint_fault::kind what) {
 /// A path, in quotes, fit for a terminal: longer than names are.
 inline std::string quoted_path(std::string_view path) { return "'" + printable(path, 400) + "'"; }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// One sentence.
-inline std::string describe(checkpoint_fault const& f) { return quoted_path(f.file) + ": " + f.said; }
+inline std::string describe(checkpoint_fault const& f) { return detail::quoted_path(f.file) + ": " + f.said; }
 
 /// A checkpoint that is refused. The witness: the first fault.
 class checkpoint_error : public witness_error<checkpoint_fault> {

@@ -20,7 +20,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The manifest that `file` is. O(size). \throws checkpoint_error, file_error
 inline checkpoint_manifest read_manifest(std::string const& folder, checkpoint_file const& file) {
@@ -128,4 +128,4 @@ inline void remove_old_checkpoints(std::string const& folder, std::uint64_t step
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

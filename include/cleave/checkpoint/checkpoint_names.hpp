@@ -18,7 +18,7 @@
 
 /// The names of the files in a folder of checkpoints. A part's name has the digest of what is in it, so that
 /// no file is ever written over by another one that differs.
-namespace cleave {
+namespace cleave::detail {
 
 /// `step-9-rank-3`.
 inline std::string part_stem(std::uint64_t step, rank_id rank) {
@@ -44,6 +44,10 @@ inline std::string manifest_stem(std::uint64_t serial, std::uint64_t step) {
 inline constexpr std::string_view manifest_ending = ".manifest";
 inline constexpr std::string_view part_ending = ".part";
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A file of a checkpoint, by its name.
 struct checkpoint_file {
   enum class kind : std::uint8_t { manifest, part, unfinished };
@@ -54,6 +58,10 @@ struct checkpoint_file {
 
   bool operator==(checkpoint_file const&) const = default;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Which file of a checkpoint has that name, or nothing.
 inline std::optional<checkpoint_file> find_checkpoint_file(std::string_view name) {
@@ -103,4 +111,4 @@ inline std::vector<checkpoint_file> checkpoint_files(std::string const& folder) 
   return files;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

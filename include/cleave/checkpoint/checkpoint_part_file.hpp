@@ -20,7 +20,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/formats/bytes/envelope.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// \throws checkpoint_error where a manifest names it and it is not there, file_error
 inline stored_file open_checkpoint_file(std::string const& path, std::string const& said) {
@@ -68,12 +68,20 @@ inline std::span<std::byte const> payload_of(std::span<std::byte const> sealed) 
   return sealed.subspan(envelope_header_bytes);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The file of a rank, and what it has.
 struct part_file {
   stored_file file;
   checkpoint_index index;
   std::uint64_t first_element;  ///< the byte
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Opens the file of `part` in `folder` and checks all but the elements. O(index).
 /// \throws checkpoint_error, file_error
@@ -121,4 +129,4 @@ inline void check_elements(stored_file const& file, stored_tensor const& tensor,
          "the elements of " + quoted(tensor.names.front()) + " are not those that were written"});
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -28,6 +28,10 @@ concept ranked_board = meeting_board<B> && requires(B const& b) {
   { b.size() } -> std::same_as<std::uint32_t>;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What each rank says, by rank, to all. \throws run_error
 template <ranked_board Board, class Said>
 std::vector<Said> said_by_all(Board& b, Said const& mine, std::chrono::steady_clock::time_point until) {
@@ -45,6 +49,10 @@ std::optional<std::uint32_t> find_silent(std::vector<Said> const& all) {
     if (all[r] == Said{}) return r;
   return std::nullopt;
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Writes a checkpoint: every rank calls it with its own state and the same `folder`, step and `until`. Where
 /// it returns, it does at all ranks but those that a failure of the run reaches first, and the checkpoint is
@@ -71,9 +79,9 @@ std::uint64_t write_checkpoint(Board& b, std::string const& folder, checkpoint_l
   };
   checkpoint_part mine;
   attempt([&] { mine = write_checkpoint_part(folder, label.step, b.rank(), state); });
-  auto const parts = said_by_all(b, mine, until);
+  auto const parts = detail::said_by_all(b, mine, until);
   if (failed) std::rethrow_exception(failed);
-  if (auto const rank = find_silent(parts)) refuse(*rank, " has not written its file of step ");
+  if (auto const rank = detail::find_silent(parts)) refuse(*rank, " has not written its file of step ");
 
   std::uint64_t serial = 0;
   if (b.rank() == rank_id{0}) attempt([&] { serial = complete_checkpoint(folder, label, parts, options); });
@@ -110,9 +118,9 @@ checkpoint load_checkpoint(Board& b, std::string const& folder, std::span<named_
     attempt([&] { found.emplace(read_checkpoint(folder, options)); });
   }
   if (found) attempt([&] { found->check(into); });
-  auto const sound = said_by_all(b, std::uint64_t{found && !failed}, until);
+  auto const sound = detail::said_by_all(b, std::uint64_t{found && !failed}, until);
   if (failed) std::rethrow_exception(failed);
-  if (auto const rank = find_silent(sound))
+  if (auto const rank = detail::find_silent(sound))
     throw checkpoint_error({checkpoint_fault::kind::parts, folder,
                             "rank " + std::to_string(*rank) + " cannot load what it needs; it says why"});
   found->load(into);

@@ -10,7 +10,7 @@
 #include "cleave/core/bytes.hpp"
 #include "cleave/core/expects.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// xxh3-128.
 inline checkpoint_digest digest_of(std::span<std::byte const> bytes) {
@@ -41,4 +41,4 @@ class element_digest {
   bool last_ = false;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -100,6 +100,10 @@ class file_handle {
   int number_ = -1;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Brings the names in a folder to the disk, where the file system knows such a thing. \throws file_error
 inline void sync_folder(std::string const& folder) {
   try {
@@ -108,6 +112,10 @@ inline void sync_folder(std::string const& folder) {
     if (e.witness.code != EINVAL) throw;
   }
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// A file that is being read.
 class stored_file {
@@ -141,8 +149,16 @@ class stored_file {
   std::uint64_t size_ = 0;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// How the names of files end that are not whole yet.
 inline constexpr std::string_view unfinished_ending = ".unfinished";
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// A file that nobody sees under its name before it is whole and on the disk. Without `keep`, nothing is left
 /// of it.
@@ -155,7 +171,7 @@ class pending_file {
     auto const stem = folder_ + "/" + name.substr(0, 200) + "." + std::to_string(::getpid()) + "-";
     int number = -1;
     for (int n = 0; number < 0 && n < 10'000; ++n) {
-      temporary_ = stem + std::to_string(n) + std::string(unfinished_ending);
+      temporary_ = stem + std::to_string(n) + std::string(detail::unfinished_ending);
       number = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
       if (number < 0 && errno != EEXIST && errno != EINTR) break;
     }
@@ -196,7 +212,7 @@ class pending_file {
     auto const path = folder_ + "/" + name;
     if (std::rename(temporary_.c_str(), path.c_str()) != 0) throw file_error({path, "given its name", errno});
     kept_ = true;
-    sync_folder(folder_);
+    detail::sync_folder(folder_);
   }
 
  private:

@@ -103,5 +103,4 @@ constexpr std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   }
   return std::nullopt;
 }
-
 }  // namespace cleave

@@ -30,5 +30,4 @@ class infeasible_error : public error {
  public:
   using error::error;
 };
-
 }  // namespace cleave

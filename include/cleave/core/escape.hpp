@@ -6,7 +6,7 @@
 
 #include "cleave/core/printable.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Names are arbitrary bytes. In each format below, all that shows comes back exactly when parsed; what does
 /// not show (see `shows`) becomes the four visible characters `\xNN`, so that no name can leave its place or
@@ -98,4 +98,4 @@ inline std::string escape_json(std::string_view text) {
   return out;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

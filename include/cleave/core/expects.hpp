@@ -19,5 +19,4 @@ constexpr void expects(bool ok, char const* sentence,
                at.function_name(), sentence);
   std::abort();
 }
-
 }  // namespace cleave

@@ -5,7 +5,7 @@
 
 #include "cleave/core/real.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Costs as integers, in units of a power of two: sums are exact and the same in any order, and one less than
 /// a load is the next load below it. The unit is the largest that keeps every cost as exact as 2^-60 of their
@@ -25,4 +25,4 @@ struct fixed_point {
 /// Above every sum of costs, with room to add one.
 inline constexpr std::int64_t unreachable_load = std::int64_t{1} << 61;
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -26,5 +26,4 @@ template <id Id>
 constexpr std::uint32_t index(Id i) {
   return static_cast<std::uint32_t>(i);
 }
-
 }  // namespace cleave

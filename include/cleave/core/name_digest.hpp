@@ -29,5 +29,4 @@ class name_digest {
 
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
-
 }  // namespace cleave

@@ -48,5 +48,4 @@ inline std::string suggestion(std::vector<std::string> const& nearest) {
   for (auto const& name : nearest) text += (text.empty() ? "; nearest: " : ", ") + quoted(name);
   return text;
 }
-
 }  // namespace cleave

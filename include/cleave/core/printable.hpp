@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// One character of a text that claims to be UTF-8.
 struct utf8_character {
@@ -56,14 +56,18 @@ inline void append_hex(std::string& to, std::string_view bytes) {
   }
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A name from anywhere, fit for a terminal or a log: one line, well-formed UTF-8, at most `limit` characters
 /// wide. What does not show as itself becomes `\xNN` byte by byte; a long text keeps its two ends around a
 /// `…`. O(size) time, O(limit) memory.
 inline std::string printable(std::string_view text, std::size_t limit = 80) {
-  auto const width = [](utf8_character c) { return shows(c.code) ? 1 : 4 * c.bytes; };
+  auto const width = [](detail::utf8_character c) { return detail::shows(c.code) ? 1 : 4 * c.bytes; };
   std::size_t total = 0;
   for (std::size_t at = 0; at < text.size();) {
-    auto const c = utf8_at(text, at);
+    auto const c = detail::utf8_at(text, at);
     total += width(c);
     at += c.bytes;
   }
@@ -75,13 +79,13 @@ inline std::string printable(std::string_view text, std::size_t limit = 80) {
   bool elided = false;
   std::size_t column = 0;
   for (std::size_t at = 0; at < text.size();) {
-    auto const c = utf8_at(text, at);
+    auto const c = detail::utf8_at(text, at);
     std::size_t const end = column + width(c);
     if (whole || end <= head || column >= total - tail) {
-      if (shows(c.code))
+      if (detail::shows(c.code))
         out += text.substr(at, c.bytes);
       else
-        append_hex(out, text.substr(at, c.bytes));
+        detail::append_hex(out, text.substr(at, c.bytes));
     } else if (!elided) {
       out += "…";
       elided = true;

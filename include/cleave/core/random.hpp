@@ -33,5 +33,4 @@ class splitmix {
  private:
   std::uint64_t state_;
 };
-
 }  // namespace cleave

@@ -16,9 +16,17 @@ namespace cleave {
 /// The three ways in which ranks share a training: by stages, by samples, by slices of each weight.
 enum class rank_axis : std::uint8_t { pipe, data, model };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 inline char const* rank_axis_name(rank_axis a) {
   return a == rank_axis::pipe ? "pipe" : a == rank_axis::data ? "data" : "model";
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Where a rank stands on each axis.
 struct rank_coordinates {
@@ -30,6 +38,10 @@ struct rank_coordinates {
   std::uint32_t& on(rank_axis a) { return a == rank_axis::pipe ? pipe : a == rank_axis::data ? data : model; }
   bool operator==(rank_coordinates const&) const = default;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Why sizes and an order of axes make no grid, and at which axis.
 struct rank_grid_fault {
@@ -66,6 +78,10 @@ inline std::optional<rank_grid_fault> find_rank_grid_fault(rank_coordinates cons
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Ranks as a grid. `order` lists the axes, the one along which ranks grow slowest first.
 class rank_grid {
  public:
@@ -74,7 +90,7 @@ class rank_grid {
   /// `size` has the number of places on each axis.
   /// \throws rank_grid_error
   rank_grid(rank_coordinates size, axes order) : size_(size), order_(order) {
-    if (auto const fault = find_rank_grid_fault(size, order)) throw rank_grid_error(*fault);
+    if (auto const fault = detail::find_rank_grid_fault(size, order)) throw detail::rank_grid_error(*fault);
     ranks_ = size.pipe * size.data * size.model;
   }
 

@@ -14,6 +14,10 @@ constexpr bool is_finite(double x) { return x - x == 0; }
 
 constexpr double magnitude(double x) { return x < 0 ? -x : x; }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// `a * b`, rounded before anything is added to it, so that sums of products have the same bits on every
 /// machine: where a processor has one instruction for `a * b + c`, which rounds once, compilers take it
 /// unless they are told not to. g++ hears of that by a flag alone, but adds nothing to a product that it
@@ -81,4 +85,4 @@ constexpr std::int64_t rounded(double x) {
   return whole + (x - static_cast<double>(whole) >= 0.5 ? 1 : 0);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

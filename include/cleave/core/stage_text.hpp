@@ -10,5 +10,4 @@ namespace cleave {
 inline std::string stage_text(stage_id s) {
   return s == the_caller ? "the caller" : "stage " + std::to_string(index(s));
 }
-
 }  // namespace cleave

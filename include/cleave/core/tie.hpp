@@ -17,11 +17,19 @@ struct named_state {
   bool operator==(named_state const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The module that owns `name`: all before its last word.
 inline std::string_view owner_of(std::string_view name) {
   auto const dot = name.rfind('.');
   return dot == name.npos ? std::string_view() : name.substr(0, dot);
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// All names of one storage, in the order of the list that they came from.
 struct tie {

@@ -46,6 +46,10 @@ struct transport {
   bool operator==(transport const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What is wrong with a transport, and where.
 struct transport_fault {
   enum class kind : std::uint8_t {
@@ -192,4 +196,4 @@ inline std::optional<transport_fault> find_transport_fault(transport const& t) {
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -7,7 +7,7 @@
 
 #include "cleave/core/printable.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Whether `text` is well-formed UTF-8 throughout. O(size), eight bytes at a time where they are ASCII.
 inline bool is_utf8(std::string_view text) {
@@ -28,4 +28,4 @@ inline bool is_utf8(std::string_view text) {
   return true;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,14 +14,18 @@
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What stages without a backward pass give for one.
 struct no_body {};
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The two passes as callables, lambdas for one: `(cudaStream_t, stage_pass const&, std::span<tensor_view
 /// const>, std::span<tensor_view>)` and `(…, …, gradients, in)`, both spans of `tensor_view const`.
-template <class Forward, class Backward = no_body>
+template <class Forward, class Backward = detail::no_body>
 struct pass_bodies {
   Forward forward;
   Backward backward = {};
@@ -45,71 +49,71 @@ class callable_stage {
 
   Bodies& bodies() { return bodies_; }
 
-  void forward(cuda_stream& s, stage_pass const& p, std::span<tensor_view const> in,
+  void forward(detail::cuda_stream& s, stage_pass const& p, std::span<tensor_view const> in,
                std::span<tensor_view> out)
     requires requires(Bodies& b, cudaStream_t on) { b.forward(on, p, in, out); }
   {
     bodies_.forward(s.handle(), p, in, out);
   }
-  void backward(cuda_stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
+  void backward(detail::cuda_stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
                 std::span<tensor_view const> in)
     requires requires(Bodies& b, cudaStream_t on) { b.backward(on, p, gradients, in); }
   {
     bodies_.backward(s.handle(), p, gradients, in);
   }
-  void backward_input(cuda_stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
+  void backward_input(detail::cuda_stream& s, stage_pass const& p, std::span<tensor_view const> gradients,
                       std::span<tensor_view const> in)
     requires requires(Bodies& b, cudaStream_t on) { b.backward_input(on, p, gradients, in); }
   {
     bodies_.backward_input(s.handle(), p, gradients, in);
   }
-  void backward_weight(cuda_stream& s, stage_pass const& p)
+  void backward_weight(detail::cuda_stream& s, stage_pass const& p)
     requires requires(Bodies& b, cudaStream_t on) { b.backward_weight(on, p); }
   {
     bodies_.backward_weight(s.handle(), p);
   }
-  void recompute(cuda_stream& s, stage_pass const& p, std::span<tensor_view const> in)
+  void recompute(detail::cuda_stream& s, stage_pass const& p, std::span<tensor_view const> in)
     requires requires(Bodies& b, cudaStream_t on) { b.recompute(on, p, in); }
   {
     bodies_.recompute(s.handle(), p, in);
   }
-  void offload(cuda_stream& s, stage_pass const& p)
+  void offload(detail::cuda_stream& s, stage_pass const& p)
     requires requires(Bodies& b, cudaStream_t on) { b.offload(on, p); }
   {
     bodies_.offload(s.handle(), p);
   }
-  void reload(cuda_stream& s, stage_pass const& p)
+  void reload(detail::cuda_stream& s, stage_pass const& p)
     requires requires(Bodies& b, cudaStream_t on) { b.reload(on, p); }
   {
     bodies_.reload(s.handle(), p);
   }
-  void custom(cuda_stream& s, action const& a, std::span<custom_part const> parts)
+  void custom(detail::cuda_stream& s, action const& a, std::span<custom_part const> parts)
     requires requires(Bodies& b, cudaStream_t on) { b.custom(on, a, parts); }
   {
     bodies_.custom(s.handle(), a, parts);
   }
-  void unshard(cuda_stream& s, stage_id i)
+  void unshard(detail::cuda_stream& s, stage_id i)
     requires requires(Bodies& b, cudaStream_t on) { b.unshard(on, i); }
   {
     bodies_.unshard(s.handle(), i);
   }
-  void reshard(cuda_stream& s, stage_id i)
+  void reshard(detail::cuda_stream& s, stage_id i)
     requires requires(Bodies& b, cudaStream_t on) { b.reshard(on, i); }
   {
     bodies_.reshard(s.handle(), i);
   }
-  void update(cuda_stream& s, stage_id i, double factor)
+  void update(detail::cuda_stream& s, stage_id i, double factor)
     requires requires(Bodies& b, cudaStream_t on) { b.update(on, i, factor); }
   {
     bodies_.update(s.handle(), i, factor);
   }
   bool records() const
-    requires recorded_stage<Bodies>
+    requires detail::recorded_stage<Bodies>
   {
     return bodies_.records();
   }
   std::span<region const> gradients(stage_id i)
-    requires parameter_stage<Bodies>
+    requires detail::parameter_stage<Bodies>
   {
     return bodies_.gradients(i);
   }

@@ -7,7 +7,7 @@
 
 #include "cleave/run/model/failure.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A call of the CUDA runtime failed.
 class cuda_error : public run_error {
@@ -62,13 +62,21 @@ inline std::string cuda_text(char const* call, cudaError_t e) {
   return text;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `call` names what gave `e`, which may be an earlier kernel's: `cudaMemcpyAsync`.
 /// \throws cuda_error where that is not success; CUDA's note of it is wiped
 inline void check_cuda(cudaError_t e, char const* call) {
   if (e == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
-  throw cuda_error(cuda_text(call, e), e);
+  throw detail::cuda_error(detail::cuda_text(call, e), e);
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// After kernels were launched, which `call` names. That something has not ended, as a question about an
 /// event may have left behind, is no failure of theirs. \throws cuda_error where one could not be launched
@@ -76,4 +84,4 @@ inline void check_launch(char const* call) {
   if (auto const e = cudaGetLastError(); e != cudaErrorNotReady) check_cuda(e, call);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

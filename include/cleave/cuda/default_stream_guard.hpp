@@ -8,7 +8,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/cuda/check.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Sees work that goes to the default streams of CUDA: where kernels go that are launched on no stream, and
 /// nothing else waits for them. While it lives the thread's own default stream records what is issued to it;
@@ -68,4 +68,4 @@ class default_stream_guard {
   bool is_own_ = false;  // a call of this thread was refused, or recorded
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

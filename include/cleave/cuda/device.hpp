@@ -36,14 +36,14 @@ struct cuda_options {
 };
 
 /// Why the GPU that is asked for cannot be used, with what to do about it; or nothing.
-inline std::optional<cuda_error> find_cuda_device_fault(int device) {
+inline std::optional<detail::cuda_error> find_cuda_device_fault(int device) {
   int count = 0;
   if (auto const e = cudaGetDeviceCount(&count); e != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
-    return cuda_error(cuda_text("cudaGetDeviceCount", e), e);
+    return detail::cuda_error(detail::cuda_text("cudaGetDeviceCount", e), e);
   }
   if (device >= 0 && device < count) return std::nullopt;
-  return cuda_error("there is no GPU " + std::to_string(device) + ", only " + std::to_string(count) +
+  return detail::cuda_error("there is no GPU " + std::to_string(device) + ", only " + std::to_string(count) +
                         ", counted from 0; CUDA_VISIBLE_DEVICES may hide some",
                     cudaErrorInvalidDevice);
 }
@@ -55,16 +55,16 @@ inline std::optional<cuda_error> find_cuda_device_fault(int device) {
 /// the thread as it is.
 class cuda_device {
  public:
-  using stream = cuda_stream;
-  using event = cuda_event;
+  using stream = detail::cuda_stream;
+  using event = detail::cuda_event;
   using buffer = cuda_buffer;
-  using sums = cuda_sums;
-  using recording = cuda_recording;
+  using sums = detail::cuda_sums;
+  using recording = detail::cuda_recording;
 
   /// \throws cuda_error that says what is missing, and what to do
   explicit cuda_device(cuda_options const& options = {}) : options_(options) {
     if (auto const f = find_cuda_device_fault(options.device)) throw *f;
-    cuda_scope const here(options.device);
+    detail::cuda_scope const here(options.device);
     int processors = 0;
     check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, options.device),
                "cudaDeviceGetAttribute");
@@ -85,7 +85,7 @@ class cuda_device {
   /// The calling thread uses this GPU from now on. \throws cuda_error, as all that follow
   void use() const { check_cuda(cudaSetDevice(options_.device), "cudaSetDevice"); }
   /// The same while what it returns lives.
-  [[nodiscard]] cuda_scope scope() const { return cuda_scope(options_.device); }
+  [[nodiscard]] detail::cuda_scope scope() const { return detail::cuda_scope(options_.device); }
 
   stream make_stream(int priority) { return {resources_, priority}; }
   event make_event() { return event(resources_); }
@@ -100,31 +100,31 @@ class cuda_device {
 
   /// `n` bytes of 0xff, so that a floating-point number that nobody has written is a NaN.
   buffer allocate(std::size_t n) {
-    cuda_scope const here(number());
+    detail::cuda_scope const here(number());
     buffer b(resources_, n);
     if (n > 0) check_cuda(cudaMemsetAsync(b.data(), 0xff, n, own_->handle()), "cudaMemsetAsync");
     check_cuda(cudaStreamSynchronize(own_->handle()), "cudaStreamSynchronize");
     return b;
   }
   /// Memory of the host that copies beside the processor are made from and to.
-  pinned_buffer allocate_pinned(std::size_t n) { return {resources_, n}; }
+  detail::pinned_buffer allocate_pinned(std::size_t n) { return {resources_, n}; }
 
   /// From anywhere to anywhere; it never waits where one end is memory of a GPU and the other is that, or
   /// pinned, or few bytes.
   void copy(stream& s, void* to, void const* from, std::size_t n) {
     if (n == 0) return;
-    if (n <= host_arrivals::most_bytes && is_pageable(to)) return arrivals_->copy(s.handle(), to, from, n);
+    if (n <= detail::host_arrivals::most_bytes && is_pageable(to)) return arrivals_->copy(s.handle(), to, from, n);
     check_cuda(cudaMemcpyAsync(to, from, n, cudaMemcpyDefault, s.handle()), "cudaMemcpyAsync");
   }
 
   /// \throws sums_error too
-  sums make_sums(std::span<region_pair const> pairs) { return {resources_, make_sum_table(pairs), *own_}; }
+  sums make_sums(std::span<region_pair const> pairs) { return {resources_, detail::make_sum_table(pairs), *own_}; }
   void accumulate(stream& s, sums const& list, accumulate_options const& o) { list.issue(s, o, processors_); }
 
   /// What it needs is made once for the same regions. \throws run_error too, where that takes longer than
   /// streams may take to end
   double sum_of_squares(std::span<region const> regions) {
-    cuda_scope const here(number());
+    detail::cuda_scope const here(number());
     if (!squares_ || !squares_->is_of(regions)) squares_.emplace(resources_, regions, *own_);
     squares_->issue(*own_, processors_);
     event ended(resources_);
@@ -185,11 +185,10 @@ class cuda_device {
   cuda_options options_;
   std::uint32_t processors_ = 0;
   std::shared_ptr<cuda_resources> resources_;
-  std::optional<host_arrivals> arrivals_;
-  std::optional<cuda_squares> squares_;
-  std::optional<cuda_stream> own_;  // last: it ends before what it uses
+  std::optional<detail::host_arrivals> arrivals_;
+  std::optional<detail::cuda_squares> squares_;
+  std::optional<detail::cuda_stream> own_;  // last: it ends before what it uses
 };
 
-static_assert(measuring_device<cuda_device> && recording_device<cuda_device>);
-
+static_assert(measuring_device<cuda_device> && detail::recording_device<cuda_device>);
 }  // namespace cleave

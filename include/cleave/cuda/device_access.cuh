@@ -13,7 +13,7 @@
     "kernels call constexpr functions of the host: give nvcc --expt-relaxed-constexpr, as the CMake target cleave::cuda does"
 #endif
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The lanes of a block on a GPU. Addresses come from tables, so the compiler does not know that they are of
 /// global memory, nor that 16 bytes at a time can be accessed: both are said here.
@@ -128,4 +128,4 @@ struct gpu_lanes : device_lanes {
   static __device__ double sum(double a, double b) { return __dadd_rn(a, b); }
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -6,7 +6,7 @@
 
 #include "cleave/run/sums/accumulate_tile.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How a block of a kernel shares a tile: 256 lanes, each of which reads and writes packs of 16 bytes, of the
 /// shorter of both types. The kernels add how device memory is accessed; with plain memory, as here, the same
@@ -32,4 +32,4 @@ struct device_lanes : plain_lanes {
   static constexpr std::uint32_t rows_at_once = 2;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -19,7 +19,7 @@
 #include "cleave/cuda/stream.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// An event of a GPU that others use later.
 class pooled_event {
@@ -169,4 +169,4 @@ class cuda_event {
   std::uint64_t recording_ = 0;  // that it was recorded in
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -15,7 +15,7 @@
 #include "cleave/cuda/memory.hpp"
 #include "cleave/cuda/resources.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Few bytes of a GPU that go to ordinary memory of the host, in the order of a stream and without a wait:
 /// shapes, and numbers. CUDA's own copy there would wait on the host for all that the stream does before.
@@ -88,4 +88,4 @@ class host_arrivals {
   std::size_t next_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

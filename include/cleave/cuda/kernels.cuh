@@ -15,7 +15,7 @@
 
 /// Defines what kernels.hpp declares. Include it in exactly one source of a program, one that nvcc compiles,
 /// without -use_fast_math: that flushes small numbers to 0.
-namespace cleave {
+namespace cleave::detail {
 
 /// As many blocks run at once on a multiprocessor, of 64 registers a lane.
 inline constexpr std::uint32_t blocks_at_once = 4;
@@ -163,4 +163,4 @@ void launch_sum_of_partials(cudaStream_t stream, double const* partials, std::ui
   partials_kernel<<<1, gpu_lanes::lanes, 0, stream>>>(partials, count, result);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -16,7 +16,7 @@
 /// cudaGetLastError says. `processors` is the number of multiprocessors of the device. All memory is of the
 /// device, and results have the bits that the host's have, but that any NaN of f32 and f64 is as good as
 /// another.
-namespace cleave {
+namespace cleave::detail {
 
 /// Carries out one run of a table of sums, as `accumulate` does. `segments` are those of the whole table.
 void launch_sums(cudaStream_t stream, sum_segment const* segments, sum_run const& run,
@@ -33,4 +33,4 @@ void launch_squares(cudaStream_t stream, sum_segment const* segments, sum_run co
 /// All these sums to one, in `*result`, as `squares_of_tiles` does.
 void launch_sum_of_partials(cudaStream_t stream, double const* partials, std::uint64_t count, double* result);
 
-}  // namespace cleave
+}  // namespace cleave::detail

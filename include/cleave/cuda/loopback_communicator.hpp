@@ -11,5 +11,4 @@ namespace cleave {
 using loopback_communicator = member_communicator<cuda_device, loopback_group>;
 
 static_assert(communicator<loopback_communicator, cuda_device>);
-
 }  // namespace cleave

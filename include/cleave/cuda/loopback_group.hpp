@@ -49,22 +49,22 @@ class loopback_group {
 
   /// As of `transfer_matcher`: all of these begin behind what was issued to `s`, and `e` is when all have
   /// ended. \throws cuda_error
-  void issue(std::uint32_t member, std::span<group_transfer const> all, std::uint64_t reductions,
-             cuda_event& e, cuda_stream const& s) {
+  void issue(std::uint32_t member, std::span<detail::group_transfer const> all, std::uint64_t reductions,
+             detail::cuda_event& e, detail::cuda_stream const& s) {
     if (all.empty()) return e.record(s);
     auto& end = e.expect(static_cast<std::uint32_t>(all.size()), s, ranks(), matcher_.rank_of(member));
     matcher_.issue(member, all, reductions, &end, *this);
   }
 
  private:
-  using matcher = transfer_matcher<cuda_event::transfers*>;
+  using matcher = detail::transfer_matcher<detail::cuda_event::transfers*>;
   friend matcher;
 
   /// Where one kind of work for a member is issued: a stream on its GPU, with a mark to wait for.
   struct lane {
     explicit lane(std::shared_ptr<cuda_resources> const& of) : stream(of, -1), done(of) {}
-    cuda_stream stream;
-    pooled_event done;
+    detail::cuda_stream stream;
+    detail::pooled_event done;
   };
   struct lane_pair {
     std::optional<lane> sender, receiver;
@@ -83,7 +83,7 @@ class loopback_group {
     if (from == to) return;
     check_cuda(cudaDeviceCanAccessPeer(&can, from, to), "cudaDeviceCanAccessPeer");
     if (can == 0) return;
-    cuda_scope const here(from);
+    detail::cuda_scope const here(from);
     auto const e = cudaDeviceEnablePeerAccess(to, 0);
     if (e != cudaErrorPeerAccessAlreadyEnabled) return check_cuda(e, "cudaDeviceEnablePeerAccess");
     static_cast<void>(cudaGetLastError());
@@ -124,9 +124,9 @@ class loopback_group {
       regions_.push_back(r);
     }
     if (bytes > 0) {
-      cuda_scope const gpu(resources_[0]->device());
-      launch_sum_in_order(handle, regions_, parts[0].op, processors_[0]);
-      check_launch("launch of a sum in order");
+      detail::cuda_scope const gpu(resources_[0]->device());
+      detail::launch_sum_in_order(handle, regions_, parts[0].op, processors_[0]);
+      detail::check_launch("launch of a sum in order");
     }
     for (std::size_t m = 0; m < parts.size(); ++m)
       if (!is_shared(0, m)) copy(here, parts[m].memory.data, regions_[m].data, bytes);
@@ -162,5 +162,4 @@ class loopback_group {
   std::vector<lane_pair> lanes_;            // from one member to another
   std::vector<std::optional<lane>> turns_;  // of members: where their reductions end
 };
-
 }  // namespace cleave

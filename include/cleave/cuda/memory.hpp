@@ -14,7 +14,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/cuda/resources.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// `the memory of GPU 0, of which 1048576 of 84986691584 bytes are free`.
 inline std::string cuda_room_text(int device) {
@@ -34,6 +34,10 @@ inline void check_room(cudaError_t e, char const* call, std::size_t bytes, std::
       "there is no room for " + std::to_string(bytes) + " bytes in " + where + "; " + cuda_text(call, e), e);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Memory of a GPU, or of the host where a GPU copies from and to by itself. It is left where its device
 /// leaves everything.
 template <class Kind>
@@ -43,7 +47,7 @@ class basic_cuda_buffer {
   /// \throws cuda_error that says how much is free
   basic_cuda_buffer(std::shared_ptr<cuda_resources> of, std::size_t bytes)
       : of_(std::move(of)), size_(bytes) {
-    cuda_scope const here(of_->device());
+    detail::cuda_scope const here(of_->device());
     Kind::allocate(&bytes_, std::max<std::size_t>(bytes, 1), of_->device());
   }
   basic_cuda_buffer(basic_cuda_buffer&& other) noexcept
@@ -72,10 +76,15 @@ class basic_cuda_buffer {
 struct cuda_memory_kind {
   static void allocate(void** to, std::size_t bytes, int device) {
     auto const e = cudaMalloc(to, bytes);
-    check_room(e, "cudaMalloc", bytes, e == cudaErrorMemoryAllocation ? cuda_room_text(device) : "");
+    detail::check_room(e, "cudaMalloc", bytes, e == cudaErrorMemoryAllocation ? detail::cuda_room_text(device) : "");
   }
   static void free(void* p) noexcept { static_cast<void>(cudaFree(p)); }
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
 struct cuda_pinned_kind {
   static void allocate(void** to, std::size_t bytes, int /*device*/) {
     check_room(cudaHostAlloc(to, bytes, cudaHostAllocPortable), "cudaHostAlloc", bytes,
@@ -83,8 +92,22 @@ struct cuda_pinned_kind {
   }
   static void free(void* p) noexcept { static_cast<void>(cudaFreeHost(p)); }
 };
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
 using cuda_buffer = basic_cuda_buffer<cuda_memory_kind>;
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
 using pinned_buffer = basic_cuda_buffer<cuda_pinned_kind>;
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Memory of a GPU that stages take and give back as they go, in the order of a stream: neither waits for the
 /// GPU, and what was given back is taken again without asking the driver. For few pieces at a time. What is
@@ -122,8 +145,8 @@ class cuda_step_memory {
     void* p = nullptr;
     auto const n = std::max<std::size_t>(bytes, 1);
     auto const e = cudaMallocFromPoolAsync(&p, n, pool_, s);
-    check_room(e, "cudaMallocFromPoolAsync", n,
-               e == cudaErrorMemoryAllocation ? cuda_room_text(of_->device()) : "");
+    detail::check_room(e, "cudaMallocFromPoolAsync", n,
+               e == cudaErrorMemoryAllocation ? detail::cuda_room_text(of_->device()) : "");
     taken_.push_back({p, of_->recording()});
     return p;
   }

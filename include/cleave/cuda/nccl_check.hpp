@@ -15,7 +15,7 @@
 #error "cleave needs NCCL 2.18.1 or newer, whose communicators can be split"
 #endif
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What NCCL answered to a call.
 struct nccl_answer {
@@ -85,4 +85,4 @@ inline failure too_many_messages(std::size_t together, std::uint32_t most, rank_
           .reporter = reporter};
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -24,7 +24,7 @@
 #include "cleave/run/model/group_transfer.hpp"
 #include "cleave/run/model/wait_on_host.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Ranks that NCCL connects, each with a GPU of its own. What is issued together is one group of NCCL, which
 /// ends when all of it has. Messages of a pair of ranks match in order, and by nothing else: that both ends
@@ -215,4 +215,4 @@ class nccl_communicator {
 
 static_assert(communicator<nccl_communicator, cuda_device>);
 
-}  // namespace cleave
+}  // namespace cleave::detail

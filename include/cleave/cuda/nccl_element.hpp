@@ -7,7 +7,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What NCCL calls elements of `t` in a reduction; nothing where it has none such.
 constexpr std::optional<ncclDataType_t> find_nccl_type(element_type t) {
@@ -35,4 +35,4 @@ constexpr std::optional<ncclDataType_t> find_nccl_type(element_type t) {
 
 constexpr ncclRedOp_t nccl_operation_of(reduce_op op) { return op == reduce_op::sum ? ncclSum : ncclMax; }
 
-}  // namespace cleave
+}  // namespace cleave::detail

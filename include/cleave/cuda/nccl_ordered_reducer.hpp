@@ -14,7 +14,7 @@
 #include "cleave/cuda/nccl_rank.hpp"
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Reductions of one communicator in the order of its ranks. Each rank gets one slice of all others, reduces
 /// it and gives the result to all; what is short, or left over by equal slices, all give to all and each
@@ -110,4 +110,4 @@ class nccl_ordered_reducer {
   std::vector<region> parts_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

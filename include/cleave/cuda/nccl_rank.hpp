@@ -39,6 +39,10 @@ struct nccl_options {
   std::chrono::milliseconds finish_within{2'000};     ///< all ranks, once the run is over
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What the communicators of one rank have in common: its GPU, the first failure that it knows of, and that
 /// no call of NCCL waits longer than it may. All calls of NCCL are made by one thread, the one that makes
 /// this; `publish` and `poll` may be called from any.
@@ -186,4 +190,4 @@ class nccl_rank {
   std::vector<std::vector<ncclComm_t>> places_;  // one each, which stays where it is
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -15,7 +15,7 @@
 #include "cleave/cuda/nccl_check.hpp"
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Which NCCL a rank has, as its numbers: 22809 is 2.28.9.
 struct nccl_version {
@@ -90,4 +90,4 @@ void agree_on_nccl(B& board, rank_id here, std::uint32_t ranks, std::chrono::ste
   if (auto const fault = find_nccl_version_fault(all)) throw nccl_version_error(*fault);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

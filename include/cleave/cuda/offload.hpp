@@ -60,7 +60,7 @@ class pinned_stashes {
     stage_id stage;
     microbatch_id microbatch;
     std::uint32_t number;
-    pinned_buffer memory;
+    detail::pinned_buffer memory;
   };
 
   std::vector<kept>::iterator find(stage_pass const& p, std::uint32_t number) {
@@ -75,8 +75,7 @@ class pinned_stashes {
 
   cuda_device* device_;
   std::size_t bytes_;
-  std::vector<pinned_buffer> free_;
+  std::vector<detail::pinned_buffer> free_;
   std::vector<kept> kept_;  // few at a time
 };
-
 }  // namespace cleave

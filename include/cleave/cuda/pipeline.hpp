@@ -43,6 +43,10 @@ struct cuda_pipeline_options {
   step_mode steps = step_mode::issued;               ///< as of `executor_options`, as CUDA graphs
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The GPU, of so many, of a process that is number `local_rank` on its machine; nothing where there are too
 /// few. One that sees a single GPU was given it.
 constexpr std::optional<int> find_gpu(std::uint32_t local_rank, int count) {
@@ -84,15 +88,19 @@ std::optional<delivery> find_plan_delivery_fault(planned_step auto const& p) {
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A GPU, and NCCL between them: what a process of a `cuda_pipeline` computes and sends with.
 class cuda_backend final : public rank_watch::waiter {
  public:
   using device = cuda_device;
-  using communicator = nccl_communicator;
+  using communicator = detail::nccl_communicator;
 
   /// Every rank makes its own; returns when all have joined. \throws error, gpu_error, run_error
   cuda_backend(process_start const& start, cuda_pipeline_options const& o)
-      : board_(join_board(start, o.board)),
+      : board_(detail::join_board(start, o.board)),
         device_(make_device(start, o)),
         nccl_(device_, board_.rank(), o.messages),
         connecting_(device_.make_stream(0)) {}
@@ -100,16 +108,16 @@ class cuda_backend final : public rank_watch::waiter {
   tcp_board& board() { return board_; }
   cuda_device& own_device() { return device_; }
 
-  nccl_communicator& connect_all() {
+  detail::nccl_communicator& connect_all() {
     all_ = &communicators_.emplace(nccl_, board_, board_.rank(), board_.size());
     return *all_;
   }
-  nccl_communicator* connect(std::optional<std::uint32_t> colour, std::uint32_t key) {
-    auto& made = communicators_.emplace(*all_, colour, key, nccl_communicator::use::messages);
+  detail::nccl_communicator* connect(std::optional<std::uint32_t> colour, std::uint32_t key) {
+    auto& made = communicators_.emplace(*all_, colour, key, detail::nccl_communicator::use::messages);
     return colour ? &made : nullptr;
   }
-  nccl_communicator* connect_sums(std::optional<std::uint32_t> colour, std::uint32_t key) {
-    auto& made = communicators_.emplace(*all_, colour, key, nccl_communicator::use::sums);
+  detail::nccl_communicator* connect_sums(std::optional<std::uint32_t> colour, std::uint32_t key) {
+    auto& made = communicators_.emplace(*all_, colour, key, detail::nccl_communicator::use::sums);
     if (!colour) return nullptr;
     std::vector<rank_id> others;
     bool const sliced = made.size() > 2 && nccl_.options().reductions == nccl_reductions::ordered;
@@ -120,7 +128,7 @@ class cuda_backend final : public rank_watch::waiter {
   }
 
   /// \throws run_error too where more messages begin together than may
-  void prepare(nccl_communicator& c, rank_program const& p) {
+  void prepare(detail::nccl_communicator& c, rank_program const& p) {
     std::vector<rank_id> peers;
     for (auto const& i : p.instructions) {
       if (i.call.parts > nccl_.options().largest_group) refuse(i.call.parts);
@@ -149,23 +157,23 @@ class cuda_backend final : public rank_watch::waiter {
   static int demand_gpu(std::uint32_t local_rank) {
     int count = 0;
     bool const known = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
-    auto const found = known ? find_gpu(local_rank, count) : 0;
-    if (!found) throw gpu_error(local_rank, count);
+    auto const found = known ? detail::find_gpu(local_rank, count) : 0;
+    if (!found) throw detail::gpu_error(local_rank, count);
     return *found;
   }
 
   [[noreturn]] void refuse(std::uint32_t together) {
-    auto const f = too_many_messages(together, nccl_.options().largest_group, board_.rank());
+    auto const f = detail::too_many_messages(together, nccl_.options().largest_group, board_.rank());
     board_.publish(f);
     nccl_.fail(f);
   }
 
   tcp_board board_;
   cuda_device device_;
-  nccl_rank nccl_;
-  cuda_stream connecting_;
-  steady_list<nccl_communicator> communicators_;
-  nccl_communicator* all_ = nullptr;
+  detail::nccl_rank nccl_;
+  detail::cuda_stream connecting_;
+  detail::steady_list<detail::nccl_communicator> communicators_;
+  detail::nccl_communicator* all_ = nullptr;
 };
 
 /// What one process does of schedules that run on GPUs of processes, one GPU each, step after step:
@@ -199,7 +207,7 @@ class cuda_pipeline : public process_pipeline<S, cuda_backend> {
  private:
   template <planned_step P>
   static P const& demand_delivery(P const& p) {
-    if (auto const d = find_plan_delivery_fault(p)) throw plan_delivery_error(*d);
+    if (auto const d = detail::find_plan_delivery_fault(p)) throw detail::plan_delivery_error(*d);
     return p;  // NOLINT(bugprone-return-const-ref-from-parameter): for the length of a call
   }
 };

@@ -9,7 +9,7 @@
 #include "cleave/cuda/resources.hpp"
 #include "cleave/cuda/stream.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What was issued to streams of a GPU, as one graph that is launched as often as wanted. Memory that it
 /// takes and does not give back is given back when it is launched again. It is left where its device leaves
@@ -49,4 +49,4 @@ class cuda_recording {
   std::uint64_t number_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -8,7 +8,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How many regions can be reduced to one at once: their addresses go with the launch, 4 KiB at most.
 inline constexpr std::size_t most_reduced_regions = 440;
@@ -107,4 +107,4 @@ constexpr void reduce_lane(region_addresses<Room> const& r, std::uint32_t block,
     reduce_packs<T, Op, Lanes, 1, 1>(r, i * sizeof(T), 0);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

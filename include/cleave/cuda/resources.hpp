@@ -13,7 +13,7 @@
 
 #include "cleave/cuda/check.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Makes a GPU the current one of this thread while it lives.
 class cuda_scope {
@@ -34,6 +34,10 @@ class cuda_scope {
   int before_ = 0;
   bool changed_ = false;
 };
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// What is looked at while stages issue their work. `streams`: whether it goes to the default streams of
 /// CUDA, which nothing waits for. That takes microseconds a call, and nobody else in the process may use
@@ -85,7 +89,7 @@ class cuda_resources {
       events_.pop_back();
       return e;
     }
-    cuda_scope const here(device_);
+    detail::cuda_scope const here(device_);
     events_.reserve(++made_);  // so that it can be given back without room being made
     cudaEvent_t e = nullptr;
     check_cuda(cudaEventCreateWithFlags(&e, event_flags_), "cudaEventCreateWithFlags");
@@ -99,7 +103,7 @@ class cuda_resources {
   /// A stream that does not wait for the default one; the smaller the number, the sooner its work.
   /// \throws cuda_error
   cudaStream_t make_stream(int priority) {
-    cuda_scope const here(device_);
+    detail::cuda_scope const here(device_);
     int least = 0, greatest = 0;
     check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
     std::lock_guard lock(mutex_);

@@ -8,7 +8,7 @@
 #include "cleave/run/sums/floating_bits.hpp"
 #include "cleave/run/sums/sum_of_squares.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How many packs of elements of type `T` each lane adds to side by side.
 template <class T, class Lanes>
@@ -63,4 +63,4 @@ constexpr std::array<double, square_packs<T, Lanes>> square_lane(sum_segment con
   return whole;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/cuda/default_stream_guard.hpp"
 #include "cleave/cuda/resources.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A stream of a GPU. Whoever destroys it waits until what was issued has ended, within the time that its
 /// device gives it; a stream that goes on then is left to itself, with all that it may use.
@@ -50,4 +50,4 @@ class cuda_stream {
   cudaStream_t handle_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -21,7 +21,7 @@
 #include "cleave/run/sums/sum_of_squares.hpp"
 #include "cleave/run/sums/sum_table.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Elements that do not lie at a multiple of their size, as a GPU needs them: `beyond` bytes behind one.
 struct misplaced_elements {
@@ -126,4 +126,4 @@ class cuda_squares {
   pinned_buffer sum_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

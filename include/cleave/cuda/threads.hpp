@@ -37,7 +37,7 @@ struct cuda_threads {
     return cuda_device(options);
   }
   /// \throws cuda_error
-  group& make_group(steady_list<group>& to, host_ranks& ranks, std::vector<rank_id> members,
+  group& make_group(detail::steady_list<group>& to, host_ranks& ranks, std::vector<rank_id> members,
                     std::span<device> devices) {
     std::vector<cuda_device*> of_members;
     for (auto const m : members) of_members.push_back(&devices[index(m)]);
@@ -57,5 +57,4 @@ struct cuda_threads {
 /// caller gives and gets is memory of the GPU of the rank that reads or makes it.
 template <class S>
 using cuda_thread_pipeline = thread_pipeline<S, cuda_threads>;
-
 }  // namespace cleave

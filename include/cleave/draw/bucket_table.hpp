@@ -10,7 +10,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/partition/buckets/bucket_report.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A table in box characters: a header, and a line between any two rows. Each column is as wide as its widest
 /// text; `left` says of a column that it is flush left.
@@ -56,10 +56,14 @@ struct box_table {
   }
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Which bucket, counted from the graph's tail, has how many bytes of which parameters. Empty where no bucket
 /// counts anything.
 inline std::string bucket_table(bucket_report const& r) {
-  box_table t{{"Index", "Size (b)", "Param Names"}, {0, 0, 1}};
+  detail::box_table t{{"Index", "Size (b)", "Param Names"}, {0, 0, 1}};
   for (auto const& row : r.rows)
     for (std::size_t i = 0; i < row.names.size(); ++i) {
       bool const first = i == 0;
@@ -68,6 +72,10 @@ inline std::string bucket_table(bucket_report const& r) {
     }
   return t.rows.empty() ? "" : t.text();
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Which buckets had to grow beyond their caps, by how many nodes and bytes. Empty where none had to.
 inline std::string extension_table(bucket_report const& r) {
@@ -78,4 +86,4 @@ inline std::string extension_table(bucket_report const& r) {
   return t.rows.empty() ? "" : t.text();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -26,6 +26,10 @@ struct dot_options {
   std::size_t label_limit = 40;      ///< characters of a name; the tooltip has it whole
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Writes one graph; `write_dot` is its one use. Graphviz sees only ids made here: node n of stage s is
 /// `s_n`.
 template <std::unsigned_integral Index>
@@ -191,13 +195,17 @@ class dot_writer {
   std::vector<Index> last_reader_;                           // of a value
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A graph cut into stages, in Graphviz' language: a frame a stage, the sizes of the values that cross on
 /// their edges; above `collapse_above` nodes one box a stage, with what it holds and sends. Names may be any
 /// bytes. O(V + E).
 template <std::unsigned_integral Index>
 std::string write_dot(basic_dense<Index> const& g, basic_plan<Index> const& p,
                       dot_options const& options = {}) {
-  dot_writer<Index> writer(g, p, p.stages.size(), options);
+  detail::dot_writer<Index> writer(g, p, p.stages.size(), options);
   return g.nodes() > options.collapse_above ? writer.box_a_stage() : writer.nodes_in_clusters();
 }
 
@@ -206,16 +214,16 @@ std::string write_dot(basic_dense<Index> const& g, basic_plan<Index> const& p,
 /// elsewhere.
 template <std::unsigned_integral Index>
 std::string write_dot(basic_dense<Index> const& g, partition const& p, dot_options const& options = {}) {
-  auto const sketch = sketch_plan(g, p);
-  dot_writer<Index> writer(g, sketch, p.parts, options);
+  auto const sketch = detail::sketch_plan(g, p);
+  detail::dot_writer<Index> writer(g, sketch, p.parts, options);
   return g.nodes() > options.collapse_above ? writer.box_a_stage() : writer.nodes_in_clusters();
 }
 
 /// A graph that is not cut, node by node whatever its size.
 template <std::unsigned_integral Index>
 std::string write_dot(basic_dense<Index> const& g, dot_options const& options = {}) {
-  auto const whole = sketch_plan(g, partition{std::vector(g.nodes(), no_part), 0});
-  return dot_writer<Index>(g, whole, 0, options).nodes_in_clusters();
+  auto const whole = detail::sketch_plan(g, partition{std::vector(g.nodes(), no_part), 0});
+  return detail::dot_writer<Index>(g, whole, 0, options).nodes_in_clusters();
 }
 
 }  // namespace cleave

@@ -11,7 +11,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/formats/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Name and value of an attribute; the value is escaped when written. Numbers are rounded to a
 /// hundredth; what is no finite number is written as 0.
@@ -36,11 +36,15 @@ struct markup_attribute {
   }
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Writes HTML with SVG inside, in the form that parsers of XML read too. What is opened must be closed,
 /// which a programmer gets wrong at the price of an abort; no text can end an element.
 class markup_writer {
  public:
-  using attributes = std::initializer_list<markup_attribute>;
+  using attributes = std::initializer_list<detail::markup_attribute>;
 
   markup_writer& open(std::string_view tag, attributes list = {}) {
     begin(tag, list);
@@ -66,7 +70,7 @@ class markup_writer {
   }
   markup_writer& element(std::string_view tag, std::string_view content) { return element(tag, {}, content); }
   markup_writer& text(std::string_view content) {
-    text_ += escape_markup(content);
+    text_ += detail::escape_markup(content);
     return *this;
   }
   /// Markup that is whole in itself.
@@ -84,7 +88,7 @@ class markup_writer {
  private:
   void begin(std::string_view tag, attributes list) {
     (text_ += '<') += tag;
-    for (auto const& a : list) (((text_ += ' ') += a.name) += "=\"") += escape_markup(a.value) + '"';
+    for (auto const& a : list) (((text_ += ' ') += a.name) += "=\"") += detail::escape_markup(a.value) + '"';
   }
 
   std::string text_;

@@ -97,5 +97,4 @@ quotient quotient_of(basic_dense<Index> const& g, basic_plan<Index> const& p) {
   }
   return q;
 }
-
 }  // namespace cleave

@@ -20,7 +20,7 @@
 #include "cleave/formats/unpriced_text.hpp"
 #include "cleave/run/forward/timeline.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Writes a report; `write_report` is its one use.
 class report_writer {
@@ -256,9 +256,13 @@ class report_writer {
   markup_writer to_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// One HTML page that needs nothing else: what the model is, a table of the stages, the cut as a picture, the
 /// measured timeline.
 /// \throws error if the stages of `r.cut` need each other in a cycle.
-inline std::string write_report(report const& r) { return report_writer(r).write(); }
+inline std::string write_report(report const& r) { return detail::report_writer(r).write(); }
 
 }  // namespace cleave

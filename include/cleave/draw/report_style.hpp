@@ -109,5 +109,4 @@ footer { margin-top: 3rem; padding-top: 0.9rem; border-top: 1px solid var(--line
   @page { margin: 14mm; }
 }
 )";
-
 }  // namespace cleave

@@ -24,6 +24,10 @@ struct schedule_chart_options {
   std::size_t most_lines = 120;  ///< of the timeline; what would need more is drawn coarser
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Draws a schedule in characters; `schedule_chart` is its one use.
 class schedule_chart_writer {
  public:
@@ -178,11 +182,15 @@ class schedule_chart_writer {
   double scale_ = 1;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A schedule in time in characters: a line a rank, `F3` for the forward pass of microbatch 3, `-` while a
 /// pass goes on, a dot for a bubble; below what each rank keeps. Lines are wrapped at `columns`.
 /// O(actions + characters).
 inline std::string schedule_chart(timed_schedule const& t, schedule_chart_options const& options = {}) {
-  return schedule_chart_writer(t, options).write();
+  return detail::schedule_chart_writer(t, options).write();
 }
 
 }  // namespace cleave

@@ -13,7 +13,7 @@
 #include "cleave/formats/units.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The tint of each kind of pass and the name in a legend; X is all else that takes time.
 struct pass_hue {
@@ -171,4 +171,4 @@ class schedule_frame {
   std::uint64_t most_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

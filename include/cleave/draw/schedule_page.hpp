@@ -19,6 +19,10 @@ struct page_fact {
   std::string what, value;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Writes a page; `schedule_page` is its one use.
 class schedule_page_writer {
  public:
@@ -109,10 +113,14 @@ class schedule_page_writer {
   markup_writer to_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A schedule in time as a page that needs nothing else: totals and `facts`, the picture with what each bar
 /// is, a table of the ranks. O(actions).
 inline std::string schedule_page(timed_schedule const& t, std::vector<page_fact> const& facts = {}) {
-  return schedule_page_writer(t, facts).write();
+  return detail::schedule_page_writer(t, facts).write();
 }
 
 }  // namespace cleave

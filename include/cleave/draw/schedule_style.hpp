@@ -4,7 +4,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The looks of a drawn schedule, alone or within a report: light or dark as the reader's system is. A kind
 /// of pass is a hue, the stages of a rank are its tints.
@@ -47,4 +47,4 @@ inline constexpr std::string_view schedule_style = R"(
 }
 )";
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -31,6 +31,10 @@ struct schedule_svg_options {
   std::string id = "schedule";  ///< of the picture, one of its own for each in a page
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Draws a schedule; `write_schedule` is its one use.
 class schedule_drawing {
  public:
@@ -154,11 +158,15 @@ class schedule_drawing {
   std::vector<std::uint32_t> local_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A schedule in time as an SVG picture inside a page: a row a rank, a bar an action, bubbles hatched, and
 /// below what each rank keeps. O(actions).
 inline void write_schedule(markup_writer& to, timed_schedule const& t,
                            schedule_svg_options const& options = {}) {
-  schedule_drawing(to, t, options).write();
+  detail::schedule_drawing(to, t, options).write();
 }
 
 /// The same as a file of its own.

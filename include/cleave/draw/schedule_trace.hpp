@@ -13,7 +13,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/action_text.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How many microseconds a time unit has: `s`, `ms`, `us`, `µs` or `ns`. Any other unit is shown as
 /// milliseconds are.
@@ -123,9 +123,13 @@ class schedule_trace_writer {
   json_writer to_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A schedule in time in the trace format that Chrome and Perfetto open: a track a rank, arrows from each
 /// pass to those on other ranks that use its result, a counter for what each rank keeps. Times without one of
 /// the units of `microseconds_of` are shown as milliseconds. O(actions + edges · microbatches).
-inline std::string schedule_trace(timed_schedule const& t) { return schedule_trace_writer(t).write(); }
+inline std::string schedule_trace(timed_schedule const& t) { return detail::schedule_trace_writer(t).write(); }
 
 }  // namespace cleave

@@ -13,7 +13,7 @@
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A plan good enough to draw, of any partition: also of one that no plan can be made of, because its parts
 /// need each other or nodes have no part (those form one further stage at the end). Replicable nodes stay in
@@ -54,4 +54,4 @@ basic_plan<Index> sketch_plan(basic_dense<Index> const& g, partition const& p) {
   return out;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

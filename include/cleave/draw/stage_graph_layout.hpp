@@ -33,6 +33,10 @@ struct stage_graph_layout {
   std::vector<double> line_width;  ///< of a link
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Places stages from left to right in rows of at most eight, each after those it receives from. Links to the
 /// next box are straight; all others share lanes above the row, those from one stage a common one, which no
 /// two stages use at once.
@@ -204,7 +208,11 @@ class stage_graph_placer {
   double pitch_ = 0;  // from box to box
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// \throws error if the stages need each other in a cycle. O(stages · links) time.
-inline stage_graph_layout layout_of(quotient const& q) { return stage_graph_placer(q).place(); }
+inline stage_graph_layout layout_of(quotient const& q) { return detail::stage_graph_placer(q).place(); }
 
 }  // namespace cleave

@@ -12,7 +12,7 @@
 #include "cleave/draw/stage_graph_layout.hpp"
 #include "cleave/formats/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Draws a quotient into a page; `write_stage_graph` is its one use.
 class stage_graph_writer {
@@ -198,10 +198,14 @@ class stage_graph_writer {
   double most_ = 0, total_ = 0;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The stages of a cut graph as an SVG picture inside a page: boxes filled by cost, lines as wide as their
 /// bytes. `unit` is that of the costs. \throws error if the stages need each other in a cycle.
 inline void write_stage_graph(markup_writer& to, quotient const& q, std::string_view unit) {
-  stage_graph_writer(to, q, unit).write();
+  detail::stage_graph_writer(to, q, unit).write();
 }
 
 }  // namespace cleave

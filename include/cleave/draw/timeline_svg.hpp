@@ -14,7 +14,7 @@
 #include "cleave/formats/units.hpp"
 #include "cleave/run/forward/timeline.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The distance between the marks of an axis: 1, 2 or 5 times a power of ten, so that at most `marks` fit in
 /// `length`.
@@ -147,4 +147,4 @@ inline void write_timeline(markup_writer& to, std::span<interval const> timeline
   timeline_writer(to, timeline, stages).write();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

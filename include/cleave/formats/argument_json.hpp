@@ -30,7 +30,7 @@
 ///     {"list": […]}, {"tuple": […]}, {"slice": [a, b, c]}, {"dict": [[key, value], …]}
 ///     {"dtype": "float32"}                   an opaque constant of that kind; {"opaque": [kind, text]} says
 ///     the same
-namespace cleave {
+namespace cleave::detail {
 
 inline constexpr std::array<std::string_view, 4> container_names = {"list", "tuple", "dict", "slice"};
 
@@ -194,4 +194,4 @@ std::vector<keyword_argument> read_arguments(json_value const& v, F node_of) {
   return list;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

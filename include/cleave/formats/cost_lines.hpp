@@ -34,6 +34,10 @@ class cost_line_error : public witness_error<cost_place> {
                       at) {}
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Reads lines of costs; `read_cost_lines` is its one use.
 class cost_lines_reader {
  public:
@@ -136,4 +140,4 @@ class cost_lines_reader {
 /// them. O(size of the text). \throws cost_line_error
 inline cost_table read_cost_lines(std::string_view text) { return cost_lines_reader().read(text); }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -38,6 +38,10 @@ struct cost_table {
   bool operator==(cost_table const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A link of a rank that there is not. The witness: the link.
 class pair_link_error : public witness_error<pair_link> {
  public:
@@ -48,6 +52,10 @@ class pair_link_error : public witness_error<pair_link> {
                       l) {}
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The costs as they are given to `simulate`. O(stages + ranks² where pairs have links of their own).
 /// \throws pair_link_error
 inline simulate_options simulate_options_of(cost_table const& table, placement const& place) {
@@ -56,11 +64,15 @@ inline simulate_options simulate_options_of(cost_table const& table, placement c
   if (table.links.empty()) return options;
   options.links.assign(std::size_t{place.ranks} * place.ranks, table.link);
   for (auto const& l : table.links) {
-    if (index(l.from) >= place.ranks || index(l.to) >= place.ranks) throw pair_link_error(l, place.ranks);
+    if (index(l.from) >= place.ranks || index(l.to) >= place.ranks) throw detail::pair_link_error(l, place.ranks);
     options.links[std::size_t{index(l.from)} * place.ranks + index(l.to)] = l.link;
   }
   return options;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What a file says of a stage; the rest follows.
 struct stated_costs {
@@ -116,4 +128,4 @@ class stage_costs {
   bool any_bytes_ = false;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

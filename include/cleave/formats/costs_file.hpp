@@ -17,7 +17,7 @@
 #include "cleave/schedule/model/simulate_options.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Reads costs from JSON; `read_cost_json` is its one use.
 class cost_json_reader {
@@ -99,6 +99,10 @@ inline cost_table read_cost_json(std::string text) {
   return cost_json_reader().read(json_value(document));
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What a file of costs says, in one of two forms. JSON:
 ///
 ///     {"unit": "ms", "hop": 0.1,
@@ -118,8 +122,8 @@ inline cost_table read_cost_json(std::string text) {
 /// \throws json_error, cost_line_error: with the place
 inline cost_table read_costs(std::string text) {
   auto const first = text.find_first_not_of(" \t\r\n");
-  if (first != text.npos && text[first] == '{') return read_cost_json(std::move(text));
-  return read_cost_lines(text);
+  if (first != text.npos && text[first] == '{') return detail::read_cost_json(std::move(text));
+  return detail::read_cost_lines(text);
 }
 
 }  // namespace cleave

@@ -16,7 +16,7 @@
 #include "cleave/graph/module_kinds.hpp"
 
 /// A module_graph as JSON, and back; docs/graph_json.md describes the format.
-namespace cleave {
+namespace cleave::detail {
 
 inline constexpr char graph_json_format[] = "cleave graph 1";
 
@@ -117,11 +117,15 @@ class graph_json_writer {
   json_writer w_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `g` as JSON: nodes are named by their names where these are different, else by their numbers. Names that
 /// are no UTF-8 come back changed, as `escape_json` says; all else comes back. O(size).
 inline std::string write_graph_json(module_graph const& g,
                                     json_writer::layout l = json_writer::layout::indented) {
-  return graph_json_writer(l).write(g);
+  return detail::graph_json_writer(l).write(g);
 }
 
 }  // namespace cleave

@@ -17,7 +17,7 @@
 #include "cleave/graph/module_kinds.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Reads the nodes of one graph; `read_graph_json` is its one use.
 class node_json_reader {
@@ -146,12 +146,16 @@ class node_json_reader {
   std::vector<position> places_;  // of a name
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The graph that a JSON value describes (docs/graph_json.md). Bodies in bodies are read without recursion.
 /// Expected O(size).
 /// \throws json_error with line, column and path where the value is no graph.
-inline module_graph read_graph_json(json_value const& file) {
+inline module_graph read_graph_json(detail::json_value const& file) {
   struct pending {
-    json_value at;
+    detail::json_value at;
     std::vector<std::size_t> bodies;  // of its attributes, in order
   };
   std::vector<pending> levels{{file, {}}};
@@ -160,7 +164,7 @@ inline module_graph read_graph_json(json_value const& file) {
     i == 0 ? level.allow({"format", "nodes", "attributes", "meta"})
            : level.allow({"nodes", "attributes", "meta"});
     if (auto const attributes = level.find("attributes"))
-      attributes->each_member([&](std::string const&, json_value const& a) {
+      attributes->each_member([&](std::string const&, detail::json_value const& a) {
         a.allow({"kind", "storage", "original", "meta", "body"});
         if (auto const body = a.find("body")) {
           levels[i].bodies.push_back(levels.size());
@@ -168,30 +172,30 @@ inline module_graph read_graph_json(json_value const& file) {
         }
       });
   }
-  if (auto const format = levels[0].at["format"]; format.text() != graph_json_format)
-    format.fail("expected the format \"" + std::string(graph_json_format) + "\"");
+  if (auto const format = levels[0].at["format"]; format.text() != detail::graph_json_format)
+    format.fail("expected the format \"" + std::string(detail::graph_json_format) + "\"");
 
   std::vector<module_graph> made(levels.size());
-  auto const no_node = [](json_value const& label) -> module_graph::position {
+  auto const no_node = [](detail::json_value const& label) -> module_graph::position {
     label.fail("metadata names no nodes");
   };
   for (std::size_t i = levels.size(); i-- > 0;) {
     auto const level = levels[i].at;
-    node_json_reader reader(made[i]);
-    level["nodes"].each_element([&](json_value const& n) { reader.read(n); });
-    if (auto const meta = level.find("meta")) made[i].metadata = read_arguments(*meta, no_node);
+    detail::node_json_reader reader(made[i]);
+    level["nodes"].each_element([&](detail::json_value const& n) { reader.read(n); });
+    if (auto const meta = level.find("meta")) made[i].metadata = detail::read_arguments(*meta, no_node);
     auto body = levels[i].bodies.begin();
     if (auto const attributes = level.find("attributes"))
-      attributes->each_member([&](std::string const& path, json_value const& v) {
+      attributes->each_member([&](std::string const& path, detail::json_value const& v) {
         module_attribute a;
         a.path = path;
-        auto const kind = std::ranges::find(attribute_kind_names, v["kind"].text());
-        if (kind == attribute_kind_names.end())
+        auto const kind = std::ranges::find(detail::attribute_kind_names, v["kind"].text());
+        if (kind == detail::attribute_kind_names.end())
           v["kind"].fail("expected tensor, parameter, buffer or module");
-        a.what = static_cast<module_attribute::kind>(kind - attribute_kind_names.begin());
+        a.what = static_cast<module_attribute::kind>(kind - detail::attribute_kind_names.begin());
         if (auto const storage = v.find("storage")) a.storage = storage->text();
         if (auto const original = v.find("original")) a.original = original->text();
-        if (auto const meta = v.find("meta")) a.metadata = read_arguments(*meta, no_node);
+        if (auto const meta = v.find("meta")) a.metadata = detail::read_arguments(*meta, no_node);
         if (auto const inside = v.find("body")) {
           if (a.what != module_attribute::kind::module) inside->fail("only a module has a body");
           a.body.push_back(std::move(made[*body++]));
@@ -203,8 +207,8 @@ inline module_graph read_graph_json(json_value const& file) {
 }
 /// The same of a text. \throws json_error also where it is no JSON.
 inline module_graph read_graph_json(std::string text) {
-  json_document const document(std::move(text));
-  return read_graph_json(json_value(document));
+  detail::json_document const document(std::move(text));
+  return read_graph_json(detail::json_value(document));
 }
 
 }  // namespace cleave

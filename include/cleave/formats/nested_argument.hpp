@@ -17,7 +17,7 @@
 
 /// Between the arguments that a module_graph writes down and the nested values that a run is given: what a
 /// graph returns, filled with the values of one microbatch, and back.
-namespace cleave {
+namespace cleave::detail {
 
 /// What of an argument no nested value can be.
 struct nested_argument_fault {
@@ -141,4 +141,4 @@ module_argument argument_of(nested<Leaf> const& x, TokenOf token_of) {
   return made;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -50,6 +50,10 @@ concept written_pipe = requires(Pipe const& p) {
   { p.paths } -> std::convertible_to<std::vector<std::string> const&>;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The plan of a pipe as records; `write_pipe_bytes` is its one use.
 class pipe_writer {
  public:
@@ -135,6 +139,10 @@ inline std::pair<pipe_plan, std::vector<std::string>> read_pipe_plan(stage_forma
   return read;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `p` as bytes: the graph that calls the stages, these, and the plan. The same pipe gives the same bytes.
 /// Expected O(size).
 /// \throws stage_bytes_error where `read_pipe_bytes` would refuse them
@@ -142,12 +150,12 @@ template <written_pipe Pipe>
 std::vector<std::byte> write_pipe_bytes(Pipe const& p, stage_bytes_limits const& limits = {}) {
   auto const stages = p.plan.plan.stages.size();
   expects(p.paths.size() == stages && p.plan.number.size() == stages, "a path and a number of each stage");
-  stage_writer graphs(p.outer);
-  pipe_writer const planned(p.plan, p.paths, graphs);
-  demand_size(graphs.bytes() + planned.bytes(), limits);
+  detail::stage_writer graphs(p.outer);
+  detail::pipe_writer const planned(p.plan, p.paths, graphs);
+  detail::demand_size(graphs.bytes() + planned.bytes(), limits);
   flatbuffers::FlatBufferBuilder builder(graphs.bytes() + planned.bytes());
   graphs.finish(builder, planned.write(builder));
-  return sealed_content(builder, content_kind::pipe, limits);
+  return detail::sealed_content(builder, detail::content_kind::pipe, limits);
 }
 
 /// The pipe that `bytes` hold; as `read_stage_bytes`, and that its plan is one of its stages. O(size).
@@ -155,10 +163,10 @@ std::vector<std::byte> write_pipe_bytes(Pipe const& p, stage_bytes_limits const&
 template <class Entry>
 stored_pipe read_pipe_bytes(std::span<std::byte const> bytes, registry<Entry> const& operators,
                             stage_bytes_limits const& limits = {}) {
-  checked_content const content(stage_payload(bytes, limits), content_kind::pipe, limits);
-  demand_operators(content.operators(), operators);
-  auto [cut, paths] = read_pipe_plan(*content);
-  return {std::move(cut), stage_reader(*content).read(), std::move(paths)};
+  detail::checked_content const content(detail::stage_payload(bytes, limits), detail::content_kind::pipe, limits);
+  detail::demand_operators(content.operators(), operators);
+  auto [cut, paths] = detail::read_pipe_plan(*content);
+  return {std::move(cut), detail::stage_reader(*content).read(), std::move(paths)};
 }
 
 /// Why `read_pipe_bytes` would refuse `bytes`, or nothing.
@@ -166,7 +174,7 @@ template <class Entry>
 std::optional<stage_bytes_fault> find_pipe_bytes_fault(std::span<std::byte const> bytes,
                                                        registry<Entry> const& operators,
                                                        stage_bytes_limits const& limits = {}) {
-  return find_content_fault(bytes, operators, content_kind::pipe, limits);
+  return detail::find_content_fault(bytes, operators, detail::content_kind::pipe, limits);
 }
 
 }  // namespace cleave

@@ -40,6 +40,10 @@ struct pipe_info {
   module_graph root;                   ///< what calls the stages, which are not in it
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// An idle cut of `p`, in words.
 inline std::string describe_idle(module_pipe const& p, std::vector<module_cut> const& cuts,
                                  idle_cut const& c) {
@@ -100,14 +104,18 @@ inline std::string name_list(std::vector<std::string> const& names) {
   return text.empty() ? "-" : text;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A few lines a stage, then a line an edge.
 inline std::string write_pipe_info(pipe_info const& info) {
   std::string text = std::to_string(info.stages.size()) + " stages, " +
                      (info.has_loss_and_backward ? "with" : "without") + " loss and backward\n";
   for (auto const& stage : info.stages)
     text += printable(stage.path) + " (after " + std::to_string(stage.number) +
-            " cuts): " + std::to_string(stage.nodes.size()) + " nodes\n  takes " + name_list(stage.inputs) +
-            "\n  holds " + name_list(stage.state) + "\n  gives " + name_list(stage.outputs) + "\n";
+            " cuts): " + std::to_string(stage.nodes.size()) + " nodes\n  takes " + detail::name_list(stage.inputs) +
+            "\n  holds " + detail::name_list(stage.state) + "\n  gives " + detail::name_list(stage.outputs) + "\n";
   for (auto const& e : info.edges) {
     std::string to;
     for (stage_id const i : e.to) to += (to.empty() ? "" : ", ") + stage_text(i);

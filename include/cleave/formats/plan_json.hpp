@@ -21,7 +21,7 @@
 ///      "order": [0, …],
 ///      "transfers": [{"value": 3, "from": 0, "to": 1}, …],
 ///      "updates": []}
-namespace cleave {
+namespace cleave::detail {
 
 inline constexpr char plan_json_format[] = "cleave plan 1";
 
@@ -99,4 +99,4 @@ basic_plan<Index> read_plan_json(std::string text) {
   return p;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -80,20 +80,20 @@ inline std::string schedule_json(timed_schedule const& t) {
 /// left alone. Whether it is a schedule that can run is for `schedule_faults` to say. O(size of the text).
 /// \throws json_error, with line, column and path, also for a cell that is no action
 inline schedule read_schedule_json(std::string text) {
-  json_document const document(std::move(text));
-  json_value const all(document);
+  detail::json_document const document(std::move(text));
+  detail::json_value const all(document);
   schedule s;
   s.place.ranks = all["ranks"].integer<std::uint32_t>();
   s.microbatches = all["microbatches"].integer<std::uint32_t>();
   all["rank_of"].each_element(
-      [&](json_value const& v) { s.place.rank_of.push_back(rank_id{v.integer<std::uint32_t>()}); });
-  all["edges"].each_element([&](json_value const& v) {
+      [&](detail::json_value const& v) { s.place.rank_of.push_back(rank_id{v.integer<std::uint32_t>()}); });
+  all["edges"].each_element([&](detail::json_value const& v) {
     std::vector<stage_id> ends;
-    v.each_element([&](json_value const& end) { ends.push_back(stage_id{end.integer<std::uint32_t>()}); });
+    v.each_element([&](detail::json_value const& end) { ends.push_back(stage_id{end.integer<std::uint32_t>()}); });
     if (ends.size() != 2) v.fail("an edge is a list of two stages");
     s.place.edges.push_back({ends[0], ends[1]});
   });
-  all["rows"].each_element([&](json_value const& v) {
+  all["rows"].each_element([&](detail::json_value const& v) {
     try {
       s.ranks.push_back(read_row(v.text(), s.ranks.size()));
     } catch (cell_error const& e) {
@@ -102,5 +102,4 @@ inline schedule read_schedule_json(std::string text) {
   });
   return s;
 }
-
 }  // namespace cleave

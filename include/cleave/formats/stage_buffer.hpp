@@ -22,12 +22,16 @@ namespace cleave {
 /// UTF-8, metadata that names nodes which are not there
 inline std::vector<std::byte> write_stage_bytes(module_graph const& stage,
                                                 stage_bytes_limits const& limits = {}) {
-  stage_writer const writer(stage);
-  demand_size(writer.bytes(), limits);
+  detail::stage_writer const writer(stage);
+  detail::demand_size(writer.bytes(), limits);
   flatbuffers::FlatBufferBuilder builder(writer.bytes());
   writer.finish(builder);
-  return sealed_content(builder, content_kind::stage, limits);
+  return detail::sealed_content(builder, detail::content_kind::stage, limits);
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The stage that `bytes` hold. What is checked, in this order, and nothing is made before all of it is
 /// right: size, magic, version, length, checksum, structure, counts, texts, what each number names,
@@ -43,12 +47,16 @@ module_graph read_stage_bytes(std::span<std::byte const> bytes, registry<Entry> 
   return stage_reader(*content).read();
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Why `read_stage_bytes` would refuse `bytes`, or nothing.
 template <class Entry>
 std::optional<stage_bytes_fault> find_stage_bytes_fault(std::span<std::byte const> bytes,
                                                         registry<Entry> const& operators,
                                                         stage_bytes_limits const& limits = {}) {
-  return find_content_fault(bytes, operators, content_kind::stage, limits);
+  return detail::find_content_fault(bytes, operators, detail::content_kind::stage, limits);
 }
 
 }  // namespace cleave

@@ -92,26 +92,26 @@ inline std::string write_stage_map_json(stage_map const& m,
 /// \throws json_error with line, column and path where the text is none, or a stage has no rank;
 /// stage_map_error where a stage is there twice or not at all, or its rank is none
 inline stage_map read_stage_map_json(std::string text) {
-  json_document const document(std::move(text));
-  json_value const top(document);
+  detail::json_document const document(std::move(text));
+  detail::json_value const top(document);
   top.allow({"format", "ranks", "stages"});
   if (auto const format = top["format"]; format.text() != stage_map_json_format)
     format.fail("expected the format \"" + std::string(stage_map_json_format) + "\"");
 
   stage_map m{top["ranks"].integer<std::uint32_t>(), {}};
   std::vector<stage_on_rank> entries;
-  top["stages"].each_element([&](json_value const& entry) {
+  top["stages"].each_element([&](detail::json_value const& entry) {
     entry.allow({"stage", "rank", "nodes", "modules", "state", "inputs", "outputs"});
     entries.push_back({entry["stage"].integer(), entry["rank"].integer()});
   });
-  auto const place = place_stages(entries, m.ranks);
+  auto const place = detail::place_stages(entries, m.ranks);
   for (auto const r : place.rank_of) m.stages.push_back({.rank = r});
 
   std::size_t at = 0;
-  top["stages"].each_element([&](json_value const& entry) {
+  top["stages"].each_element([&](detail::json_value const& entry) {
     auto& stage = m.stages[static_cast<std::size_t>(entries[at++].stage)];
-    auto const read = [](json_value const& list, std::vector<std::string>& to) {
-      list.each_element([&](json_value const& name) { to.push_back(name.text()); });
+    auto const read = [](detail::json_value const& list, std::vector<std::string>& to) {
+      list.each_element([&](detail::json_value const& name) { to.push_back(name.text()); });
     };
     read(entry["nodes"], stage.nodes);
     for (auto const& [key, names] :
@@ -121,5 +121,4 @@ inline stage_map read_stage_map_json(std::string text) {
   });
   return m;
 }
-
 }  // namespace cleave

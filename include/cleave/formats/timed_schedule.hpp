@@ -29,6 +29,10 @@ struct timed_schedule {
   std::vector<action_place> critical = {};  ///< what the makespan is made of; none: not shown
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// An action that takes time, to be drawn as a bar.
 struct schedule_bar {
   rank_id rank;
@@ -70,6 +74,10 @@ inline std::vector<schedule_bar> bars_of(schedule const& s, schedule_times const
   return bars;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The most that is reached; 0 where there is no step.
 inline std::uint64_t most_memory(std::vector<memory_step> const& steps) {
   std::uint64_t most = 0;
@@ -95,7 +103,7 @@ inline std::uint64_t count_messages(schedule const& s) {
   bool forward = false, backward = false;
   for (auto const& row : s.ranks)
     for (action const& a : row) {
-      sends += is_send(a.kind);
+      sends += detail::is_send(a.kind);
       forward |= a.kind == action_kind::forward;
       backward |= is_compute(a.kind) && a.kind != action_kind::forward;
     }
@@ -105,12 +113,20 @@ inline std::uint64_t count_messages(schedule const& s) {
   return sends > 0 ? sends : crossing * ways * s.microbatches;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Of each stage: how many stages of its rank have lower numbers. O(stages).
 inline std::vector<std::uint32_t> local_numbers(placement const& place) {
   std::vector<std::uint32_t> next(place.ranks), local;
   for (auto const r : place.rank_of) local.push_back(index(r) < next.size() ? next[index(r)]++ : 0);
   return local;
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// The last level of time or, where nothing takes time, 1: what a drawing is scaled by.
 inline double drawn_time(schedule_times const& times) { return times.makespan > 0 ? times.makespan : 1; }

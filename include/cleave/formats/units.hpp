@@ -35,7 +35,7 @@ inline std::string decimal_text(double x, int decimals) {
 inline std::string short_text(double x) {
   if (!is_finite(x)) return "–";
   if (x == 0) return "0";
-  int const size = decimal_exponent(x);
+  int const size = detail::decimal_exponent(x);
   return decimal_text(x, size >= 2 ? 0 : size < -12 ? 15 : 2 - size);
 }
 
@@ -79,5 +79,4 @@ inline std::string percent_text(double share) { return fixed_text(100 * share, 1
 
 /// `12.5 ms`, of nanoseconds.
 inline std::string milliseconds_text(double ns) { return short_text(ns / 1e6) + "\u00a0ms"; }
-
 }  // namespace cleave

@@ -15,5 +15,4 @@ inline std::string unpriced_text(unpriced const& u) {
   auto const nodes = share(u.node_share()) + " of nodes", values = share(u.value_share()) + " of values";
   return (u.values == 0 ? nodes : u.nodes == 0 ? values : nodes + " and " + values) + " have no price";
 }
-
 }  // namespace cleave

@@ -82,6 +82,10 @@ class adapter_error : public witness_error<adapter_fault> {
       : witness_error("adapter: " + place + " " + describe(f.what), f) {}
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Whether what `bytes(v)` returned counts bytes; it may be of a signed or floating type.
 template <class T>
 constexpr bool is_size(T const& bytes) {
@@ -122,6 +126,10 @@ bool names_a_version(Graph const& g, value_t<Graph> const& v) {
   }
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The first broken promise of an adapter, or nothing: the first thing to run on a new one. Expected O(V +
 /// E).
 template <dataflow_graph Graph>
@@ -153,27 +161,27 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
   std::size_t at = 0;
   for (auto n : g.nodes()) {
     if (nodes.insert(n) != at) return adapter_fault{broken_promise::node_twice, at};
-    each_read(g, n, [&](value_t<Graph> const& v) { used.insert(v); });
+    detail::each_read(g, n, [&](value_t<Graph> const& v) { used.insert(v); });
     std::vector<value_t<Graph>> written;
     if constexpr (aliasing_graph<Graph>)
       for (auto v : g.overwrites(n)) written.push_back(v);
-    for (auto v : results_of(g, n)) {
+    for (auto v : detail::results_of(g, n)) {
       if (std::ranges::find(written, v) != written.end()) continue;  // what it holds now, not another value
-      if (arguments.find(v) != none<std::size_t>) return adapter_fault{broken_promise::makes_argument, at};
-      if (made.find(v) != none<std::size_t>) return adapter_fault{broken_promise::two_producers, at};
-      if (used.find(v) != none<std::size_t>) return adapter_fault{broken_promise::after_its_user, at};
+      if (arguments.find(v) != detail::none<std::size_t>) return adapter_fault{broken_promise::makes_argument, at};
+      if (made.find(v) != detail::none<std::size_t>) return adapter_fault{broken_promise::two_producers, at};
+      if (used.find(v) != detail::none<std::size_t>) return adapter_fault{broken_promise::after_its_user, at};
       made.insert(v);
     }
     if constexpr (effectful_graph<Graph>)
       for (auto m : g.after(n))
-        if (auto const first = nodes.find(m); first == none<std::size_t> || first == at)
+        if (auto const first = nodes.find(m); first == detail::none<std::size_t> || first == at)
           return adapter_fault{broken_promise::follows_a_later, at};
     ++at;
   }
   if constexpr (grouped_graph<Graph>)
     for (at = 0; auto n : g.nodes()) {
       for (auto m : g.together(n))
-        if (nodes.find(m) == none<std::size_t>) return adapter_fault{broken_promise::stays_with_none, at};
+        if (nodes.find(m) == detail::none<std::size_t>) return adapter_fault{broken_promise::stays_with_none, at};
       ++at;
     }
   if constexpr (closed_graph<Graph>)
@@ -182,8 +190,8 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
   if constexpr (function_graph<Graph>) {
     auto const is_known = [&](value_t<Graph> const& v) {
       for (auto const* list : {&arguments, &made, &used})
-        if (list->find(v) != none<std::size_t>) return true;
-      return names_a_version(g, v);
+        if (list->find(v) != detail::none<std::size_t>) return true;
+      return detail::names_a_version(g, v);
     };
     for (std::size_t i = 0; auto v : g.outputs()) {
       if (!is_known(v)) return adapter_fault{broken_promise::unmade_output, i};
@@ -191,13 +199,13 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
     }
   }
   if constexpr (sized_graph<Graph>)
-    if (auto const n = find_node_without_size(g)) return adapter_fault{broken_promise::not_a_size, *n};
+    if (auto const n = detail::find_node_without_size(g)) return adapter_fault{broken_promise::not_a_size, *n};
   return std::nullopt;
 }
 
-template <unfinished_graph Graph>
-refused find_adapter_fault(Graph const&) {
-  refuse_graph<Graph>();
+template <detail::unfinished_graph Graph>
+detail::refused find_adapter_fault(Graph const&) {
+  detail::refuse_graph<Graph>();
 }
 
 }  // namespace cleave

@@ -66,5 +66,4 @@ struct adjacency {
     return {offsets, targets, node_weight, edge_weight};
   }
 };
-
 }  // namespace cleave

@@ -38,6 +38,10 @@ struct adjacency_fault {
   bool operator==(adjacency_fault const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 class adjacency_error : public witness_error<adjacency_fault> {
  public:
   using witness_error::witness_error;
@@ -154,6 +158,10 @@ std::optional<adjacency_fault> find_one_sided_edge(adjacency_view<Index, NodeWei
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The first broken promise of arrays, or nothing. Two passes over the arcs, no memory, unless an edge is
 /// one-sided.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
@@ -171,14 +179,14 @@ std::optional<adjacency_fault> find_adjacency_fault(adjacency_view<Index, NodeWe
   }
   if (end != g.arcs()) return adjacency_fault{rows_out_of_arcs, n, 0};
 
-  weight_sum<NodeWeight> nodes;
+  detail::weight_sum<NodeWeight> nodes;
   for (std::size_t i = 0; i < g.node_weight.size(); ++i) {
     if (!nodes.is_weight(g.node_weight[i])) return adjacency_fault{bad_node_weight, i, 0};
     nodes.add(g.node_weight[i]);
     if (nodes.overflows()) return adjacency_fault{nodes_too_heavy, i, 0};
   }
-  weight_sum<EdgeWeight> edges;
-  arc_balance balance;
+  detail::weight_sum<EdgeWeight> edges;
+  detail::arc_balance balance;
   for (std::size_t from = 0; from < n; ++from) {
     auto const last = static_cast<std::size_t>(g.offsets[from + 1]);
     for (auto arc = static_cast<std::size_t>(g.offsets[from]); arc < last; ++arc) {
@@ -187,11 +195,11 @@ std::optional<adjacency_fault> find_adjacency_fault(adjacency_view<Index, NodeWe
       auto const w = g.weight_of_arc(arc);
       if (!edges.is_weight(w)) return adjacency_fault{bad_edge_weight, from, arc};
       edges.add(w);
-      balance.add(from, static_cast<std::size_t>(to), weight_bits(w));
+      balance.add(from, static_cast<std::size_t>(to), detail::weight_bits(w));
     }
     if (edges.overflows()) return adjacency_fault{edges_too_heavy, from, last};
   }
-  return balance.even() ? std::nullopt : find_one_sided_edge(g);
+  return balance.even() ? std::nullopt : detail::find_one_sided_edge(g);
 }
 
 /// What is wrong, as a sentence in numbers of nodes.
@@ -233,7 +241,7 @@ std::string describe(adjacency_fault f, adjacency_view<Index, NodeWeight, EdgeWe
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 void check_adjacency(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   if (auto const fault = find_adjacency_fault(g))
-    throw adjacency_error("graph: " + describe(*fault, g), *fault);
+    throw detail::adjacency_error("graph: " + describe(*fault, g), *fault);
 }
 
 }  // namespace cleave

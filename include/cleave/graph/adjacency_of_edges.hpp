@@ -43,11 +43,11 @@ template <std::integral Index, weight_number Weight>
 adjacency<Index, Weight> adjacency_of_edges(std::size_t nodes, edge_pairs<Index, Weight> const& edges,
                                             repeated_edges repeated = repeated_edges::add_up) {
   constexpr auto most = static_cast<std::uint64_t>((std::numeric_limits<Index>::max)());
-  if (nodes >= most || edges.size() > most / 2) throw index_overflow();
+  if (nodes >= most || edges.size() > most / 2) throw detail::index_overflow();
   bool const weighted = !edges.weight.empty();
   expects(edges.to.size() == edges.size() && (!weighted || edges.weight.size() == edges.size()),
           "two ends of each edge, and a weight of each or of none");
-  weight_sum<Weight> total;
+  detail::weight_sum<Weight> total;
   for (Weight const w : edges.weight) total.add(w);
   if (total.overflows()) throw error("the weights of the edges add up past 2^63 - 1: take a larger unit");
 
@@ -133,5 +133,4 @@ edge_pairs<Index, EdgeWeight> edges_of(adjacency_view<Index, NodeWeight, EdgeWei
   collect(rows.view(), merged);
   return merged;
 }
-
 }  // namespace cleave

@@ -8,7 +8,7 @@
 #include "cleave/graph/adjacency.hpp"
 
 /// Weights of a graph as 64-bit integers, whose sums are exact and the same in any order.
-namespace cleave {
+namespace cleave::detail {
 
 /// Floating weights in units that keep their sum below 2^60; integral ones as they are.
 template <weight_number Weight>
@@ -30,4 +30,4 @@ std::int64_t in_unit(Weight w, fixed_point unit) {
     return static_cast<std::int64_t>(w);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -50,6 +50,10 @@ struct keyword_argument {
   bool operator==(keyword_argument const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Calls `f` with the position of each node that `a` reads, in order, repeats included.
 template <class F>
 void each_node(module_argument const& a, F f) {
@@ -57,10 +61,18 @@ void each_node(module_argument const& a, F f) {
     if (auto const* ref = std::get_if<node_ref>(&t)) f(ref->node);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// How many subtrees follow `c`.
 inline std::size_t elements_of(container const& c) {
   return c.what == container::kind::dict ? std::size_t{2} * c.size : c.size;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// One past the end of the subtree of `a` that begins at `at`.
 inline std::size_t subtree_end(module_argument const& a, std::size_t at) {
@@ -70,6 +82,10 @@ inline std::size_t subtree_end(module_argument const& a, std::size_t at) {
   }
   return at;
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Whether `a` is exactly one subtree: a constant, a node, or a container with all its elements.
 inline bool complete(module_argument const& a) {
@@ -82,6 +98,10 @@ inline bool complete(module_argument const& a) {
   return missing == 0;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// `a` with each node that it reads replaced by what `f` gives for the node's position: a position of another
 /// graph.
 template <class F>
@@ -91,8 +111,16 @@ module_argument with_nodes(module_argument a, F f) {
   return a;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The value of one node.
 inline module_argument node_argument(std::uint32_t node) { return {node_ref{node}}; }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The values of several nodes as a tuple.
 inline module_argument tuple_argument(std::vector<std::uint32_t> const& nodes) {
@@ -101,4 +129,4 @@ inline module_argument tuple_argument(std::vector<std::uint32_t> const& nodes) {
   return a;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A token that is no container, for a message; a node by its name in `g`.
 inline std::string token_text(module_graph const& g, token const& t) {
@@ -23,6 +23,10 @@ inline std::string token_text(module_graph const& g, token const& t) {
   return "null";
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The subtree of `a` at `at` for a message, nodes by their names in `g`: `(conv1, {'loss': 3})`. What is
 /// long is cut short. No recursion.
 inline std::string argument_text(module_graph const& g, module_argument const& a, std::size_t at = 0) {
@@ -33,7 +37,7 @@ inline std::string argument_text(module_graph const& g, module_argument const& a
   constexpr std::size_t limit = 200;
   std::string text;
   std::vector<level> open;
-  for (auto const end = subtree_end(a, at); at < end && text.size() <= limit; ++at) {
+  for (auto const end = detail::subtree_end(a, at); at < end && text.size() <= limit; ++at) {
     if (!open.empty() && open.back().met > 0)
       text += open.back().what.what == container::kind::dict && open.back().met % 2 == 1 ? ": " : ", ";
     if (!open.empty()) ++open.back().met;
@@ -42,7 +46,7 @@ inline std::string argument_text(module_graph const& g, module_argument const& a
     if (c)
       open.push_back({*c, 0});
     else
-      text += token_text(g, a[at]);
+      text += detail::token_text(g, a[at]);
     for (; !open.empty() && open.back().met == elements_of(open.back().what); open.pop_back()) {
       auto const what = open.back().what.what;
       text += what == container::kind::list ? "]" : what == container::kind::dict ? "}" : ")";

@@ -15,7 +15,7 @@
 #include "cleave/graph/numbering.hpp"
 
 /// What a caller passes, by position and by name, as the placeholders of a graph take it.
-namespace cleave {
+namespace cleave::detail {
 
 /// One thing that is wrong with a call.
 struct binding_fault {
@@ -31,8 +31,16 @@ struct binding_fault {
   bool operator==(binding_fault const&) const = default;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What becomes of positional arguments that no parameter is left for.
 enum class surplus_arguments : std::uint8_t { refused, ignored };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What a parameter takes, as Python and torch.fx have it. The target of its placeholder says so.
 enum class parameter_kind : std::uint8_t {
@@ -47,10 +55,18 @@ inline parameter_kind parameter_kind_of(module_node const& placeholder) {
   return placeholder.target.starts_with("*") ? parameter_kind::positional : parameter_kind::one;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The arguments that each parameter takes, by their places among the positional ones and then the named
 /// ones. A parameter that takes one has one or none: then its default holds. Of `*args` they are the elements
 /// of a tuple, of `**kwargs` the values of a dict under their names; none make it empty.
 using argument_binding = std::vector<std::vector<std::size_t>>;
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// A call that does not fit the parameters. The witness: all that is wrong with it.
 class binding_error : public witness_error<std::vector<binding_fault>> {
@@ -159,14 +175,18 @@ inline std::vector<binding_fault> find_binding_faults(
   return binder.faults();
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Of each placeholder of `g` the argument that it takes.
 /// \throws binding_error
 inline argument_binding bind_arguments(module_graph const& g, std::size_t positional,
                                        std::vector<std::string> const& named,
                                        surplus_arguments surplus = surplus_arguments::refused) {
-  argument_binder binder(g);
+  detail::argument_binder binder(g);
   binder.bind(positional, named, surplus);
-  if (!binder.faults().empty()) throw binding_error(binder.faults(), binder.parameters());
+  if (!binder.faults().empty()) throw detail::binding_error(binder.faults(), binder.parameters());
   return binder.binding();
 }
 

@@ -7,7 +7,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The values that the bodies of `n` use and do not define, by first use, each once; what a body yields
 /// counts as used. O(size of the bodies), expected; no recursion.
@@ -36,4 +36,4 @@ std::vector<value_t<Graph>> captures(Graph const& g, node_t<Graph> n) {
   return used;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -6,7 +6,7 @@
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/dense.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What functions that take graphs return for types that are meant as graphs and lack a member: such a
 /// call does not compile, and their bodies say why. It has no destructor, so that `requires` knows of it too;
@@ -74,6 +74,10 @@ template <class Graph>
                   "where nobody knows");
   throw;
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// A rung missed by an inch (not const, wrong type) must not become an ability that is ignored in silence:
 /// whatever reads a graph calls this first. A *misspelt* rung nobody can see: an adapter should

@@ -7,7 +7,7 @@
 
 #include "cleave/graph/csr.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Whether the rows of `needs` can be ordered so that each follows those it lists. O(rows + items).
 template <std::unsigned_integral Index>
@@ -63,4 +63,4 @@ std::vector<Index> components_of(csr<Index> const& needs) {
   return component;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -53,6 +53,10 @@ concept dataflow_graph = requires(Graph const& g) {
   { g.operands(n) } -> std::ranges::input_range;
 } && handle<value_t<Graph>> && (multi_result<Graph> || std::same_as<value_t<Graph>, node_t<Graph>>);
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The values `n` produces, for every graph: `g.results(n)`, or `n` itself.
 template <dataflow_graph Graph>
 decltype(auto) results_of(Graph const& g, node_t<Graph> n) {
@@ -61,6 +65,10 @@ decltype(auto) results_of(Graph const& g, node_t<Graph> n) {
   else
     return std::views::single(n);
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// - `g.weight(n)`  what running `n` costs, in any one unit; finite, not negative.
 template <class Graph>
@@ -124,9 +132,17 @@ concept bounded_graph = dataflow_graph<Graph> && requires(Graph const& g, value_
   { g.portable(v) } -> std::convertible_to<bool>;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 template <class Graph>
 using region_t =
     std::ranges::range_value_t<decltype(std::declval<Graph const&>().regions(std::declval<node_t<Graph>>()))>;
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Bodies of If, Loop and calls. What a body captures is an operand of the node that holds it; the snapshot
 /// sees to that.
@@ -137,7 +153,7 @@ using region_t =
 template <class Graph>
 concept nested_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
   { g.regions(n) } -> std::ranges::input_range;
-} && requires(Graph const& g, region_t<Graph> r) {
+} && requires(Graph const& g, detail::region_t<Graph> r) {
   { g.nodes(r) } -> range_of<node_t<Graph>>;
   { g.arguments(r) } -> range_of<value_t<Graph>>;
   { g.yields(r) } -> range_of<value_t<Graph>>;

@@ -12,7 +12,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A node whose metadata has a cost or a size that is none. The witness: the node.
 class cost_error : public witness_error<module_graph::position> {
@@ -49,6 +49,10 @@ inline module_cost cost_of(module_graph const& g, module_graph::position n) {
   return known;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A module_graph with what its nodes cost: their metadata `cost`, a number, and `bytes`, an integer, of what
 /// they make. It models `weighted_graph` and `sized_graph` besides. A node without `cost` costs nothing, one
 /// without `bytes` makes something of unknown size; `has_costs()` says whether any node has a cost.
@@ -57,7 +61,7 @@ class costed_module_graph : public module_graph {
   /// \throws cost_error
   explicit costed_module_graph(module_graph g) : module_graph(std::move(g)) {
     for (position n = 0; n < list().size(); ++n) {
-      auto const known = cost_of(*this, n);
+      auto const known = detail::cost_of(*this, n);
       cost_.push_back(known.cost.value_or(0));
       bytes_.push_back(known.bytes);
       has_costs_ |= known.cost.has_value();

@@ -13,5 +13,4 @@ template <class F>
 auto counted(std::size_t count, F f) {
   return std::views::iota(std::size_t{}, count) | std::views::transform(std::move(f));
 }
-
 }  // namespace cleave

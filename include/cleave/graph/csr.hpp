@@ -8,7 +8,7 @@
 
 #include "cleave/core/error.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// More nodes, values or operands than the index type can number; `with_snapshot` then takes the next wider
 /// one.
@@ -21,12 +21,20 @@ class index_overflow : public error {
 template <std::unsigned_integral Index>
 inline constexpr Index none = static_cast<Index>(-1);
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `n` as an index, if it fits below `none`.
 template <std::unsigned_integral Index>
 constexpr Index narrow(std::size_t n) {
-  if (n >= none<Index>) throw index_overflow();
+  if (n >= detail::none<Index>) throw detail::index_overflow();
   return static_cast<Index>(n);
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Lists of different lengths in two arrays (compressed sparse rows). A table without rows stands for an
 /// ability that the graph lacks: each of its lists reads as empty.
@@ -64,4 +72,4 @@ csr<Index> users_of(csr<Index> const& table, std::size_t items) {
   return users;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

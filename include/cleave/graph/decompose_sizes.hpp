@@ -14,7 +14,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/module_names.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The symbols in a size expression such as `2*s1 + u0`, sorted, each once. O(size).
 inline std::vector<std::string> symbols_in(std::string const& expression) {
@@ -177,4 +177,4 @@ class size_decomposer {
 /// O(V + E).
 inline module_graph decompose_sizes(module_graph const& g) { return size_decomposer(g).run(); }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -24,11 +24,11 @@ template <std::unsigned_integral Index>
 struct basic_dense {
   using index_type = Index;
 
-  csr<Index> operands;    ///< of a node: values, in argument order, then what its bodies capture
-  csr<Index> results;     ///< of a node: values, in order, numbered consecutively
-  csr<Index> after;       ///< of a node: nodes that it must follow although no value says so
-  csr<Index> companions;  ///< of a value: values that a stage which is given it is given too
-  csr<Index> users;       ///< of a value: nodes that read it, each once, in order
+  detail::csr<Index> operands;    ///< of a node: values, in argument order, then what its bodies capture
+  detail::csr<Index> results;     ///< of a node: values, in order, numbered consecutively
+  detail::csr<Index> after;       ///< of a node: nodes that it must follow although no value says so
+  detail::csr<Index> companions;  ///< of a value: values that a stage which is given it is given too
+  detail::csr<Index> users;       ///< of a value: nodes that read it, each once, in order
 
   std::vector<Index> producer;                ///< of a value: its node, or none
   std::vector<Index> slot;                    ///< of a value
@@ -42,7 +42,7 @@ struct basic_dense {
   std::vector<std::size_t> bytes;  ///< of a value; 0 = unknown
   std::vector<char> portable;      ///< of a value: it may cross a boundary
   std::vector<Index> storage;      ///< of a value: equal where memory is shared
-  csr<Index, char> name;           ///< of a node; may be empty
+  detail::csr<Index, char> name;           ///< of a node; may be empty
 
   std::size_t nodes() const { return operands.rows(); }
   std::size_t values() const { return producer.size(); }
@@ -56,10 +56,14 @@ struct basic_dense {
 
 using dense = basic_dense<std::uint32_t>;
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Whether `n` is copied to its users; false in a graph that knows no such nodes.
 template <std::unsigned_integral Index>
 bool is_replicable(basic_dense<Index> const& g, std::size_t n) {
   return n < g.replicable.size() && g.replicable[n] != 0;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -8,7 +8,7 @@
 
 #include "cleave/graph/argument.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Where the element of `a`, a list, tuple or dict, under `key` begins and ends; nothing where there is none.
 /// O(size of a).
@@ -32,4 +32,4 @@ inline std::optional<std::pair<std::size_t, std::size_t>> find_element(module_ar
   return found;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -6,7 +6,7 @@
 
 #include "cleave/graph/dense.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Of each value whether a gradient arrives at it when what depends on it is differentiated: of one that no
 /// node makes if `starts(v)`, of a result of node n if `passes(n)` and it reads a value of which that holds.
@@ -25,4 +25,4 @@ std::vector<char> gradient_need(basic_dense<Index> const& s, Starts starts, Pass
   return need;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

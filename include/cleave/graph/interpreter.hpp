@@ -33,6 +33,10 @@ concept interpretation =
       { i.call(g, n, values, values) } -> std::convertible_to<Value>;
     };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Why a graph cannot be called with certain arguments.
 struct argument_fault {
   enum class kind : std::uint8_t { too_many, unknown_keyword, missing };
@@ -70,6 +74,10 @@ inline std::optional<argument_fault> find_argument_fault(module_graph const& g, 
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Goes through a graph, and through the graphs that it calls; `evaluate` is its one use.
 template <class Value, interpretation<Value> I>
 class interpreter {
@@ -106,7 +114,7 @@ class interpreter {
 
   void enter(module_graph const& g, std::vector<Value> positional, std::vector<std::string> keys,
              std::vector<Value> keywords) {
-    if (auto fault = find_argument_fault(g, positional.size(), keys)) throw argument_error(*std::move(fault));
+    if (auto fault = detail::find_argument_fault(g, positional.size(), keys)) throw detail::argument_error(*std::move(fault));
     calls_.push_back({&g, std::move(positional), std::move(keys), std::move(keywords)});
     calls_.back().values.resize(g.list().size());
   }

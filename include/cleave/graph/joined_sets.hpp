@@ -28,5 +28,4 @@ class joined_sets {
  private:
   std::vector<Index> up_;
 };
-
 }  // namespace cleave

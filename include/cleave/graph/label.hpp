@@ -23,5 +23,4 @@ std::string label(Graph const& g, node_t<Graph> const& n, std::size_t position) 
   else
     return label(std::string_view(), position);
 }
-
 }  // namespace cleave

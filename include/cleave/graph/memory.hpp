@@ -9,7 +9,7 @@
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What a first pass over an `aliasing_graph` finds out about one piece of memory.
 template <class Value>
@@ -25,6 +25,10 @@ struct memory_cell {
   /// who touch it share a stage.
   bool shared() const { return written && viewed; }
 };
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// The memory behind the values of an `aliasing_graph`: which is written, and which of that has several
 /// handles at once. Expected O(V + E).
@@ -50,7 +54,7 @@ class memory {
         cells_[c].written = true;
         overwritten.push_back(c);
       }
-      for (auto v : results_of(g, n)) {
+      for (auto v : detail::results_of(g, n)) {
         auto const c = number(v);
         bool const in_place = std::ranges::find(overwritten, c) != overwritten.end();
         cells_[c].viewed |= cells_[c].known && !in_place;
@@ -66,7 +70,7 @@ class memory {
     if (c == cells_.size()) cells_.emplace_back();
     return c;
   }
-  memory_cell<value> const& cell(std::size_t number) const { return cells_[number]; }
+  detail::memory_cell<value> const& cell(std::size_t number) const { return cells_[number]; }
   std::size_t cells() const { return cells_.size(); }
 
  private:
@@ -75,7 +79,7 @@ class memory {
     auto& c = cells_[number];
     c.known = true;
     auto const known = outside_.size();
-    if (made.find(v) == none<std::size_t> && outside_.insert(v) == known) {
+    if (made.find(v) == detail::none<std::size_t> && outside_.insert(v) == known) {
       c.outside.push_back(v);
       c.viewed |= c.outside.size() > 1;
     }
@@ -84,7 +88,7 @@ class memory {
 
   Graph const* graph_;
   numbering<storage, std::size_t> storages_;
-  std::vector<memory_cell<value>> cells_;
+  std::vector<detail::memory_cell<value>> cells_;
   numbering<value, std::size_t> outside_;
 };
 

@@ -45,10 +45,14 @@ struct module_node {
   std::vector<std::string> symbols;  ///< the symbols free in its shape or expression, sorted as text
   std::vector<std::uint32_t> after;  ///< calls that it must follow although it reads none of their values
   std::vector<keyword_argument> metadata;    ///< whatever else is known of it, but no nodes; travels with it
-  std::uint32_t from = none<std::uint32_t>;  ///< in a split graph: the node that it is in the original
+  std::uint32_t from = detail::none<std::uint32_t>;  ///< in a split graph: the node that it is in the original
 
   bool operator==(module_node const&) const = default;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Calls `f` with what `n` reads: positional before keyword arguments, depth first, repeats included.
 template <class F>
@@ -56,6 +60,10 @@ void each_operand(module_node const& n, F f) {
   for (auto const& a : n.args) each_node(a, f);
   for (auto const& k : n.kwargs) each_node(k.value, f);
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Something that a path of the graph names: a parameter, a buffer, a tensor, a module, the body of an
 /// operation.
@@ -104,7 +112,7 @@ class module_graph {
     auto const known = [&](position operand) { expects(operand < at, "an operand that is in the graph"); };
     auto const check = [&](module_argument const& a) {
       expects(complete(a), "an argument with all its elements");
-      each_node(a, known);
+      detail::each_node(a, known);
     };
     for (auto const& a : n.args) check(a);
     for (auto const& k : n.kwargs) check(k.value);
@@ -124,7 +132,7 @@ class module_graph {
 
   /// Registers what a path names; a path is registered once. Expected O(1).
   void add_attribute(module_attribute a) {
-    expects(paths_.find(a.path) == none<position>, "a path that is not registered yet");
+    expects(paths_.find(a.path) == detail::none<position>, "a path that is not registered yet");
     paths_.insert(a.path);
     attributes_.push_back(std::move(a));
   }
@@ -133,7 +141,7 @@ class module_graph {
   /// What `path` names, or null.
   module_attribute const* find_attribute(std::string const& path) const {
     auto const at = paths_.find(path);
-    return at == none<position> ? nullptr : &attributes_[at];
+    return at == detail::none<position> ? nullptr : &attributes_[at];
   }
 
   std::vector<keyword_argument> metadata;
@@ -146,7 +154,7 @@ class module_graph {
   std::vector<position> operands(position n) const {
     std::vector<position> read;
     read.reserve(list_[n].args.size() + list_[n].kwargs.size());
-    each_operand(list_[n], [&](position m) { read.push_back(m); });
+    detail::each_operand(list_[n], [&](position m) { read.push_back(m); });
     return read;
   }
   std::vector<position> outputs() const { return output_ ? operands(*output_) : std::vector<position>(); }

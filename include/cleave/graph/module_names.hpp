@@ -13,7 +13,7 @@
 
 /// How torch.fx names the nodes of a graph that it writes: from their targets, as Python identifiers, each
 /// once.
-namespace cleave {
+namespace cleave::detail {
 
 /// Whether Python gives `word` a meaning: its keywords and builtins, and the names that generated code
 /// imports. O(log words).
@@ -164,4 +164,4 @@ class module_names {
   std::vector<std::uint64_t> counter_;  // of a stem: the last number that was tried
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -32,6 +32,10 @@ struct module_scope {
   mark_operands operands = mark_operands::any;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Autocast and gradient mode, as torch.fx has them in graphs.
 inline std::vector<module_scope> torch_scopes() {
   std::vector<module_scope> scopes(2);
@@ -136,4 +140,4 @@ auto module_scopes_of(Snapshot const& s, std::vector<module_scope> const& kinds,
                    });
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

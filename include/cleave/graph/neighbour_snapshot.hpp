@@ -19,7 +19,7 @@
 #include "cleave/graph/neighbours.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The number as which a weight is kept: its own type, or a double.
 template <weight_like T>
@@ -44,11 +44,15 @@ decltype(auto) edge_weights_of(Graph const& g, node_t<Graph> const& n) {
     return std::views::empty<std::int64_t>;
 }
 
-template <undirected_graph Graph>
-using node_weight_t = decltype(node_weight_of(std::declval<Graph const&>(), std::declval<node_t<Graph>>()));
+}  // namespace cleave::detail
+
+namespace cleave {
 
 template <undirected_graph Graph>
-using edge_weight_t = kept_weight<std::ranges::range_reference_t<decltype(edge_weights_of(
+using node_weight_t = decltype(detail::node_weight_of(std::declval<Graph const&>(), std::declval<node_t<Graph>>()));
+
+template <undirected_graph Graph>
+using edge_weight_t = detail::kept_weight<std::ranges::range_reference_t<decltype(detail::edge_weights_of(
     std::declval<Graph const&>(), std::declval<node_t<Graph>>()))>>;
 
 /// An undirected graph as flat arrays, without edges from a node to itself, and the way back to the user's
@@ -78,6 +82,10 @@ struct neighbour_fault {
 
   bool operator==(neighbour_fault const&) const = default;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 template <class Node>
 class neighbour_error : public witness_error<neighbour_fault<Node>> {
@@ -153,12 +161,16 @@ class neighbour_reader {
   Graph const& g_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What is wrong, as a sentence that begins with the node; nodes are called by `name(n)` and position.
 template <undirected_graph Graph, std::unsigned_integral Index>
 std::string describe(neighbour_fault<node_t<Graph>> const& f, Graph const& g,
                      neighbour_snapshot<Graph, Index> const& s) {
   auto const called = [&](node_t<Graph> const& n, std::size_t at) {
-    if constexpr (named_undirected_graph<Graph>)
+    if constexpr (detail::named_undirected_graph<Graph>)
       return "node " + label(std::string_view(g.name(n)), at);
     else
       return "node " + label(std::string_view(), at);
@@ -173,7 +185,7 @@ std::string describe(neighbour_fault<node_t<Graph>> const& f, Graph const& g,
     case broken_neighbours::uneven_weights:
       return node + " has more neighbours than edge weights, or fewer: edge_weights(n) has one for each";
     case broken_neighbours::bad_node_weight:
-      return node + " weighs " + std::to_string(node_weight_of(g, f.node)) +
+      return node + " weighs " + std::to_string(detail::node_weight_of(g, f.node)) +
              ": weights are finite, not negative";
     case broken_neighbours::bad_edge_weight:
       return node + " has an edge to " + other() + " whose weight is negative or no number";
@@ -190,9 +202,9 @@ std::string describe(neighbour_fault<node_t<Graph>> const& f, Graph const& g,
 /// one. Expected O(n + m).
 template <undirected_graph Graph>
 std::optional<neighbour_fault<node_t<Graph>>> find_neighbour_fault(Graph const& g) {
-  check_undirected_rungs<Graph>();
+  detail::check_undirected_rungs<Graph>();
   neighbour_snapshot<Graph, std::size_t> s;
-  return neighbour_reader<Graph, std::size_t>(g).read(s);
+  return detail::neighbour_reader<Graph, std::size_t>(g).read(s);
 }
 
 /// Reads `g` once into flat arrays, nodes by their position in `nodes()`, neighbours in their order. Expected
@@ -200,12 +212,16 @@ std::optional<neighbour_fault<node_t<Graph>>> find_neighbour_fault(Graph const& 
 /// \throws neighbour_error where the adapter breaks a promise, `index_overflow` where `Index` is too narrow.
 template <std::unsigned_integral Index = std::uint32_t, undirected_graph Graph>
 neighbour_snapshot<Graph, Index> neighbours_of(Graph const& g) {
-  check_undirected_rungs<Graph>();
+  detail::check_undirected_rungs<Graph>();
   neighbour_snapshot<Graph, Index> s;
-  if (auto const fault = neighbour_reader<Graph, Index>(g).read(s))
-    throw neighbour_error<node_t<Graph>>("adapter: " + describe(*fault, g, s), *fault);
+  if (auto const fault = detail::neighbour_reader<Graph, Index>(g).read(s))
+    throw detail::neighbour_error<node_t<Graph>>("adapter: " + describe(*fault, g, s), *fault);
   return s;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Calls `f` with a snapshot of `g` whose indices are 32 bits wide, or 64 where that does not suffice. `f`
 /// returns the same type for both.
@@ -218,4 +234,4 @@ auto with_neighbours(Graph const& g, F f) {
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -22,15 +22,27 @@ concept undirected_graph = requires(Graph const& g) {
   { g.neighbours(n) } -> range_of<node_t<Graph>>;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What may weigh: a number, or what converts to a double.
 template <class T>
 concept weight_like = weight_number<std::remove_cvref_t<T>> || std::convertible_to<T, double>;
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// - `g.weight(n)`  what `n` weighs, in any one unit; finite, not negative. Without it all nodes weigh 1.
 template <class Graph>
 concept node_weighted_graph = undirected_graph<Graph> && requires(Graph const& g, node_t<Graph> n) {
-  { g.weight(n) } -> weight_like;
+  { g.weight(n) } -> detail::weight_like;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// - `g.edge_weights(n)`  what the edges to `neighbours(n)` weigh, one beside each, alike at both ends;
 ///                        finite, not negative. Without it all edges weigh 1.
@@ -62,4 +74,4 @@ consteval void check_undirected_rungs() {
       "name(n): make it const, a string");
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

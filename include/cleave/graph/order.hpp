@@ -27,6 +27,10 @@ class cycle_error : public witness_error<std::vector<Node>> {
   using witness_error<std::vector<Node>>::witness_error;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Which node needs which, by position in `nodes()`: through values, captures of bodies and `after(n)`.
 struct need_table {
   csr<std::size_t> needs;      ///< of a node: the nodes it must follow
@@ -128,15 +132,19 @@ inline std::vector<std::size_t> cycle_outside(need_table const& t, std::vector<s
   return cycle;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A cycle of `g`, each node needed by the next and the last by the first, or nothing. O((V + E) log V).
 template <dataflow_graph Graph>
 std::optional<std::vector<node_t<Graph>>> find_cycle(Graph const& g) {
-  auto const t = need_table::of(g);
-  auto const order = ready_order(t);
+  auto const t = detail::need_table::of(g);
+  auto const order = detail::ready_order(t);
   if (order.size() == t.needs.rows()) return std::nullopt;
   std::vector<node_t<Graph>> nodes, cycle;
   for (auto n : g.nodes()) nodes.push_back(n);
-  for (auto const at : cycle_outside(t, order)) cycle.push_back(nodes[at]);
+  for (auto const at : detail::cycle_outside(t, order)) cycle.push_back(nodes[at]);
   return cycle;
 }
 
@@ -144,12 +152,12 @@ std::optional<std::vector<node_t<Graph>>> find_cycle(Graph const& g) {
 /// \throws cycle_error with the cycle; the message leaves out the middle of a long one.
 template <dataflow_graph Graph>
 std::vector<node_t<Graph>> topological_order(Graph const& g) {
-  auto const t = need_table::of(g);
-  auto const order = ready_order(t);
+  auto const t = detail::need_table::of(g);
+  auto const order = detail::ready_order(t);
   std::vector<node_t<Graph>> nodes, sorted;
   for (auto n : g.nodes()) nodes.push_back(n);
   if (order.size() < nodes.size()) {
-    auto const cycle = cycle_outside(t, order);
+    auto const cycle = detail::cycle_outside(t, order);
     std::vector<node_t<Graph>> witness;
     for (auto const at : cycle) witness.push_back(nodes[at]);
     std::string path;
@@ -166,14 +174,14 @@ std::vector<node_t<Graph>> topological_order(Graph const& g) {
   return sorted;
 }
 
-template <unfinished_graph Graph>
-refused find_cycle(Graph const&) {
-  refuse_graph<Graph>();
+template <detail::unfinished_graph Graph>
+detail::refused find_cycle(Graph const&) {
+  detail::refuse_graph<Graph>();
 }
 
-template <unfinished_graph Graph>
-refused topological_order(Graph const&) {
-  refuse_graph<Graph>();
+template <detail::unfinished_graph Graph>
+detail::refused topological_order(Graph const&) {
+  detail::refuse_graph<Graph>();
 }
 
 }  // namespace cleave

@@ -43,5 +43,4 @@ std::vector<Node> producers_first(std::vector<Node> const& roots, Operands opera
   }
   return order;
 }
-
 }  // namespace cleave

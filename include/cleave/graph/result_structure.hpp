@@ -12,7 +12,7 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What a program returns does not fit the structure that it is to have. The witness: how many leaves the
 /// structure has.
@@ -35,6 +35,10 @@ inline std::size_t leaves_of(module_argument const& a) {
   return leaves - keys;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `g` with its result in the structure that the model had before a front end made it flat, as tracers do:
 /// the i-th leaf of `structure` becomes the i-th element of the tuple that `g` returns. O(size of g).
 /// \throws structure_error
@@ -48,14 +52,14 @@ inline module_graph with_result_structure(module_graph const& g, module_argument
         continue;
       }
       for (std::size_t at = 1; at < a.size();) {
-        auto const end = subtree_end(a, at);
+        auto const end = detail::subtree_end(a, at);
         elements.emplace_back(a.begin() + static_cast<std::ptrdiff_t>(at),
                               a.begin() + static_cast<std::ptrdiff_t>(end));
         at = end;
       }
     }
-  if (auto const leaves = leaves_of(structure); leaves != elements.size())
-    throw structure_error(leaves, elements.size());
+  if (auto const leaves = detail::leaves_of(structure); leaves != elements.size())
+    throw detail::structure_error(leaves, elements.size());
 
   module_argument result;
   std::vector<std::pair<std::size_t, bool>>

@@ -15,7 +15,7 @@
 #include "cleave/graph/joined_sets.hpp"
 #include "cleave/graph/scopes.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A scope that each stage enters anew needs a value that only one stage makes. The witness: the node that
 /// reads it.
@@ -133,4 +133,4 @@ Snapshot with_scopes(Snapshot s, basic_scopes<typename Snapshot::index_type> con
   return s;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -61,11 +61,15 @@ struct basic_scopes {
   std::vector<basic_scope<Index>> list;  ///< by their first nodes
   std::vector<Index> at;  ///< of a node: the scope that it enters, exits or sets, or none; empty if none does
 
-  bool is_mark(std::size_t n) const { return !at.empty() && at[n] != none<Index>; }
+  bool is_mark(std::size_t n) const { return !at.empty() && at[n] != detail::none<Index>; }
   scope_policy policy(basic_scope<Index> const& x) const { return kinds[x.kind].across; }
   /// Whether stages open `x` themselves.
   bool is_copied(basic_scope<Index> const& x) const { return policy(x) != scope_policy::extend; }
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// A node that enters a scope which nobody leaves, or leaves what is not open.
 struct unpaired_scope {
@@ -202,4 +206,4 @@ basic_scopes<Index> scopes_of(snapshot<Graph, Index> const& s, std::vector<scope
   return scopes_of(static_cast<basic_dense<Index> const&>(s), std::move(kinds), by_position);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -24,7 +24,7 @@ struct snapshot : basic_dense<Index> {
   /// The slot that `v` names, or none.
   Index find_slot(value_t<Graph> const& v) const {
     Index const h = handle.find(v);
-    return h == none<Index> ? h : slot_of_handle[h];
+    return h == detail::none<Index> ? h : slot_of_handle[h];
   }
 };
 
@@ -44,13 +44,17 @@ struct snapshot : basic_dense<Index> {
 template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph>
 snapshot<Graph, Index> snapshot_of(Graph const& g) {
   check_rungs<Graph>();
-  return snapshot_reader<snapshot<Graph, Index>, Graph>(g).read();
+  return detail::snapshot_reader<snapshot<Graph, Index>, Graph>(g).read();
 }
 
-template <std::unsigned_integral Index = std::uint32_t, unfinished_graph Graph>
-refused snapshot_of(Graph const&) {
-  refuse_graph<Graph>();
+template <std::unsigned_integral Index = std::uint32_t, detail::unfinished_graph Graph>
+detail::refused snapshot_of(Graph const&) {
+  detail::refuse_graph<Graph>();
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Calls `f` with a snapshot of `g` whose indices are 32 bits wide, or 64 where that does not suffice. `f`
 /// returns the same type for both.
@@ -68,4 +72,4 @@ refused with_snapshot(Graph const&, F const&) {
   refuse_graph<Graph>();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -19,7 +19,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/graph/order.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Reads a graph node by node into a `Snapshot` of it; `snapshot_of` is its one use.
 template <class Snapshot, class Graph>
@@ -338,4 +338,4 @@ class snapshot_reader {
   std::vector<cell_log> logs_;  // by the memory's cell number
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -22,6 +22,10 @@ struct unlisted_value {
   bool operator==(unlisted_value const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Calls `f(v)` with each value that node `n` reads: its operands, what its bodies capture, what it
 /// overwrites.
 template <dataflow_graph Graph, class F>
@@ -44,6 +48,10 @@ void each_argument(Graph const& g, F f) {
     for (auto v : g.constants()) f(v);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The operands that a snapshot takes for constants although `constants()` does not list them, in the order
 /// in which they are read: what no node makes and neither `inputs()` nor `state()` names either. A mistyped
 /// operand is among them. Of a graph without `inputs()` these are its inputs. Expected O(V + E).
@@ -51,9 +59,9 @@ template <dataflow_graph Graph>
 std::vector<unlisted_value<value_t<Graph>>> find_unlisted_values(Graph const& g) {
   using value = value_t<Graph>;
   numbering<value, std::size_t> known;
-  each_argument(g, [&](value const& v) { known.insert(v); });
+  detail::each_argument(g, [&](value const& v) { known.insert(v); });
   for (auto n : g.nodes())
-    for (auto v : results_of(g, n)) known.insert(v);
+    for (auto v : detail::results_of(g, n)) known.insert(v);
 
   std::vector<unlisted_value<value>> unlisted;
   auto const is_new = [&](value const& v) {
@@ -68,21 +76,21 @@ std::vector<unlisted_value<value_t<Graph>>> find_unlisted_values(Graph const& g)
       if (c >= holds.size()) holds.resize(c + 1);
       return std::exchange(holds[c], 1) != 0 && memory.cell(c).versioned();
     };
-    each_argument(g, hold);
+    detail::each_argument(g, hold);
     for (std::size_t at = 0; auto n : g.nodes()) {
       std::size_t operand = 0;
-      each_read(g, n, [&](value const& v) {
+      detail::each_read(g, n, [&](value const& v) {
         bool const held = hold(v);
         if (is_new(v) && !held) unlisted.push_back({at, operand, v});
         ++operand;
       });
-      for (auto v : results_of(g, n)) hold(v);
+      for (auto v : detail::results_of(g, n)) hold(v);
       ++at;
     }
   } else {
     for (std::size_t at = 0; auto n : g.nodes()) {
       std::size_t operand = 0;
-      each_read(g, n, [&](value const& v) {
+      detail::each_read(g, n, [&](value const& v) {
         if (is_new(v)) unlisted.push_back({at, operand, v});
         ++operand;
       });

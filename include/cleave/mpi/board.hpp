@@ -27,6 +27,10 @@ struct mpi_board_options {
   std::chrono::milliseconds join_within{30'000};
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Where rank 0 listens, as it goes to all ranks.
 struct mpi_board_invitation {
   static constexpr std::size_t longest = 255;
@@ -86,4 +90,4 @@ inline tcp_board make_mpi_board(MPI_Comm ranks, mpi_board_options const& o = {})
                    network_address{sent.host.data(), sent.port}, options);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -7,7 +7,7 @@
 
 #include "cleave/core/error.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A call of MPI failed.
 class mpi_error : public error {
@@ -31,4 +31,4 @@ inline void check_mpi(int code, std::source_location at = std::source_location::
                   code);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -15,7 +15,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Ranks that are processes of MPI. Messages go on once they are issued, whenever this rank waits for
 /// something or asks; those of a pair of ranks match in order, and so do reductions, and nothing else is
@@ -177,4 +177,4 @@ class mpi_communicator {
 
 static_assert(communicator<mpi_communicator, mpi_device>);
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -16,14 +16,14 @@ namespace cleave {
 class mpi_device : public host_memory {
  public:
   struct stream {};
-  using event = mpi_event;
+  using event = detail::mpi_event;
 
   explicit mpi_device(mpi_patience const& p = {}) : run_(p) {}
   mpi_device(mpi_device const&) = delete;
   mpi_device& operator=(mpi_device const&) = delete;
 
   /// What is on its way from and to this rank.
-  mpi_progress& run() { return run_; }
+  detail::mpi_progress& run() { return run_; }
 
   stream make_stream(int /*priority*/) { return {}; }
   event make_event() { return {}; }
@@ -42,9 +42,8 @@ class mpi_device : public host_memory {
   void accumulate(stream&, sums const& s, accumulate_options const& options) { run_sums(s, options); }
 
  private:
-  mpi_progress run_;
+  detail::mpi_progress run_;
 };
 
 static_assert(measuring_device<mpi_device>);
-
 }  // namespace cleave

@@ -9,7 +9,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What MPI calls elements of `t`. Those of 16 bits have no name there: they go as what has their size.
 inline MPI_Datatype mpi_type_of(element_type t) {
@@ -75,4 +75,4 @@ class mpi_operations {
   std::array<MPI_Op, 4> own_ = {MPI_OP_NULL, MPI_OP_NULL, MPI_OP_NULL, MPI_OP_NULL};
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -33,22 +33,22 @@ class mpi_environment {
   /// \throws mpi_error where the library offers less, or has ended
   explicit mpi_environment(mpi_environment_options const& o = {}) : options_(o) {
     int begun = 0, ended = 0, level = MPI_THREAD_SINGLE;
-    check_mpi(MPI_Initialized(&begun));
-    check_mpi(MPI_Finalized(&ended));
-    if (ended != 0) throw mpi_error("MPI has ended in this process; it begins only once", MPI_ERR_OTHER);
+    detail::check_mpi(MPI_Initialized(&begun));
+    detail::check_mpi(MPI_Finalized(&ended));
+    if (ended != 0) throw detail::mpi_error("MPI has ended in this process; it begins only once", MPI_ERR_OTHER);
     if (begun != 0)
-      check_mpi(MPI_Query_thread(&level));
+      detail::check_mpi(MPI_Query_thread(&level));
     else
-      check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level));
+      detail::check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level));
     owns_ = begun == 0;
     if (level < MPI_THREAD_SERIALIZED) {
       if (owns_) MPI_Finalize();
-      throw mpi_error(thread_level_message(level), MPI_ERR_OTHER);
+      throw detail::mpi_error(thread_level_message(level), MPI_ERR_OTHER);
     }
-    check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    check_mpi(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
-    check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
-    check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_));
+    detail::check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    detail::check_mpi(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    detail::check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
+    detail::check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_));
   }
   mpi_environment(mpi_environment const&) = delete;
   mpi_environment& operator=(mpi_environment const&) = delete;
@@ -123,5 +123,4 @@ class mpi_environment {
   int exceptions_ = std::uncaught_exceptions();
   int rank_ = 0, size_ = 1;
 };
-
 }  // namespace cleave

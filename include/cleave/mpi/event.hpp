@@ -5,7 +5,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A point in time of a rank that is a process. One that nothing was recorded in has happened. For one
 /// thread.
@@ -39,4 +39,4 @@ class mpi_event {
   std::vector<state> state_;  // none until it is used
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -6,7 +6,7 @@
 
 #include "cleave/mpi/check.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// So many bytes as MPI counts them, which is in `int`: what is longer than `longest` is one element of a
 /// type made for it. Both ends may count differently.
@@ -44,4 +44,4 @@ class mpi_extent {
   MPI_Datatype type_ = MPI_BYTE;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -36,6 +36,10 @@ struct mpi_options {
   std::size_t shortest_slice = 4096;  ///< in bytes: below that, each rank makes all of an ordered sum
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A communicator of MPI for this purpose alone, so that no foreign message is taken for one of ours.
 class mpi_own_communicator {
  public:
@@ -156,4 +160,4 @@ class mpi_link {
   std::uint32_t tags_ = 32767;  // those that every library has
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

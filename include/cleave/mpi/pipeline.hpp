@@ -36,28 +36,28 @@ struct mpi_pipeline_options {
 class mpi_backend final : public rank_watch::waiter {
  public:
   using device = mpi_device;
-  using communicator = mpi_communicator;
+  using communicator = detail::mpi_communicator;
 
   /// Every rank of `ranks` calls it. \throws mpi_error, run_error
   mpi_backend(MPI_Comm ranks, mpi_pipeline_options const& o)
-      : ranks_(ranks), messages_(o.messages), device_(o.patience), board_(make_mpi_board(ranks, o.board)) {}
+      : ranks_(ranks), messages_(o.messages), device_(o.patience), board_(detail::make_mpi_board(ranks, o.board)) {}
 
   tcp_board& board() { return board_; }
   mpi_device& own_device() { return device_; }
 
-  mpi_communicator& connect_all() {
+  detail::mpi_communicator& connect_all() {
     all_ = &communicators_.emplace(ranks_, device_, messages_);
     return *all_;
   }
   /// Who says no colour makes one alone.
-  mpi_communicator* connect(std::optional<std::uint32_t> colour, std::uint32_t key) {
+  detail::mpi_communicator* connect(std::optional<std::uint32_t> colour, std::uint32_t key) {
     auto& made = communicators_.emplace(*all_, colour ? *colour : all_->size() + index(all_->rank()), key);
     return colour ? &made : nullptr;
   }
-  mpi_communicator* connect_sums(std::optional<std::uint32_t> colour, std::uint32_t key) {
+  detail::mpi_communicator* connect_sums(std::optional<std::uint32_t> colour, std::uint32_t key) {
     return connect(colour, key);
   }
-  void prepare(mpi_communicator&, rank_program const&) {}
+  void prepare(detail::mpi_communicator&, rank_program const&) {}
 
   void release(failure const& f) noexcept override { device_.run().publish(f); }
   void end() noexcept {}
@@ -67,8 +67,8 @@ class mpi_backend final : public rank_watch::waiter {
   mpi_options messages_;
   mpi_device device_;
   tcp_board board_;
-  steady_list<mpi_communicator> communicators_;
-  mpi_communicator* all_ = nullptr;
+  detail::steady_list<detail::mpi_communicator> communicators_;
+  detail::mpi_communicator* all_ = nullptr;
 };
 
 /// What one process does of schedules that run on processes of MPI, step after step: `process_pipeline` with
@@ -94,9 +94,8 @@ class mpi_pipeline : public process_pipeline<S, mpi_backend> {
  private:
   static std::uint32_t size_of(MPI_Comm ranks) {
     int started = 0;
-    check_mpi(MPI_Comm_size(ranks, &started));
+    detail::check_mpi(MPI_Comm_size(ranks, &started));
     return static_cast<std::uint32_t>(started);
   }
 };
-
 }  // namespace cleave

@@ -24,6 +24,10 @@ struct mpi_patience {
   std::chrono::microseconds longest_sleep{100};
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What has requests on their way and is told when one has ended. `which` is what it was watched as.
 class mpi_requester {
  public:
@@ -125,4 +129,4 @@ class mpi_progress {
   std::vector<end> ended_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -16,7 +16,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// One rank's part of a reduction, and who is told its end.
 struct mpi_reduction {
@@ -242,4 +242,4 @@ class mpi_ordered_reducer : public mpi_reducer {
   std::vector<region> parts_, received_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

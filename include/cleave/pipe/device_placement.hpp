@@ -66,6 +66,10 @@ struct device_placement {
   std::vector<std::string> unseen;  ///< modules that are called, their inside not known: as they were; sorted
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Rewrites a graph and its bodies without recursion; `with_devices` is its one use.
 template <device_choice Choose>
 class device_writer {
@@ -164,11 +168,15 @@ class device_writer {
   device_placement made_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `g` and the bodies in it with the devices that `choose` names. `g` stays as it is.
 /// \throws only what `choose` throws. O(tokens of all arguments + u log u) for u calls of unknown modules.
 template <device_choice Choose>
 device_placement with_devices(module_graph const& g, Choose choose) {
-  return device_writer<Choose>(g, choose).run();
+  return detail::device_writer<Choose>(g, choose).run();
 }
 
 /// Every place where `g` names a device: a graph before its bodies, nodes before attributes, each in order.
@@ -188,12 +196,20 @@ struct stage_device {
   std::string device;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A device is given for what is no stage, or twice for one. The witness: the path.
 class stage_device_error : public witness_error<std::string> {
  public:
   stage_device_error(std::string const& path, std::string const& what)
       : witness_error("stage devices: " + quoted(path) + " " + what, path) {}
 };
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// An outer graph with each of its stages on its device; stages that are not listed stay as they are.
 /// \throws stage_device_error where a path names no module with a body, or is there twice.
@@ -206,10 +222,10 @@ inline device_placement with_stage_devices(module_graph const& outer, std::vecto
       std::vector<std::string> known;
       for (auto const& other : outer.attributes())
         if (!other.body.empty()) known.push_back(other.path);
-      throw stage_device_error(path, "is no stage of this graph" + suggestion(nearest_names(path, known)));
+      throw detail::stage_device_error(path, "is no stage of this graph" + suggestion(nearest_names(path, known)));
     }
     if (!choice.emplace(path, to_device{device, at}).second)
-      throw stage_device_error(path, "has two devices; give it one");
+      throw detail::stage_device_error(path, "has two devices; give it one");
   }
   return with_devices(outer, [&](device_site const& s) {
     auto const found = choice.find(s.stage);

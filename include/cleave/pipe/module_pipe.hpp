@@ -36,6 +36,10 @@ namespace cleave {
 /// Whether cuts may come from modules and from a policy together; torch's Pipe refuses that.
 enum class cut_sources : std::uint8_t { any, one };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Cuts at modules and a policy are both given, and `cut_sources::one` allows one.
 class cut_source_error : public error {
  public:
@@ -45,6 +49,10 @@ class cut_source_error : public error {
             "them: "
             "leave one out, or allow cut_sources::any") {}
 };
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Where a module graph is cut into a pipe, and how its stages are written.
 struct module_pipe_options {
@@ -74,6 +82,10 @@ struct module_pipe {
     return outer.find_attribute(paths[index(i)])->body.front();
   }
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// A builder that looks values up by what stands for them; `write_pipe` is its one use.
 class merging_builder {
@@ -202,6 +214,10 @@ struct no_change {
   cut_partition operator()(module_program const&, cut_partition p) const { return p; }
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts `g` into a pipe: at markers, at the modules of the options, and as `policy` says, all together.
 /// `policy(s)` is given the snapshot and returns a cut_list, or a partition that cuts once more what lies
 /// between the other cuts: `[](auto const& s) { return balance(s, 4); }`. `change(program, parts)` has the
@@ -209,16 +225,16 @@ struct no_change {
 /// must outlive the pipe. Expected O(V + E + parts log parts).
 /// \throws what program_of, cuts_at_markers, cuts_at_modules and make_pipe_plan throw; no_output_error where
 /// `g` has no output node; state_error.
-template <class Policy = no_policy, class Change = no_change>
+template <class Policy = detail::no_policy, class Change = detail::no_change>
 module_pipe make_module_pipe(module_graph const& g, module_pipe_options const& options = {},
                              Policy policy = {}, Change change = {}) {
-  if (!g.output()) throw no_output_error();
-  if (options.sources == cut_sources::one && !options.cuts.empty() && !std::same_as<Policy, no_policy>)
-    throw cut_source_error();
-  auto program = program_of(g, options.program);
+  if (!g.output()) throw detail::no_output_error();
+  if (options.sources == cut_sources::one && !options.cuts.empty() && !std::same_as<Policy, detail::no_policy>)
+    throw detail::cut_source_error();
+  auto program = detail::program_of(g, options.program);
   if (options.state.shared == shared_state::transmit || !options.state.by_name.empty()) {
-    auto const model = model_state_of(program, options.writes);
-    program.s = join_sent_reads(std::move(program.s), model, options.state);
+    auto const model = detail::model_state_of(program, options.writes);
+    program.s = detail::join_sent_reads(std::move(program.s), model, options.state);
   }
   auto cuts = joined(cuts_at_markers(program), cuts_at_modules(program, options.cuts));
   auto const& s = program.s;
@@ -231,8 +247,8 @@ module_pipe make_module_pipe(module_graph const& g, module_pipe_options const& o
   parts = change(program, std::move(parts));
   auto made =
       make_plan(s, parts, program.scopes, {.stages = options.run, .outputs = output_order::first_use});
-  auto cut = pipe_planner<std::uint32_t>(s, parts, std::move(made)).plan();
-  return write_pipe(std::move(program), std::move(cut), options);
+  auto cut = detail::pipe_planner<std::uint32_t>(s, parts, std::move(made)).plan();
+  return detail::write_pipe(std::move(program), std::move(cut), options);
 }
 
 /// The graph must outlive the pipe: give it a name.

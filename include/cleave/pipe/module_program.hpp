@@ -30,8 +30,12 @@ namespace cleave {
 struct module_program_options {
   std::string marker = "pipe_split";  ///< the target of calls that say: cut here
   std::string calls = "scope";        ///< the metadata that list the calls a node is inside, outermost first
-  std::vector<module_scope> scopes = torch_scopes();
+  std::vector<module_scope> scopes = detail::torch_scopes();
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// A marker, or a module that is to be cut at, in the body of an operation. The witness: the node that holds
 /// the body.
@@ -44,6 +48,10 @@ class body_cut_error : public witness_error<module_graph::position> {
                       n) {}
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A module_graph read once, to be cut into a pipe: calls are nodes, a path that is read several times is one
 /// state. It refers to the graph, which must outlive it.
 struct module_program {
@@ -54,6 +62,10 @@ struct module_program {
 
   module_graph const& whole() const { return graph.graph(); }
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// \throws missing_target_error, cost_error, and what scopes_of and with_scopes throw.
 inline module_program program_of(module_graph const& g, module_program_options options = {}) {
@@ -113,19 +125,27 @@ class module_calls {
   std::vector<std::size_t> times_;  // in step with `called_`
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A cut at each call of the marker.
 /// \throws marker_error; body_cut_error where a body has a marker.
 inline cut_list cuts_at_markers(module_program const& p) {
   auto const marks = [&](module_node const& n) {
     return n.kind == node_kind::call_function && n.target == p.options.marker;
   };
-  for (auto const& [holder, body] : bodies_of(p.whole()))
+  for (auto const& [holder, body] : detail::bodies_of(p.whole()))
     for (auto const& n : body->list())
-      if (marks(n)) throw body_cut_error(p.whole(), holder, "marker " + quoted(n.name));
+      if (marks(n)) throw detail::body_cut_error(p.whole(), holder, "marker " + quoted(n.name));
   basic_dense<std::uint32_t> const& flat = p.s;
   return cuts_at_markers(
       flat, [&](std::size_t n) { return marks(p.whole()[p.s.node[static_cast<std::uint32_t>(n)]]); });
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The module of `g` that a cut names where the program knows it by another path: modules that share their
 /// storage are one.
@@ -140,29 +160,33 @@ inline std::string called_path(module_graph const& g, std::string const& path,
   return path;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts before or after each call of a module that the graph registers, or that a node is inside.
 /// \throws unknown_module_error where there is no such module, body_cut_error where it is in a body.
 inline cut_list cuts_at_modules(module_program const& p, std::vector<module_cut> cuts) {
   module_graph const& g = p.whole();
   std::vector<std::vector<std::string>> calls;
   numbering<std::string, std::uint32_t> known, called;
-  module_calls calls_of(p);
+  detail::module_calls calls_of(p);
   for (std::size_t n = 0; n < p.s.nodes(); ++n) {
     calls.push_back(calls_of(n));
-    for (auto const& call : calls.back()) called.insert(std::string(module_of_call(call)));
+    for (auto const& call : calls.back()) called.insert(std::string(detail::module_of_call(call)));
   }
   for (auto const& path : called.handles()) known.insert(path);
   for (auto const& a : g.attributes())
     if (a.what == module_attribute::kind::module) known.insert(a.path);
   for (std::size_t i = 0; i < cuts.size(); ++i) {
     auto const within = [&](std::string const& body) { return cuts[i].path.starts_with(body + "."); };
-    for (module_graph::position n = 0; n < g.list().size() && known.find(cuts[i].path) == none<std::uint32_t>;
+    for (module_graph::position n = 0; n < g.list().size() && known.find(cuts[i].path) == detail::none<std::uint32_t>;
          ++n) {
       auto const* a = g[n].kind == node_kind::call_module ? g.find_attribute(g[n].target) : nullptr;
       if (a && !a->body.empty() && within(g[n].target))
-        throw body_cut_error(g, n, "cut #" + std::to_string(i) + ": module " + quoted(cuts[i].path));
+        throw detail::body_cut_error(g, n, "cut #" + std::to_string(i) + ": module " + quoted(cuts[i].path));
     }
-    cuts[i].path = called_path(g, cuts[i].path, called);
+    cuts[i].path = detail::called_path(g, cuts[i].path, called);
   }
   basic_dense<std::uint32_t> const& flat = p.s;
   return cuts_at_modules(flat, cuts, [&](std::size_t n) -> auto const& { return calls[n]; }, known.handles());

@@ -23,6 +23,10 @@ namespace cleave {
 /// underscore (`add_`) write what they read first, as in torch; or nothing.
 enum class write_rule : std::uint8_t { by_underscore, none };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What an attribute that is no module counts as: a buffer whose metadata say `persistent: false` is not
 /// saved, a plain tensor is a constant.
 inline state_kind state_kind_of(module_attribute const& a) {
@@ -113,4 +117,4 @@ inline void hold_names(module_graph& stage, module_graph const& whole,
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -34,7 +34,7 @@ struct pipe_finding {
   std::string code;     ///< for programs; stays as it is from version to version
   std::string message;  ///< what and where, in the names of the graph
   stage_id stage = the_caller, other = the_caller;
-  std::size_t node = none<std::size_t>, value = none<std::size_t>;
+  std::size_t node = detail::none<std::size_t>, value = detail::none<std::size_t>;
 
   bool operator==(pipe_finding const&) const = default;
 };
@@ -47,6 +47,10 @@ struct pipe_marks {
   std::vector<std::size_t> cuts = {};  ///< markers, ascending: in no stage
   basic_scopes<Index> scopes = {};     ///< whose marks may be in any
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Writes findings about the structure of a pipe; `findings_in_plan` is its one use.
 template <std::unsigned_integral Index>
@@ -149,6 +153,10 @@ class structure_reporter {
   pipe_findings found_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What is wrong with the structure of `p`, a pipe of `s`, relays allowed: a node in no stage or in two; a
 /// value that nobody brings, or for nothing; a transfer or an edge that is missing, too many, or runs
 /// backward; stages that wait for each other, are empty or out of order; a marker in a stage. Where stages or
@@ -156,7 +164,7 @@ class structure_reporter {
 template <std::unsigned_integral Index>
 pipe_findings findings_in_plan(basic_dense<Index> const& s, basic_pipe_plan<Index> const& p,
                                pipe_marks<Index> const& marks = {}) {
-  return structure_reporter<Index>(s, p, marks).report();
+  return detail::structure_reporter<Index>(s, p, marks).report();
 }
 
 /// What is wrong with the state that the stages of `p` hold: of two stages without a tie, absent, lost, for
@@ -196,15 +204,15 @@ template <std::unsigned_integral Index>
 pipe_findings findings_in_backward(basic_dense<Index> const& s, basic_plan<Index> const& p, std::size_t loss,
                                    std::optional<backward_plan> const& planned = {}) {
   auto const made = planned_root_of(s, p);
-  auto const at = loss < made.made_at.size() ? made.made_at[loss] : none<std::uint32_t>;
-  if (at == none<std::uint32_t> || made.root.kind[at] == root_kind::input)
-    return {{"loss-missing", "the loss, " + value_label(s, loss) + ", is given by no stage", the_caller,
-             the_caller, none<std::size_t>, loss}};
+  auto const at = loss < made.made_at.size() ? made.made_at[loss] : detail::none<std::uint32_t>;
+  if (at == detail::none<std::uint32_t> || made.root.kind[at] == root_kind::input)
+    return {{"loss-missing", "the loss, " + detail::value_label(s, loss) + ", is given by no stage", the_caller,
+             the_caller, detail::none<std::size_t>, loss}};
   auto const name = [](std::uint32_t v) { return "value #" + std::to_string(v) + " of the root"; };
-  if (auto const f = find_root_fault(made.root, at)) return {{"backward-root", root_fault_text(*f, name)}};
+  if (auto const f = detail::find_root_fault(made.root, at)) return {{"backward-root", detail::root_fault_text(*f, name)}};
   auto const pass = planned ? *planned : make_backward_plan(made.root, at);
   if (auto const f = find_backward_plan_fault(made.root, at, pass))
-    return {{std::string(code_of(f->what)), "backward: " + backward_plan_fault_text(*f)}};
+    return {{std::string(code_of(f->what)), "backward: " + detail::backward_plan_fault_text(*f)}};
   return {};
 }
 
@@ -217,9 +225,13 @@ inline pipe_findings findings_in_layouts(transport const& t) {
       found.push_back({"layout-unknown",
                        "value #" + std::to_string(e.value) + " goes from " + stage_text(e.from) + " to " +
                            stage_text(e.to) + " and has no shape",
-                       e.from, e.to, none<std::size_t>, static_cast<std::size_t>(e.value)});
+                       e.from, e.to, detail::none<std::size_t>, static_cast<std::size_t>(e.value)});
   return found;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// A line for each: its code, and what it says.
 inline std::string pipe_findings_text(pipe_findings const& found) {
@@ -227,6 +239,10 @@ inline std::string pipe_findings_text(pipe_findings const& found) {
   for (auto const& f : found) text += f.code + ": " + f.message + "\n";
   return text;
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Structure and state of whatever has `program` (a `module_program`), `plan`, `model` and `state` as a
 /// `module_pipe` has them, and, where `loss` is a value of its snapshot, the backward pass from there; empty:

@@ -46,7 +46,16 @@ struct basic_pipe_plan {
   bool operator==(basic_pipe_plan const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 using pipe_edge = basic_pipe_edge<std::uint32_t>;
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
 using pipe_plan = basic_pipe_plan<std::uint32_t>;
 
 /// Whether a value goes past a stage that does not read it on the way to one that does.
@@ -56,6 +65,10 @@ bool skips_stages(basic_pipe_edge<Index> const& e) {
            return to != the_caller && index(to) > index(e.from) + 1;
          });
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Whether the caller, who stands last, is among the readers.
 inline bool is_returned(std::span<stage_id const> to) { return !to.empty() && to.back() == the_caller; }
@@ -174,14 +187,18 @@ class pipe_planner {
   basic_pipe_plan<Index> pipe_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts `s` as `p` says. Stages run in the order of the program where that is one; a stage lists what it is
 /// given by first use in it, what it gives by first use outside. O(V + E + parts log parts).
 /// \throws no_output_error, partition_error as make_plan does
 template <std::unsigned_integral Index>
 basic_pipe_plan<Index> make_pipe_plan(basic_dense<Index> const& s, cut_partition const& p) {
-  if (s.outputs.empty()) throw no_output_error();
+  if (s.outputs.empty()) throw detail::no_output_error();
   auto made = make_plan(s, p, {.outputs = output_order::first_use});
-  return pipe_planner<Index>(s, p, std::move(made)).plan();
+  return detail::pipe_planner<Index>(s, p, std::move(made)).plan();
 }
 
 /// The same for a program with scopes (gradient mode, autocast), where `s` is what `with_scopes` gives: each
@@ -190,9 +207,9 @@ basic_pipe_plan<Index> make_pipe_plan(basic_dense<Index> const& s, cut_partition
 template <std::unsigned_integral Index>
 basic_pipe_plan<Index> make_pipe_plan(basic_dense<Index> const& s, cut_partition const& p,
                                       basic_scopes<Index> const& scopes) {
-  if (s.outputs.empty()) throw no_output_error();
+  if (s.outputs.empty()) throw detail::no_output_error();
   auto made = make_plan(s, p, scopes, {.outputs = output_order::first_use});
-  return pipe_planner<Index>(s, p, std::move(made)).plan();
+  return detail::pipe_planner<Index>(s, p, std::move(made)).plan();
 }
 
 }  // namespace cleave

@@ -21,6 +21,10 @@ namespace cleave {
 /// Whether each value that goes from one stage to another must have a known layout.
 enum class layout_need : std::uint8_t { known_ones, between_stages };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A value goes from one stage to another and nobody knows its shape. The witness: the edge.
 class layout_error : public witness_error<transport::edge> {
  public:
@@ -37,6 +41,10 @@ inline std::optional<transport::edge> find_unknown_layout(transport const& t) {
     if (e.from != the_caller && e.to != the_caller && e.layout >= t.layouts.size()) return e;
   return std::nullopt;
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// What moves when a pipe runs, as plain data: for each value and reader who sends it, which of the sender's
 /// results and which of the reader's inputs it is, its bytes, and its dtype and shape as `layout_of(v)`, an
@@ -60,9 +68,9 @@ transport pipe_transport_of(basic_dense<Index> const& s, basic_pipe_plan<Index> 
     e.layout = known;
   }
   if (need == layout_need::between_stages)
-    if (auto const e = find_unknown_layout(t)) {
+    if (auto const e = detail::find_unknown_layout(t)) {
       Index const m = s.producer[e->value];
-      throw layout_error(*e, m == none<Index> ? "value #" + std::to_string(e->value) + ", state,"
+      throw detail::layout_error(*e, m == detail::none<Index> ? "value #" + std::to_string(e->value) + ", state,"
                                               : "the value of node " + s.label(m));
     }
   return t;

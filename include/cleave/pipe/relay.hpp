@@ -35,6 +35,10 @@ struct route_options {
 /// Straight from its maker to each reader; or from stage to stage, past those that do not read it.
 enum class route : std::uint8_t { direct, relay };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A cost that is none. The witness: the cost.
 class route_cost_error : public witness_error<double> {
  public:
@@ -51,6 +55,10 @@ inline std::optional<double> find_route_fault(route_options const& o) {
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The cheaper route of each edge of `p`; of equal ones the direct one. What the caller passes goes straight
 /// to each reader, and so does memory that is written again, which stages could not tell apart. A value of
 /// unknown size costs its messages only. O(size of the edges).
@@ -58,7 +66,7 @@ inline std::optional<double> find_route_fault(route_options const& o) {
 template <std::unsigned_integral Index>
 std::vector<route> routes_of(basic_dense<Index> const& s, basic_pipe_plan<Index> const& p,
                              route_options const& options = {}) {
-  if (auto const cost = find_route_fault(options)) throw route_cost_error(*cost);
+  if (auto const cost = detail::find_route_fault(options)) throw detail::route_cost_error(*cost);
   std::vector<char> rewritten(s.values());  // of a slot: it holds several values, one after the other
   for (std::size_t v = 0; v < s.values(); ++v)
     if (s.latest[s.slot[v]] != v) rewritten[s.slot[v]] = 1;
@@ -103,7 +111,7 @@ basic_pipe_plan<Index> relayed(basic_dense<Index> const& s, basic_pipe_plan<Inde
   for (auto const& t : p.plan.transfers) give(t.to, t.value, t.from);
   for (std::size_t i = 0; i < routes.size(); ++i) {
     auto const& e = p.edges[i];
-    auto const readers = e.to.size() - (is_returned(e.to) ? 1 : 0);
+    auto const readers = e.to.size() - (detail::is_returned(e.to) ? 1 : 0);
     if (routes[i] == route::direct || readers == 0 || e.from == the_caller) continue;
     for (auto at = index(e.from) + 1; at <= index(e.to[readers - 1]); ++at) {
       if (give(stage_id{at}, e.value, stage_id{at - 1})) stages[at].inputs.push_back(e.value);
@@ -113,7 +121,7 @@ basic_pipe_plan<Index> relayed(basic_dense<Index> const& s, basic_pipe_plan<Inde
   p.plan.transfers.clear();
   for (stage_id const to : p.plan.order)
     for (auto const& [value, from] : senders[index(to)]) p.plan.transfers.push_back({value, from, to});
-  p.edges = pipe_edges_of(s, p.plan);
+  p.edges = detail::pipe_edges_of(s, p.plan);
   return p;
 }
 

@@ -15,7 +15,7 @@
 #include "cleave/graph/module_graph.hpp"
 
 /// The calls of stages in the root of a pipe: the graph that calls them.
-namespace cleave {
+namespace cleave::detail {
 
 /// A call of a stage, and the number that its path ends with.
 struct numbered_stage {
@@ -98,4 +98,4 @@ inline void check_stages(module_graph const& root, std::string_view prefix = "st
   if (auto const n = find_detached_stage(root, prefix)) throw detached_stage_error(root, *n);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

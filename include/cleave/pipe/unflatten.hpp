@@ -13,7 +13,7 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/pipe/wire.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Reads a message; `unflatten` is its one use.
 class wire_reader {
@@ -180,4 +180,4 @@ inline std::optional<wire_fault> find_wire_fault(wire_message const& message,
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -34,6 +34,10 @@ struct wire_message {
   bool operator==(wire_message const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What cannot be sent, or why a text cannot be read.
 struct wire_fault {
   std::string path;  ///< of the value or the entry; empty where it is none alone
@@ -135,11 +139,19 @@ class wire_writer {
   wire_message message_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `values` as leaves and text. O(size, times depth for the paths).
 /// \throws wire_error for text, slices, constants of the IR, and keys that are neither text nor integers.
 inline wire_message flatten(std::vector<module_argument> const& values, wire_form form = wire_form::exact) {
-  return wire_writer(form).write(values);
+  return detail::wire_writer(form).write(values);
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What of `values` cannot be sent, or nothing. O(size, times depth for the paths).
 inline std::optional<wire_fault> find_wire_fault(std::vector<module_argument> const& values,
@@ -180,4 +192,4 @@ inline std::vector<std::pair<std::string, module_argument>> itemised(module_argu
   return items;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

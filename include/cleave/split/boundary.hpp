@@ -20,7 +20,7 @@
 #include "cleave/split/make_plan.hpp"
 #include "cleave/split/split.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What becomes of a value that other parts read than the one which makes it.
 enum class crossing_rule : std::uint8_t {
@@ -52,6 +52,10 @@ class holding_error : public witness_error<std::size_t> {
                       v) {}
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A snapshot and a partition in which the rules for the boundary are carried out: `make_plan` does the rest.
 template <class Snapshot>
 struct settled_boundary {
@@ -61,6 +65,10 @@ struct settled_boundary {
   std::vector<std::size_t> recomputed;  ///< nodes that are copied from now on, ascending
   std::vector<std::size_t> passed;      ///< states and constants that the caller passes, ascending
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Carries out the rules; `settle_boundary` is its one use.
 template <class Snapshot, class Crossing, class Projects, class Holding>
@@ -214,6 +222,10 @@ class boundary_settler {
   std::vector<std::size_t> group_size_;  // of a node that gives its group its number
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Carries out what is said of the values at a boundary. `crossing(v)` is asked once for each value that
 /// parts other than its producer's read, or copies do; `projects(n)` says whether node n takes an element of
 /// the value it reads; `holding(v)` is asked once for each state and constant that a part reads. Values and
@@ -225,9 +237,13 @@ class boundary_settler {
 template <class Snapshot, class Crossing, class Projects, class Holding>
 settled_boundary<Snapshot> settle_boundary(Snapshot const& s, partition const& p, Crossing crossing,
                                            Projects projects, Holding holding) {
-  check_assignment(s, p);
-  return boundary_settler<Snapshot, Crossing, Projects, Holding>(s, p, crossing, projects, holding).settle();
+  detail::check_assignment(s, p);
+  return detail::boundary_settler<Snapshot, Crossing, Projects, Holding>(s, p, crossing, projects, holding).settle();
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// `split` under such rules, which are asked with the graph's own nodes and values.
 template <dataflow_graph Graph, class Crossing, class Projects, class Holding>
@@ -247,4 +263,4 @@ staged_graph<Graph> split_with_boundary(Graph const&& /* is gone when emit asks 
                                         partition const&, Crossing, Projects, Holding,
                                         plan_options const& = {}) = delete;
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -7,12 +7,16 @@
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/dense.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What a builder calls a value in the graph that it builds: whatever `argument` returns.
 template <class Builder, class Graph>
 using made_t = std::remove_cvref_t<decltype(std::declval<Builder&>().argument(std::declval<value_t<Graph>>(),
                                                                               source::input))>;
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Where a stage is written out, in the user's own IR; one for each stage.
 /// - `b.argument(v, from)`  the new graph's own name for a value that the stage is given: inputs first, then
@@ -23,11 +27,15 @@ using made_t = std::remove_cvref_t<decltype(std::declval<Builder&>().argument(st
 ///                          outputs.
 template <class Builder, class Graph>
 concept stage_builder = dataflow_graph<Graph> &&
-                        requires(Builder& b, node_t<Graph> n, value_t<Graph> v, made_t<Builder, Graph> made,
-                                 made_t<Builder, Graph> (*lookup)(value_t<Graph>)) {
-                          { b.clone(n, lookup) } -> range_of<made_t<Builder, Graph>>;
+                        requires(Builder& b, node_t<Graph> n, value_t<Graph> v, detail::made_t<Builder, Graph> made,
+                                 detail::made_t<Builder, Graph> (*lookup)(value_t<Graph>)) {
+                          { b.clone(n, lookup) } -> range_of<detail::made_t<Builder, Graph>>;
                           b.result(v, made);
                         };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 template <class Builder, class Graph>
 concept unfinished_builder = dataflow_graph<Graph> && !stage_builder<Builder, Graph>;
@@ -58,4 +66,4 @@ template <class Builder, class Graph>
   throw;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

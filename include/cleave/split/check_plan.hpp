@@ -15,7 +15,7 @@
 #include "cleave/split/plan.hpp"
 #include "cleave/split/plan_fault.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Whether a stage may be given values that it does not read, to pass them on to others (`relayed`).
 enum class passing : std::uint8_t { refused, allowed };
@@ -328,17 +328,25 @@ std::vector<plan_fault> plan_faults(basic_dense<Index> const& s, basic_plan<Inde
   return plan_checker<Index, Copied>(s, p, copied, relays).find();
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The first of `plan_faults`, or nothing.
 template <std::unsigned_integral Index, class Copied>
 std::optional<plan_fault> find_plan_fault(basic_dense<Index> const& s, basic_plan<Index> const& p,
                                           Copied copied) {
-  auto const faults = plan_faults(s, p, copied);
+  auto const faults = detail::plan_faults(s, p, copied);
   return faults.empty() ? std::nullopt : std::optional(faults.front());
 }
 template <std::unsigned_integral Index>
 std::optional<plan_fault> find_plan_fault(basic_dense<Index> const& s, basic_plan<Index> const& p) {
   return find_plan_fault(s, p, [](std::size_t) { return false; });
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// \throws plan_error unless `p` is a plan of `s`, with the first fault.
 template <std::unsigned_integral Index>
@@ -347,4 +355,4 @@ void check_plan(basic_dense<Index> const& s, basic_plan<Index> const& p) {
     throw plan_error("no plan of this graph: " + plan_fault_text(s, *f), *f);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

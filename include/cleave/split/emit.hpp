@@ -28,6 +28,10 @@ class lookup_error : public witness_error<std::size_t> {
                       n) {}
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Writes one stage of a plan of `s`, the snapshot of `g`, into `b`. Expected O(size of the stage). Nothing
 /// is written into `g`.
 ///
@@ -89,4 +93,4 @@ refused emit_stage(Graph const&, snapshot<Graph, Index> const&, basic_stage<Inde
   refuse_builder<Builder, Graph>();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -17,7 +17,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A piece that does not have the arguments, nodes, results, values or outputs that the plan says of its
 /// stage. The witness: the stage.
@@ -28,6 +28,10 @@ class piece_error : public witness_error<stage_id> {
                           " of its plan",
                       i) {}
 };
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// The way back: joins what the stages of a plan were written out as into one graph again.
 ///
@@ -54,7 +58,7 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
 
   expects(pieces.size() == p.stages.size(), "a piece for each stage");
   auto const demand = [](bool ok, stage_id i, char const* what) {
-    if (!ok) throw piece_error(i, what);
+    if (!ok) throw detail::piece_error(i, what);
   };
   for (stage_id const i : p.order) {
     auto const& stage = p.stages[index(i)];
@@ -68,7 +72,7 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
 
     auto const called = [&](value_t<Piece> const& v) -> made const& {
       auto const at = values.find(v);
-      demand(at != none<std::size_t>, i, "values");
+      demand(at != detail::none<std::size_t>, i, "values");
       return names[at];
     };
 
@@ -90,9 +94,9 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
       demand(done < stage.nodes.size(), i, "nodes");
       auto const original = stage.nodes[done++];
       auto const results = s.results[original];
-      bool const again = is_replicable(s, original) && !results.empty() && whole[results.front()];
+      bool const again = detail::is_replicable(s, original) && !results.empty() && whole[results.front()];
       if (again) {
-        for (std::size_t r = 0; auto v : results_of(piece, n)) {
+        for (std::size_t r = 0; auto v : detail::results_of(piece, n)) {
           demand(r < results.size(), i, "results");
           name(v, *whole[results[r++]]);
         }
@@ -100,7 +104,7 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
       }
       auto&& clones = b.clone(index(i), n, [&](value_t<Piece> const& v) -> made { return called(v); });
       auto clone = std::ranges::begin(clones);
-      for (std::size_t r = 0; auto v : results_of(piece, n)) {
+      for (std::size_t r = 0; auto v : detail::results_of(piece, n)) {
         expects(clone != std::ranges::end(clones), "clone to return a name for each result");
         name(v, *clone);
         if (r < results.size()) whole[results[r++]] = *clone;

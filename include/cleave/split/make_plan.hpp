@@ -16,7 +16,7 @@
 #include "cleave/split/plan.hpp"
 #include "cleave/split/plan_options.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Fills a plan step by step; `make_plan` is its one use.
 template <std::unsigned_integral Index>
@@ -161,6 +161,10 @@ class plan_maker {
   basic_plan<Index> plan_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Plans the cut of `s` into the parts of `p`: stage i is part i.
 ///
 /// A stage lists its nodes in program order, its inputs and its state by first use. A replicable node is in
@@ -173,10 +177,10 @@ class plan_maker {
 template <std::unsigned_integral Index>
 basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
                             plan_options const& options = {}) {
-  check_assignment(s, p);
-  auto order = emission_order(part_graph_of(s, p), options.stages, options.priority);
+  detail::check_assignment(s, p);
+  auto order = detail::emission_order(detail::part_graph_of(s, p), options.stages, options.priority);
   if (order.size() < p.parts) check_partition(s, p);  // names the cycle
-  return plan_maker<Index>(s, p).make(std::move(order), options.outputs, options.inputs);
+  return detail::plan_maker<Index>(s, p).make(std::move(order), options.outputs, options.inputs);
 }
 
 }  // namespace cleave

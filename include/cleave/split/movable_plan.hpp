@@ -39,11 +39,11 @@ class movable_plan {
         mark_(s.values() + s.nodes()) {
     check_partition(s_, p_);
     give_parts();
-    needs_ = part_needs<Index>(s_, p_);
+    needs_ = detail::part_needs<Index>(s_, p_);
     stages_.resize(p_.parts), members_.resize(p_.parts), resident_.resize(p_.parts);
     for (Index const v : s_.outputs) given_[v] = 1;
     for (std::size_t n = 0; n < s_.nodes(); ++n)
-      (is_replicable(s_, n) ? resident_ : members_)[index(p_.of[n])].push_back(static_cast<Index>(n));
+      (detail::is_replicable(s_, n) ? resident_ : members_)[index(p_.of[n])].push_back(static_cast<Index>(n));
     dirty_.resize(p_.parts);
     for (std::uint32_t i = 0; i < p_.parts; ++i) touch(part_id{i});
     rebuild();
@@ -67,13 +67,13 @@ class movable_plan {
       check_partition(s_, refused);
     }
     for (Index const m : moving) {
-      auto& lists = is_replicable(s_, m) ? resident_ : members_;
+      auto& lists = detail::is_replicable(s_, m) ? resident_ : members_;
       auto& old = lists[index(from)];
       auto& now = lists[index(to)];
       old.erase(std::ranges::lower_bound(old, m));
       now.insert(std::ranges::lower_bound(now, m), m);
     }
-    if (is_replicable(s_, n)) {  // copies are counted outside the own part
+    if (detail::is_replicable(s_, n)) {  // copies are counted outside the own part
       auto const has = [&](part_id i) { return std::ranges::binary_search(stages_[index(i)].nodes, n); };
       copies_[n] += has(from) ? 1 : 0;
       copies_[n] -= has(to) ? 1 : 0;
@@ -86,7 +86,7 @@ class movable_plan {
   basic_plan<Index> plan() const {
     basic_plan<Index> all;
     all.stages = stages_;
-    part_graph parts;
+    detail::part_graph parts;
     parts.first_node.assign(p_.parts, s_.nodes());
     for (std::uint32_t i = 0; i < p_.parts; ++i) {
       for (auto const* list : {&members_[i], &resident_[i]})
@@ -94,10 +94,10 @@ class movable_plan {
       needs_.each_dependent(i, [&](std::uint32_t j) { parts.dependents.add(j); });
       parts.dependents.close();
     }
-    all.order = emission_order(parts, order::program);
+    all.order = detail::emission_order(parts, order::program);
     for (stage_id const i : all.order) {
       for (Index const v : stages_[index(i)].inputs)
-        if (Index const m = s_.producer[v]; m != none<Index>)
+        if (Index const m = s_.producer[v]; m != detail::none<Index>)
           all.transfers.push_back({v, stage_id{index(p_.of[m])}, i});
       for (Index const v : stages_[index(i)].state)
         if (Index const last = s_.latest[s_.slot[v]];
@@ -120,7 +120,7 @@ class movable_plan {
 
   std::vector<Index> with_group(std::size_t n) const {
     std::vector<Index> moving;
-    if (s_.group.empty() || is_replicable(s_, n)) return {static_cast<Index>(n)};
+    if (s_.group.empty() || detail::is_replicable(s_, n)) return {static_cast<Index>(n)};
     for (Index const m : members_[index(p_.of[n])])
       if (s_.group[m] == s_.group[n]) moving.push_back(m);
     return moving;
@@ -128,7 +128,7 @@ class movable_plan {
 
   bool comes_from_outside(Index v, part_id reader) const {
     Index const m = s_.producer[v];
-    return m == none<Index> || (!is_replicable(s_, m) && p_.of[m] != reader);
+    return m == detail::none<Index> || (!detail::is_replicable(s_, m) && p_.of[m] != reader);
   }
   bool is_overwritten(Index v) const { return s_.latest[s_.slot[v]] != v; }
 
@@ -136,7 +136,7 @@ class movable_plan {
     if (!std::exchange(dirty_[index(i)], 1)) queue_.push_back(i);
   }
   void touch_outputs(Index v) {
-    if (Index const m = s_.producer[v]; m != none<Index>) outputs_.push_back(p_.of[m]);
+    if (Index const m = s_.producer[v]; m != detail::none<Index>) outputs_.push_back(p_.of[m]);
   }
 
   /// Makes the lists of the stages in the queue, and the outputs of those whose values others receive or no
@@ -185,7 +185,7 @@ class movable_plan {
       touch_outputs(s_.latest[s_.slot[v]]);
     }
     for (Index const n : stage.nodes)
-      if (is_replicable(s_, n) && p_.of[n] != i && changes(copies_[n])) touch(p_.of[n]);
+      if (detail::is_replicable(s_, n) && p_.of[n] != i && changes(copies_[n])) touch(p_.of[n]);
   }
 
   /// Whether a replicable node is in its own part even where nothing there reads it.
@@ -200,7 +200,7 @@ class movable_plan {
     auto const first_time = [&](std::size_t at) { return std::exchange(mark_[at], stamp_) != stamp_; };
     auto const add_copy = [&](Index v) {
       Index const m = s_.producer[v];
-      if (m != none<Index> && is_replicable(s_, m) && first_time(s_.values() + m)) stage.nodes.push_back(m);
+      if (m != detail::none<Index> && detail::is_replicable(s_, m) && first_time(s_.values() + m)) stage.nodes.push_back(m);
     };
     stage.nodes = members_[index(i)];
     for (Index const n : resident_[index(i)])
@@ -209,7 +209,7 @@ class movable_plan {
       Index const n = stage.nodes[at];
       for (Index const v : s_.operands[n]) {
         add_copy(v);
-        if (!is_replicable(s_, n) && comes_from_outside(v, i))
+        if (!detail::is_replicable(s_, n) && comes_from_outside(v, i))
           for (Index const c : s_.companions[v]) add_copy(c);
       }
     }
@@ -222,7 +222,7 @@ class movable_plan {
     for (Index const n : stage.nodes)
       for (Index const v : s_.operands[n]) {
         take(v);
-        if (is_replicable(s_, n) || !comes_from_outside(v, i)) continue;
+        if (detail::is_replicable(s_, n) || !comes_from_outside(v, i)) continue;
         for (Index const c : s_.companions[v]) take(c);
       }
     return stage;
@@ -244,7 +244,7 @@ class movable_plan {
 
   basic_dense<Index> const& s_;
   partition p_;
-  part_needs<Index> needs_;
+  detail::part_needs<Index> needs_;
   std::vector<basic_stage<Index>> stages_;
   std::vector<std::vector<Index>> members_;   // of a part: its nodes that are not replicable, ascending
   std::vector<std::vector<Index>> resident_;  // of a part: its nodes that are
@@ -257,5 +257,4 @@ class movable_plan {
   std::vector<std::uint64_t> mark_;            // of a value, then of a node: when it was last met
   std::uint64_t stamp_ = 0;
 };
-
 }  // namespace cleave

@@ -23,6 +23,10 @@ enum class order : std::uint8_t {
   priority,  ///< the one with the least priority number; of equal ones, as `program`
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The parts in an order that each policy allows; shorter than there are parts if they need each other in a
 /// cycle. `priority` is the number of each part; parts beyond it have the largest. O(parts log parts +
 /// needs). Kahn, CACM 5(11), 1962.
@@ -67,4 +71,4 @@ inline std::vector<stage_id> emission_order(part_graph const& parts, order polic
   return sorted;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -16,7 +16,7 @@
 #include "cleave/split/boundary.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// One step on a node's way into a stage.
 struct placement_event {
@@ -40,6 +40,10 @@ struct placement_event {
 
   bool operator==(placement_event const&) const = default;
 };
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Why nodes are where they are: what each step of a cut did to them, in the order of the steps, as data. Who
 /// cuts records the steps that were taken; nothing else is needed to plan.
@@ -72,7 +76,7 @@ class placement_log {
   template <class Snapshot>
   void record(settled_boundary<Snapshot> const& b) {
     for (auto const n : b.projected) {
-      auto other = none<std::size_t>;
+      auto other = detail::none<std::size_t>;
       for (auto const v : b.s.operands[n])
         if (auto const m = b.s.producer[v]; b.s.from[v] == source::node && b.parts.of[m] == b.parts.of[n])
           other = m;
@@ -86,29 +90,29 @@ class placement_log {
   template <std::unsigned_integral Index>
   void record(basic_dense<Index> const& s, basic_plan<Index> const& p) {
     for (std::size_t n = 0; n < s.group.size(); ++n)
-      if (s.group[n] != n && !is_replicable(s, n)) add({kind::together, n, of_[n], of_[n], s.group[n]});
+      if (s.group[n] != n && !detail::is_replicable(s, n)) add({kind::together, n, of_[n], of_[n], s.group[n]});
     std::vector<std::size_t> reader(s.nodes()), read_in(s.nodes(), p.stages.size());
     for (std::uint32_t i = 0; i < p.stages.size(); ++i) {
       auto const& nodes = p.stages[i].nodes;
       auto const reads = [&](Index v, Index by) {
         Index const m = s.producer[v];
-        if (m == none<Index> || read_in[m] == i) return;
+        if (m == detail::none<Index> || read_in[m] == i) return;
         read_in[m] = i;
         reader[m] = by;
       };
       for (Index const n : nodes)
         for (Index const v : s.operands[n]) {
           reads(v, n);
-          if (!is_replicable(s, n))
+          if (!detail::is_replicable(s, n))
             for (Index const c : s.companions[v]) reads(c, n);
         }
       for (std::size_t at = 0; at < nodes.size(); ++at) {
         Index const n = nodes[at];
         part_id const here{i};
-        if (!is_replicable(s, n)) {
+        if (!detail::is_replicable(s, n)) {
           if (of_[n] != here)
             add({kind::state_mark, n, of_[n], here,
-                 at + 1 < nodes.size() ? nodes[at + 1] : none<std::size_t>});
+                 at + 1 < nodes.size() ? nodes[at + 1] : detail::none<std::size_t>});
         } else if (read_in[n] == i) {
           add({kind::copied, n, of_[n], here, reader[n]});
         } else {
@@ -118,23 +122,27 @@ class placement_log {
     }
   }
 
-  std::span<placement_event const> events() const { return events_; }
+  std::span<detail::placement_event const> events() const { return events_; }
 
   /// Those of one node, in order. O(events)
-  std::vector<placement_event> of(std::size_t n) const {
-    std::vector<placement_event> list;
+  std::vector<detail::placement_event> of(std::size_t n) const {
+    std::vector<detail::placement_event> list;
     for (auto const& e : events_)
       if (e.node == n) list.push_back(e);
     return list;
   }
 
  private:
-  using kind = placement_event::kind;
-  void add(placement_event const& e) { events_.push_back(e); }
+  using kind = detail::placement_event::kind;
+  void add(detail::placement_event const& e) { events_.push_back(e); }
 
   std::vector<part_id> of_;  // of a node: its part so far
-  std::vector<placement_event> events_;
+  std::vector<detail::placement_event> events_;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// One sentence, in the names of the graph.
 template <std::unsigned_integral Index>
@@ -176,4 +184,4 @@ std::string placement_text(basic_dense<Index> const& s, placement_event const& e
   return {};
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

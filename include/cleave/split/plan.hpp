@@ -42,7 +42,16 @@ struct basic_plan {
   bool operator==(basic_plan const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 using stage_plan = basic_stage<std::uint32_t>;
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
 using transfer = basic_transfer<std::uint32_t>;
 using plan = basic_plan<std::uint32_t>;
 

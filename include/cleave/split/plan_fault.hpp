@@ -38,9 +38,9 @@ struct plan_fault {
   };
   kind what;
   stage_id stage = no_stage, other = no_stage;
-  std::size_t node = none<std::size_t>, value = none<std::size_t>;
+  std::size_t node = detail::none<std::size_t>, value = detail::none<std::size_t>;
 
-  static constexpr auto no_stage = stage_id{none<std::uint32_t>};
+  static constexpr auto no_stage = stage_id{detail::none<std::uint32_t>};
   bool operator==(plan_fault const&) const = default;
 };
 
@@ -53,6 +53,10 @@ constexpr std::string_view code_of(plan_fault::kind what) {
       "output-unneeded", "transfer-missing", "transfer-unneeded", "transfer-backward"};
   return codes[static_cast<std::size_t>(what)];
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// A plan that is none of its graph. The witness: the first fault.
 class plan_error : public witness_error<plan_fault> {
@@ -120,4 +124,4 @@ std::string plan_fault_text(basic_dense<Index> const& s, plan_fault const& f) {
   return {};
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -31,5 +31,4 @@ struct plan_options {
   std::vector<std::uint32_t> priority = {};  ///< of a part, for `order::priority`: the least comes first
   late_settings settings = late_settings::refused;  ///< in a graph with scopes
 };
-
 }  // namespace cleave

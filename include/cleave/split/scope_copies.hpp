@@ -13,7 +13,7 @@
 #include "cleave/graph/scopes.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Puts copies of marks into stages, so that each node runs under its state wherever it is; `make_plan` is
 /// its one use. One pass over the nodes in program order: a stage falls behind the state of the graph, and
@@ -176,4 +176,4 @@ class scope_copier {
   std::size_t marks_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

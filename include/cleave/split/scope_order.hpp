@@ -20,7 +20,7 @@
 #include "cleave/split/part_order.hpp"
 #include "cleave/split/plan_options.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Two nodes under one scope that must not be cut, in different parts.
 struct cut_scope {
@@ -43,18 +43,26 @@ std::optional<cut_scope> find_cut_scope(basic_dense<Index> const& s, partition c
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A scope that must not be cut is cut. The witness: two nodes of it.
 class scope_cut_error : public witness_error<std::pair<std::size_t, std::size_t>> {
  public:
   template <std::unsigned_integral Index>
   scope_cut_error(basic_dense<Index> const& s, partition const& p, basic_scopes<Index> const& scopes,
-                  cut_scope const& cut)
+                  detail::cut_scope const& cut)
       : witness_error("scope " + quoted(scopes.kinds[scopes.list[cut.scope].kind].name) +
                           " must not be cut: node " + s.label(cut.first) + " is in part " +
                           std::to_string(index(p.of[cut.first])) + ", node " + s.label(cut.second) +
                           " in part " + std::to_string(index(p.of[cut.second])) + "; give both one part",
                       {cut.first, cut.second}) {}
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// A state that is set nobody can take back: `early` runs before it is first set, `late` after, and the part
 /// of `late` comes first.
@@ -157,4 +165,4 @@ std::vector<stage_id> scoped_order(basic_dense<Index> const& s, partition const&
   return order;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

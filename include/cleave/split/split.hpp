@@ -16,7 +16,7 @@
 #include "cleave/split/make_plan.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A stage in the handles of the user's graph.
 template <class Graph>
@@ -24,6 +24,10 @@ struct stage_of {
   std::vector<node_t<Graph>> nodes;
   std::vector<value_t<Graph>> inputs, state, outputs;
 };
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// A graph and the plan of its cut. It refers to the graph, which must outlive it.
 template <class Graph, std::unsigned_integral Index = std::uint32_t>
@@ -38,7 +42,7 @@ class staged_graph {
   basic_plan<Index> const& plan() const { return plan_; }
 
   /// Stage i, which is part i, in handles. O(its size).
-  stage_of<Graph> operator[](stage_id i) const {
+  detail::stage_of<Graph> operator[](stage_id i) const {
     expects(index(i) < size(), "a stage of this graph");
     auto const& stage = plan_.stages[index(i)];
     auto const values = [&](std::vector<Index> const& list) {
@@ -46,7 +50,7 @@ class staged_graph {
       for (Index const v : list) handles.push_back(snapshot_.value[v]);
       return handles;
     };
-    stage_of<Graph> here{{}, values(stage.inputs), values(stage.state), values(stage.outputs)};
+    detail::stage_of<Graph> here{{}, values(stage.inputs), values(stage.state), values(stage.outputs)};
     for (Index const n : stage.nodes) here.nodes.push_back(snapshot_.node[n]);
     return here;
   }
@@ -69,21 +73,21 @@ template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph>
 staged_graph<Graph, Index> split(Graph const&& /* is gone when emit asks it: give it a name first */,
                                  partition const&, plan_options const& = {}) = delete;
 
-template <std::unsigned_integral Index = std::uint32_t, unfinished_graph Graph>
-refused split(Graph const&, partition const&, plan_options const& = {}) {
-  refuse_graph<Graph>();
+template <std::unsigned_integral Index = std::uint32_t, detail::unfinished_graph Graph>
+detail::refused split(Graph const&, partition const&, plan_options const& = {}) {
+  detail::refuse_graph<Graph>();
 }
 
 /// Writes stage i of `stages` into `b`. Expected O(size of the stage).
 template <class Graph, std::unsigned_integral Index, stage_builder<Graph> Builder>
 void emit(staged_graph<Graph, Index> const& stages, stage_id i, Builder& b) {
   expects(index(i) < stages.size(), "a stage of this graph");
-  emit_stage(stages.graph(), stages.snapshot(), stages.plan().stages[index(i)], b);
+  detail::emit_stage(stages.graph(), stages.snapshot(), stages.plan().stages[index(i)], b);
 }
 
-template <class Graph, std::unsigned_integral Index, unfinished_builder<Graph> Builder>
-refused emit(staged_graph<Graph, Index> const&, stage_id, Builder&) {
-  refuse_builder<Builder, Graph>();
+template <class Graph, std::unsigned_integral Index, detail::unfinished_builder<Graph> Builder>
+detail::refused emit(staged_graph<Graph, Index> const&, stage_id, Builder&) {
+  detail::refuse_builder<Builder, Graph>();
 }
 
 }  // namespace cleave

@@ -30,18 +30,18 @@ namespace cleave {
 template <std::unsigned_integral Index>
 basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
                             basic_scopes<Index> const& scopes, plan_options const& options = {}) {
-  if (auto const cut = find_cut_scope(s, p, scopes)) throw scope_cut_error(s, p, scopes, *cut);
+  if (auto const cut = detail::find_cut_scope(s, p, scopes)) throw scope_cut_error(s, p, scopes, *cut);
   if (scopes.list.empty()) return make_plan(s, p, options);
-  check_assignment(s, p);
-  auto const parts = part_graph_of(s, p);
-  if (emission_order(parts, options.stages).size() < p.parts) check_partition(s, p);  // names the cycle
-  auto order = scoped_order(s, p, parts, scopes, options);
+  detail::check_assignment(s, p);
+  auto const parts = detail::part_graph_of(s, p);
+  if (detail::emission_order(parts, options.stages).size() < p.parts) check_partition(s, p);  // names the cycle
+  auto order = detail::scoped_order(s, p, parts, scopes, options);
   auto const copy_marks = [&](auto& stages, auto const& in_order) {
-    scope_copier<Index> copier(s, scopes, stages);
+    detail::scope_copier<Index> copier(s, scopes, stages);
     copier.run();
     if (options.settings == late_settings::refused) copier.leave_behind(in_order);
   };
-  return plan_maker<Index>(s, p).make(std::move(order), options.outputs, options.inputs, copy_marks);
+  return detail::plan_maker<Index>(s, p).make(std::move(order), options.outputs, options.inputs, copy_marks);
 }
 
 /// `split` for a graph with scopes: `mark(node)` says what a node does to the state of one of the kinds, as
@@ -53,8 +53,8 @@ staged_graph<Graph, Index> split_with_scopes(Graph const& g, partition const& p,
                                              std::vector<scope_kind> kinds, F mark,
                                              plan_options const& options = {}) {
   auto s = snapshot_of<Index>(g);
-  auto const scopes = scopes_of(s, std::move(kinds), std::move(mark));
-  s = with_scopes(std::move(s), scopes);
+  auto const scopes = detail::scopes_of(s, std::move(kinds), std::move(mark));
+  s = detail::with_scopes(std::move(s), scopes);
   auto cut = make_plan(s, p, scopes, options);
   return {g, std::move(s), std::move(cut)};
 }
@@ -63,5 +63,4 @@ template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph, cl
 staged_graph<Graph, Index> split_with_scopes(
     Graph const&& /* is gone when emit asks it: give it a name first */, partition const&,
     std::vector<scope_kind>, F, plan_options const& = {}) = delete;
-
 }  // namespace cleave

@@ -16,6 +16,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 template <class Weight>

@@ -17,6 +17,8 @@
 #include "support/onnx_text.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

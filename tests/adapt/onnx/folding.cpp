@@ -13,6 +13,8 @@
 #include "support/onnx_text.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

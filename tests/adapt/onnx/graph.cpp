@@ -11,6 +11,8 @@
 #include "support/model_corpus.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

@@ -16,6 +16,8 @@
 #include "support/model_corpus.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace std::chrono_literals;
 
 namespace {

@@ -22,6 +22,8 @@
 #include "support/scratch_folder.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

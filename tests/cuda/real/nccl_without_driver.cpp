@@ -10,6 +10,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("nccl without a driver: the library is there, and no older than the program needs") {
   auto const own = own_nccl_version(rank_id{0});
   CHECK(own.header == NCCL_VERSION_CODE);

@@ -15,6 +15,8 @@
 #include "support/rich_module_graph.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::stage_format;
 using fault = stage_bytes_fault::kind;
 

@@ -11,6 +11,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using enum envelope_fault::kind;
 
 namespace {

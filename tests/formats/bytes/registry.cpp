@@ -6,6 +6,8 @@
 #include <string>
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using kind = registry_fault::kind;
 
 namespace {

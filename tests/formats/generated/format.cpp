@@ -17,6 +17,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 static_assert(sizeof(stage_format::Token) == 12 && sizeof(stage_format::Node) == 16 &&
               sizeof(stage_format::Attribute) == 20);
 

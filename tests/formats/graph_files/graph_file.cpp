@@ -15,6 +15,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 void put(std::string const& file, std::string const& text) { std::ofstream(file, std::ios::binary) << text; }

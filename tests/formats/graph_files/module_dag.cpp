@@ -19,6 +19,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 constexpr char page[] = R"({"format": "cleave graph 1",

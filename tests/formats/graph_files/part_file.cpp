@@ -10,6 +10,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::string refused(std::string const& text, std::size_t nodes, std::uint32_t parts = 0) {

@@ -15,6 +15,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::string refusal(std::string const& text, std::size_t deepest = 1000) {

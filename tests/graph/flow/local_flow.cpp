@@ -23,19 +23,19 @@ struct network {
 
   /// The least capacity that leaves a set with the source and without the sink, by trying all sets.
   std::int64_t least_cut(std::uint32_t source, std::uint32_t sink) const {
-    auto least = 2 * cleave::unreachable_load;
+    auto least = 2 * cleave::detail::unreachable_load;
     for (std::size_t set = 0; set < std::size_t{1} << nodes; ++set) {
       auto const has = [&](std::uint32_t n) { return (set >> n & 1) != 0; };
       if (!has(source) || has(sink)) continue;
       std::int64_t cut = 0;
       for (auto const& a : arcs)
-        if (has(a.from) && !has(a.to)) cut = std::min(cut + a.capacity, 2 * cleave::unreachable_load - 1);
+        if (has(a.from) && !has(a.to)) cut = std::min(cut + a.capacity, 2 * cleave::detail::unreachable_load - 1);
       least = std::min(least, cut);
     }
     return least;
   }
-  cleave::local_flow flow() const {
-    cleave::local_flow f(nodes);
+  cleave::detail::local_flow flow() const {
+    cleave::detail::local_flow f(nodes);
     for (auto const& [from, to, capacity] : arcs) f.arc(from, to, capacity);
     return f;
   }
@@ -112,17 +112,17 @@ TEST_CASE("local_flow: with few steps the flow is no more than any cut, and grow
 
 TEST_CASE(
     "local_flow: nothing flows where there is no way, and arcs without a limit leave the other limits") {
-  CHECK(cleave::local_flow(2).most(0, 1, 1000) == 0);
-  cleave::local_flow f(4);
-  f.arc(0, 2, cleave::unreachable_load);
+  CHECK(cleave::detail::local_flow(2).most(0, 1, 1000) == 0);
+  cleave::detail::local_flow f(4);
+  f.arc(0, 2, cleave::detail::unreachable_load);
   f.arc(2, 3, std::int64_t{1} << 59);
-  f.arc(3, 1, cleave::unreachable_load);
+  f.arc(3, 1, cleave::detail::unreachable_load);
   CHECK(f.most(0, 1, 1000) == std::int64_t{1} << 59);
 }
 
 TEST_CASE("local_flow: a path of a hundred thousand arcs") {
   std::uint32_t const n = 100'000;
-  cleave::local_flow f(n);
+  cleave::detail::local_flow f(n);
   for (std::uint32_t i = 1; i < n; ++i) f.arc(i - 1, i, 1 + i);
   CHECK(f.most(0, n - 1, 10 * n) == 2);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <cleave/mpi/pipeline.hpp>
 
-static_assert(cleave::communicator<cleave::mpi_communicator, cleave::mpi_device>);
+static_assert(cleave::communicator<cleave::detail::mpi_communicator, cleave::mpi_device>);
 
 int main() {
   int version = 0, subversion = 0;  // what MPI answers before it begins
-  cleave::check_mpi(MPI_Get_version(&version, &subversion));
+  cleave::detail::check_mpi(MPI_Get_version(&version, &subversion));
   return version >= 3 ? 0 : 1;
 }

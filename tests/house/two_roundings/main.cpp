@@ -16,6 +16,8 @@ namespace {
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 constexpr std::size_t count = 10'007, some = 1000;
 std::size_t wrong = 0;
 

@@ -18,6 +18,8 @@
 /// Ranks are processes. Each learns what the others have, so that all know the whole history.
 namespace cleave::conformance {
 
+using namespace detail;
+
 namespace {
 
 using testing::tensor;

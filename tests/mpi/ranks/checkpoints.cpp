@@ -15,6 +15,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// Arguments: a folder, and after how many microseconds rank 2 is killed. All write one checkpoint after the
 /// other, whose tensors are full of the number of the step.
 int save_until_killed(mpi_environment& mpi, rank_arguments arguments) {

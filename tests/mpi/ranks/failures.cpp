@@ -10,6 +10,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 namespace {
 
 using namespace std::chrono_literals;

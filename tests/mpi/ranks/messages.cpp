@@ -13,6 +13,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 namespace {
 
 struct planned_message {

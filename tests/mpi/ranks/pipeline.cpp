@@ -24,6 +24,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 namespace {
 
 /// The same at all ranks.

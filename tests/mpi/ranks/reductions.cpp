@@ -11,6 +11,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 namespace {
 
 enum class numbers { small, any };  // of which sums are exact in any order; whose sums are rounded

@@ -33,13 +33,13 @@ using cleave::testing::small_graph;
 /// Keeps every promise that does not depend on the goal.
 void check_promises(cleave::dense const& g, std::uint32_t k, acyclic_options const& o,
                     cleave::ordered_partition const& p) {
-  REQUIRE(!cleave::find_unassigned_node(g, p));
-  REQUIRE(!cleave::find_split_group(g, p));
-  if (o.limits.backward.empty()) REQUIRE(!cleave::find_backward_edge(g, p));
+  REQUIRE(!cleave::detail::find_unassigned_node(g, p));
+  REQUIRE(!cleave::detail::find_split_group(g, p));
+  if (o.limits.backward.empty()) REQUIRE(!cleave::detail::find_backward_edge(g, p));
   if (o.limits.empty == cleave::empty_parts::forbidden && p.parts > 0) {
     bool any = false;
     for (auto const copied : g.replicable) any |= copied == 0;
-    if (any) REQUIRE(!cleave::find_empty_part(p));
+    if (any) REQUIRE(!cleave::detail::find_empty_part(p));
   }
   for (auto const& set : o.limits.together)
     for (auto const n : set)
@@ -88,7 +88,7 @@ double cut_of(cleave::dense const& g, std::vector<std::uint32_t> const& of, cut_
   double sum = 0;
   for (std::uint32_t v = 0; v < g.values(); ++v) {
     auto const producer = g.producer[v];
-    if (producer == cleave::none<std::uint32_t> || g.replicable[producer]) continue;
+    if (producer == cleave::detail::none<std::uint32_t> || g.replicable[producer]) continue;
     std::vector<std::uint32_t> readers;
     for (auto const n : g.users[v])
       if (!g.replicable[n] && of[n] != of[producer]) readers.push_back(of[n]);
@@ -118,7 +118,7 @@ double least_cut(cleave::dense const& g, std::uint32_t k, double most, cut_measu
       weight[of[i]] += g.weight[i];
       used[of[i]] = 1;
       for (auto const v : g.operands[i])
-        if (auto const m = g.producer[v]; m != cleave::none<std::uint32_t>) legal &= of[m] <= of[i];
+        if (auto const m = g.producer[v]; m != cleave::detail::none<std::uint32_t>) legal &= of[m] <= of[i];
       for (auto const m : g.after[i]) legal &= of[m] <= of[i];
     }
     for (std::uint32_t s = 0; s < k; ++s) legal &= used[s] != 0 && weight[s] <= most;
@@ -147,9 +147,9 @@ TEST_CASE("acyclic: the bottleneck is never below that of all partitions in orde
     }
     check_promises(g, k, o, p);
     if (p.loads.empty()) continue;
-    auto const units = cleave::units_of(g, {.together = o.limits.together}).size();
+    auto const units = cleave::detail::units_of(g, {.together = o.limits.together}).size();
     if (units == 0) continue;
-    auto const parts = cleave::may_leave_gaps(o.limits) ? k : std::min<std::size_t>(k, units);
+    auto const parts = cleave::detail::may_leave_gaps(o.limits) ? k : std::min<std::size_t>(k, units);
     small_graph const all(g, o.limits);
     auto const best = all.best_ascending(parts);
     REQUIRE(p.bottleneck >= best * (1 - 1e-9));
@@ -281,7 +281,7 @@ TEST_CASE("acyclic: backward nodes stay with theirs and restrict nothing") {
     for (auto& b : o.limits.backward) b = r.one_in(3);
     auto const p = partition_acyclic(g, 3, o);
     check_promises(g, 3, o, p);
-    auto const units = cleave::units_of(g, {.backward = o.limits.backward}).size();
+    auto const units = cleave::detail::units_of(g, {.backward = o.limits.backward}).size();
     small_graph const all(g, o.limits);
     CHECK(p.bottleneck >= all.best_ascending(std::min<std::size_t>(3, units)) * (1 - 1e-9));
   }

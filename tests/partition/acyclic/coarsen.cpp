@@ -20,13 +20,13 @@ TEST_CASE("coarsen: clusters need each other in no cycle, keep to their part and
     auto const of = x.parts(r);
     auto const sum = std::accumulate(x.level.weight[0].begin(), x.level.weight[0].end(), std::int64_t{});
     bool const within = r.one_in(2);
-    cleave::coarsen_options o{.enough = 3, .most_weight = sum / 5 + 1, .seed = r.next()};
+    cleave::detail::coarsen_options o{.enough = 3, .most_weight = sum / 5 + 1, .seed = r.next()};
     if (within) o.part = of;
-    auto const h = cleave::coarsened<std::uint32_t>(x.level, o);
+    auto const h = cleave::detail::coarsened<std::uint32_t>(x.level, o);
     std::vector<std::uint32_t> part = of;
     for (std::size_t l = 0; l < h.levels.size(); ++l, ++levels) {
       auto const& level = h.levels[l];
-      REQUIRE(cleave::is_acyclic(level.needs));
+      REQUIRE(cleave::detail::is_acyclic(level.needs));
       REQUIRE(level.units() < h.cluster[l].size());
       auto const& weight = level.weight[0];
       REQUIRE(std::accumulate(weight.begin(), weight.end(), std::int64_t{}) == sum);
@@ -47,7 +47,7 @@ TEST_CASE("coarsen: clusters need each other in no cycle, keep to their part and
       auto limits = x.limits;
       limits.memory.assign(4, 1'000'000);
       auto const& below = l == 0 ? x.level : h.levels[l - 1];
-      cleave::acyclic_state<std::uint32_t> const fine(below, limits, part), rough(level, limits, coarse);
+      cleave::detail::acyclic_state<std::uint32_t> const fine(below, limits, part), rough(level, limits, coarse);
       for (std::uint32_t s = 0; s < 4; ++s) REQUIRE(fine.load(s) == rough.load(s));
       REQUIRE(fine.cut() == rough.cut());
       part = coarse;
@@ -57,13 +57,13 @@ TEST_CASE("coarsen: clusters need each other in no cycle, keep to their part and
 }
 
 TEST_CASE("coarsen: values that the same units touch become one that costs as much") {
-  cleave::csr<std::uint32_t> touching;
+  cleave::detail::csr<std::uint32_t> touching;
   for (auto const& row : std::vector<std::vector<std::uint32_t>>{{0, 1}, {1, 2}, {0, 1}, {0, 1, 2}, {1, 2}}) {
     for (auto const u : row) touching.add(u);
     touching.close();
   }
   std::vector<std::vector<std::int64_t>> price{{1, 2, 3, 4, 5}, {10, 20, 30, 40, 50}};
-  cleave::merge_equal_values(touching, price);
+  cleave::detail::merge_equal_values(touching, price);
   CHECK(touching.rows() == 3);
   CHECK(price == std::vector<std::vector<std::int64_t>>{{4, 7, 4}, {40, 70, 40}});
 }
@@ -71,5 +71,5 @@ TEST_CASE("coarsen: values that the same units touch become one that costs as mu
 TEST_CASE("coarsen: nothing to join ends it") {
   cleave::testing::rng r(2);
   random_level const x(r, {.nodes = 30, .most_operands = 0}, 2);
-  CHECK(cleave::coarsened<std::uint32_t>(x.level, {.enough = 1, .most_weight = 1000}).levels.empty());
+  CHECK(cleave::detail::coarsened<std::uint32_t>(x.level, {.enough = 1, .most_weight = 1000}).levels.empty());
 }

@@ -25,7 +25,7 @@ TEST_CASE("cut slices: of all slices of an order that keep the limits none cuts 
     auto const order = x.order(r);
     auto const n = order.size();
     auto const most = static_cast<std::int64_t>(r.below(30));
-    auto const answer = cleave::cut_slices<std::uint32_t>(x.level, x.limits, order, most);
+    auto const answer = cleave::detail::cut_slices<std::uint32_t>(x.level, x.limits, order, most);
 
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     std::vector<std::size_t> at(parts + 1, 0);  // all ascending boundaries
@@ -35,7 +35,7 @@ TEST_CASE("cut slices: of all slices of an order that keep the limits none cuts 
         if (at[s] == at[s + 1] && !x.limits.may_be_empty) return;
         for (auto j = at[s]; j < at[s + 1]; ++j) of[order[j]] = s;
       }
-      cleave::acyclic_state<std::uint32_t> const state(x.level, x.limits, of);
+      cleave::detail::acyclic_state<std::uint32_t> const state(x.level, x.limits, of);
       for (std::uint32_t s = 0; s < parts; ++s)
         if (state.time(s) > most) return;
       auto const bytes = cleave::part_memory(x.graph, x.of_nodes(of));
@@ -56,7 +56,7 @@ TEST_CASE("cut slices: of all slices of an order that keep the limits none cuts 
     REQUIRE(answer.has_value() == (least != std::numeric_limits<std::int64_t>::max()));
     if (!answer) continue;
     ++found;
-    cleave::acyclic_state<std::uint32_t> const state(x.level, x.limits, *answer);
+    cleave::detail::acyclic_state<std::uint32_t> const state(x.level, x.limits, *answer);
     REQUIRE(state.cut() == least);
     for (std::uint32_t s = 0; s < parts; ++s) REQUIRE(state.time(s) <= most);
   }

@@ -11,16 +11,16 @@ using order = std::vector<std::uint32_t>;
 
 TEST_CASE("device orders: devices that are alike are one kind") {
   cleave::balance_options o;
-  CHECK(cleave::device_kinds(o, 3) == order{0, 0, 0});
+  CHECK(cleave::detail::device_kinds(o, 3) == order{0, 0, 0});
   o.speed = {1, 2, 1, 2};
-  CHECK(cleave::device_kinds(o, 4) == order{0, 1, 0, 1});
+  CHECK(cleave::detail::device_kinds(o, 4) == order{0, 1, 0, 1});
   o.link = {1, 1, 0, 1};
-  CHECK(cleave::device_kinds(o, 4) == order{0, 1, 2, 1});
+  CHECK(cleave::detail::device_kinds(o, 4) == order{0, 1, 2, 1});
 }
 
 TEST_CASE("device orders: all that differ, or else exchanges of two") {
   order const given{0, 1, 2, 3}, kind{0, 0, 0, 3};
-  auto const few = cleave::device_orders_near(given, kind, 10);
+  auto const few = cleave::detail::device_orders_near(given, kind, 10);
   CHECK(few.all);
   CHECK(few.list.size() == 4);
   CHECK(few.list.front() == given);
@@ -33,7 +33,7 @@ TEST_CASE("device orders: all that differ, or else exchanges of two") {
     kinds.insert(seen);
   }
   CHECK(kinds.size() == 4);
-  auto const swaps = cleave::device_orders_near({0, 1, 2, 3}, {0, 1, 2, 2}, 3);
+  auto const swaps = cleave::detail::device_orders_near({0, 1, 2, 3}, {0, 1, 2, 2}, 3);
   CHECK(!swaps.all);
   CHECK(swaps.list.size() == 6);  // one and five exchanges, as 2 and 3 are alike
 }
@@ -41,14 +41,14 @@ TEST_CASE("device orders: all that differ, or else exchanges of two") {
 TEST_CASE("device orders: of very many devices some exchanges are listed, not all") {
   order given, kind;
   for (std::uint32_t d = 0; d < 5000; ++d) given.push_back(d), kind.push_back(d % 7);
-  auto const some = cleave::device_orders_near(given, kind, 64);
+  auto const some = cleave::detail::device_orders_near(given, kind, 64);
   CHECK(!some.all);
   CHECK(some.list.size() == 800);
 }
 
 TEST_CASE("device orders: what holds for all devices stays, what each has goes along") {
   cleave::balance_options o{.memory = 7, .speed = {1, 2, 3}};
-  auto const turned = cleave::in_device_order(o, {2, 0, 1});
+  auto const turned = cleave::detail::in_device_order(o, {2, 0, 1});
   CHECK(turned.memory.same());
   CHECK(turned.speed[0] == 3);
   CHECK(turned.speed[1] == 1);

@@ -12,13 +12,13 @@ TEST_CASE("pin counts: after any moves they are those counted anew") {
   for (int i = 0; i < 60; ++i) {
     auto const units = 2 + r.below(12);
     auto const parts = static_cast<std::uint32_t>(1 + r.below(6));
-    cleave::csr<std::uint32_t> touching;
+    cleave::detail::csr<std::uint32_t> touching;
     for (int v = 0; v < 8; ++v, touching.close())
       for (std::uint32_t u = 0; u < units; ++u)
         if (r.one_in(3)) touching.add(u);
     std::vector<std::uint32_t> of(units);
     for (auto& part : of) part = static_cast<std::uint32_t>(r.below(parts));
-    cleave::pin_counts<std::uint32_t> pins(touching, of, parts);
+    cleave::detail::pin_counts<std::uint32_t> pins(touching, of, parts);
     for (int step = 0; step < 30; ++step) {
       auto const u = static_cast<std::uint32_t>(r.below(units));
       auto const to = static_cast<std::uint32_t>(r.below(parts));

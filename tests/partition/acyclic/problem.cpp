@@ -23,13 +23,13 @@ TEST_CASE("acyclic problem: a cut counts bytes or values once a reading part, or
          {cut_measure::received_bytes, cut_measure::received_values, cut_measure::edge_bytes}) {
       auto level = x.level;
       level.touching = {};
-      auto const prices = cleave::list_cut_values(x.graph, x.units, counted, level.touching);
-      level.touched = cleave::users_of(level.touching, level.units());
+      auto const prices = cleave::detail::list_cut_values(x.graph, x.units, counted, level.touching);
+      level.touched = cleave::detail::users_of(level.touching, level.units());
       level.price = {{}};
       for (double const price : prices) level.price[0].push_back(static_cast<std::int64_t>(price));
-      cleave::acyclic_state<std::uint32_t> const state(level, x.limits, of);
+      cleave::detail::acyclic_state<std::uint32_t> const state(level, x.limits, of);
       std::int64_t expected = 0;
-      cleave::each_crossing(x.graph, p, [&](auto v, cleave::part_id from, auto readers) {
+      cleave::detail::each_crossing(x.graph, p, [&](auto v, cleave::part_id from, auto readers) {
         auto const bytes = static_cast<std::int64_t>(x.graph.bytes[v]);
         auto const parts = static_cast<std::int64_t>(readers.size());
         if (counted == cut_measure::received_bytes) expected += bytes * parts;
@@ -48,10 +48,10 @@ TEST_CASE("acyclic problem: load slices are those of the least largest load, bel
   for (int i = 0; i < 40; ++i) {
     random_level const x(r, {.nodes = 4 + r.below(12)}, 3);
     auto const order = x.order(r);
-    auto const of = cleave::load_slices<std::uint32_t>(x.level, x.limits, order, 0);
+    auto const of = cleave::detail::load_slices<std::uint32_t>(x.level, x.limits, order, 0);
     REQUIRE(of);
-    cleave::acyclic_state<std::uint32_t> const state(x.level, x.limits, *of);
-    CHECK(!cleave::load_slices<std::uint32_t>(x.level, x.limits, order, 0, state.bottleneck()));
+    cleave::detail::acyclic_state<std::uint32_t> const state(x.level, x.limits, *of);
+    CHECK(!cleave::detail::load_slices<std::uint32_t>(x.level, x.limits, order, 0, state.bottleneck()));
     CHECK(x.in_order(*of));
   }
 }

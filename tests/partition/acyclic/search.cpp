@@ -16,7 +16,7 @@ namespace {
 
 void check_legal(random_level const& x, std::vector<std::uint32_t> const& of) {
   REQUIRE(x.in_order(of));
-  cleave::acyclic_state<std::uint32_t> const state(x.level, x.limits, of);
+  cleave::detail::acyclic_state<std::uint32_t> const state(x.level, x.limits, of);
   for (std::uint32_t s = 0; s < x.limits.parts(); ++s) REQUIRE(state.time(s) <= x.limits.most[s]);
 }
 
@@ -29,15 +29,15 @@ TEST_CASE("acyclic search: refinement, cycles and slicing anew never make worse 
     random_level x(r, {.nodes = 20 + r.below(80), .reach = 10, .states = 5}, 4);
     auto const of = x.parts(r);
     auto const goal = r.one_in(2) ? acyclic_goal::cut : acyclic_goal::bottleneck;
-    cleave::acyclic_state<std::uint32_t> state(x.level, x.limits, of);
+    cleave::detail::acyclic_state<std::uint32_t> state(x.level, x.limits, of);
     if (goal == acyclic_goal::cut) {
       std::int64_t most = 0;
       for (std::uint32_t s = 0; s < 4; ++s) most = std::max(most, state.time(s));
       x.limits.most.assign(4, most);
     }
-    cleave::acyclic_search<std::uint32_t> const search(x.level, x.limits, goal, 0);
+    cleave::detail::acyclic_search<std::uint32_t> const search(x.level, x.limits, goal, 0);
     auto const start = search.valued(of);
-    goal == acyclic_goal::cut ? cleave::refine_cut(state) : cleave::refine_load(state);
+    goal == acyclic_goal::cut ? cleave::detail::refine_cut(state) : cleave::detail::refine_load(state);
     REQUIRE(search.value_of(state) <= start.value);
     check_legal(x, state.of());
     auto const again = search.cycle(start, r.next());
@@ -76,13 +76,13 @@ TEST_CASE("refine cut: a value is cut where a chain is thin, and for the worse f
     level.touching.close();
     level.price[0].push_back(u == 9 ? 1 : 5 + (u < 9 ? u : n - u));
   }
-  level.touched = cleave::users_of(level.touching, n);
+  level.touched = cleave::detail::users_of(level.touching, n);
   x.limits.most.assign(2, 16);
   std::vector<std::uint32_t> of(n, 1);
   for (std::uint32_t u = 0; u < 5; ++u) of[u] = 0;
-  cleave::acyclic_state<std::uint32_t> state(level, x.limits, of);
+  cleave::detail::acyclic_state<std::uint32_t> state(level, x.limits, of);
   CHECK(state.cut() == 9);
-  cleave::refine_cut(state);
+  cleave::detail::refine_cut(state);
   CHECK(state.cut() == 1);
   CHECK(state.time(0) == 10);
 }

@@ -19,7 +19,7 @@ TEST_CASE(
     random_level x(r, {.nodes = 3 + r.below(25), .states = 5, .tied = 6, .ordered = 6}, parts);
     x.limits.memory.assign(parts, 30);
     auto const of = x.parts(r);
-    cleave::acyclic_state<std::uint32_t> state(x.level, x.limits, of);
+    cleave::detail::acyclic_state<std::uint32_t> state(x.level, x.limits, of);
     for (int step = 0; step < 40; ++step) {
       auto const u = static_cast<std::uint32_t>(r.below(x.level.units()));
       auto const [first, last] = state.range(u);
@@ -38,11 +38,11 @@ TEST_CASE(
       REQUIRE(x.in_order(state.of()));
       auto const p = x.of_nodes(state.of());
       auto const loads = cleave::part_loads(x.graph, p);
-      cleave::acyclic_state<std::uint32_t> const fresh(x.level, x.limits, state.of());
+      cleave::detail::acyclic_state<std::uint32_t> const fresh(x.level, x.limits, state.of());
       for (std::uint32_t s = 0; s < parts; ++s) REQUIRE(state.load(s) == fresh.load(s));
       auto const unit = cleave::costs_of(x.graph, x.units, parts, {}).scale;
       REQUIRE(unit.value(state.bottleneck()) == *std::ranges::max_element(loads));
-      REQUIRE(unit.value(state.cut()) == static_cast<double>(cleave::cut_bytes(x.graph, p)));
+      REQUIRE(unit.value(state.cut()) == static_cast<double>(cleave::detail::cut_bytes(x.graph, p)));
     }
   }
 }
@@ -50,7 +50,7 @@ TEST_CASE(
 TEST_CASE("acyclic state: a unit may go as far as its neighbours and pins let it") {
   cleave::testing::rng r(2);
   random_level x(r, {.nodes = 20, .reach = 4}, 5);
-  cleave::acyclic_state<std::uint32_t> state(x.level, x.limits, x.parts(r));
+  cleave::detail::acyclic_state<std::uint32_t> state(x.level, x.limits, x.parts(r));
   for (std::uint32_t u = 0; u < x.level.units(); ++u) {
     auto const [first, last] = state.range(u);
     for (std::uint32_t to = 0; to < 5; ++to) {
@@ -71,7 +71,7 @@ TEST_CASE("acyclic state: the last unit of a part stays where parts may not be e
   x.limits.may_be_empty = false;
   std::vector<std::uint32_t> of(x.level.units(), 0);
   of.back() = 1;
-  cleave::acyclic_state<std::uint32_t> const state(x.level, x.limits, of);
+  cleave::detail::acyclic_state<std::uint32_t> const state(x.level, x.limits, of);
   CHECK(!state.may_leave(of.size() - 1));
   CHECK(state.may_leave(0) == (of.size() > 2));
 }

@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("bucket load: sending takes the latency and the bytes") {
   CHECK(sending_time({.bandwidth = 4, .latency = 1}, 8) == 3);
   CHECK(sending_time({.bandwidth = 4}, 0) == 0);

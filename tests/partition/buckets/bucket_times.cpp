@@ -13,6 +13,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("bucket times: sending overlaps computing, one bucket after another") {
   std::vector<bucket_load> const loads{{2, 8}, {1, 4}, {5, 0}, {1, 2}};
   auto const t = bucket_times_of(loads, {.bandwidth = 2, .latency = 1});

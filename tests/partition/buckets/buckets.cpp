@@ -18,6 +18,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::rng;
 using bucket = basic_bucket<std::uint32_t>;
 using counts = basic_bucket_counts<std::uint32_t>;

@@ -13,6 +13,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::layers;
 
 std::vector<std::size_t> sizes(std::vector<module_bucket> const& buckets) {

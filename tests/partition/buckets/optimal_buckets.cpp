@@ -16,6 +16,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::rng;
 
 std::vector<bucket_load> loads_of_ends(std::vector<backward_step> const& steps,

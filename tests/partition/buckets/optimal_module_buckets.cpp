@@ -9,6 +9,7 @@
 #include "cleave/partition/buckets/bucket_times.hpp"
 #include "support/model.hpp"
 using namespace cleave;
+using namespace cleave::detail;
 using testing::layers;
 
 TEST_CASE("optimal module buckets: the plan is no slower than the greedy one") {

@@ -15,6 +15,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::model;
 using enum parameter_counting;
 

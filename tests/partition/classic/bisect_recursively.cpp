@@ -14,6 +14,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("bisect_recursively: parts of equal nodes are within limits and not empty, for any k") {
   testing::rng r(41);
   for (int i = 0; i < 80; ++i) {

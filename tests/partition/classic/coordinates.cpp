@@ -18,6 +18,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::vector<point<2>> square(std::size_t side) {

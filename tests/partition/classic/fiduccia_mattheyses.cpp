@@ -17,6 +17,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 partition random_sides(testing::rng& r, std::size_t nodes) {

@@ -14,6 +14,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("grow_parts: no part is empty and none but the last too heavy, whatever the graph") {
   testing::rng r(31);
   for (int i = 0; i < 120; ++i) {

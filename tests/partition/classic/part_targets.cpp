@@ -17,6 +17,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("targets_of: shares are rounded up, limits down") {
   using sums = std::vector<std::int64_t>;
   auto const equal = targets_of(100, 3, {.imbalance = 0.03});

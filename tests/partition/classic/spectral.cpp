@@ -16,6 +16,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// What the Laplacian makes of a vector of length 1, along the vector: an eigenvalue, if it is an

@@ -16,13 +16,13 @@
 namespace {
 
 using index_type = std::uint32_t;
-using task = cleave::exact_task<index_type>;
+using task = cleave::detail::exact_task<index_type>;
 
 /// Asks what all parts between any two places pay, then tries every way to put parts one after the other.
 std::int64_t bound_by_all_parts(task const& t, std::int64_t below, std::size_t places) {
   auto const& weight = t.costs.weight[t.costs.fastest];
-  auto const b = cleave::backbone_of<index_type>(t.edges, weight, t.order, places);
-  cleave::backbone_cuts<index_type> cuts(t.costs, weight, b);
+  auto const b = cleave::detail::backbone_of<index_type>(t.edges, weight, t.order, places);
+  cleave::detail::backbone_cuts<index_type> cuts(t.costs, weight, b);
   auto const end = static_cast<std::size_t>(b.size) + 3;
   std::vector<std::vector<std::int64_t>> load(end, std::vector<std::int64_t>(end)), transfers = load;
   for (std::size_t i = 0; i < end; ++i)
@@ -38,13 +38,13 @@ std::int64_t bound_by_all_parts(task const& t, std::int64_t below, std::size_t p
   auto const parts = static_cast<std::int64_t>(t.parts);
   auto const time = std::accumulate(weight.begin(), weight.end(), std::int64_t{});
   auto const allows = [&](std::int64_t bound) {
-    std::vector<std::int64_t> least(end, cleave::unreachable_load);
+    std::vector<std::int64_t> least(end, cleave::detail::unreachable_load);
     least[0] = 0;
     for (std::uint32_t s = 0; s < t.parts; ++s)
       for (auto j = end; j-- > 0;)
         for (std::size_t i = 0; i < j; ++i)
           if (load[i][j] <= bound) least[j] = std::min(least[j], least[i] + transfers[i][j]);
-    return least.back() < cleave::unreachable_load &&
+    return least.back() < cleave::detail::unreachable_load &&
            (t.costs.weight.size() > 1 || time + least.back() <= parts * bound);
   };
   std::int64_t bound = 0;
@@ -60,7 +60,7 @@ TEST_CASE("backbone_bound: the same as if all parts were asked what they pay") {
   for (int i = 0; i < 400; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(25), .most_operands = 1 + r.below(3), .tied = 8});
     auto const k = 1 + static_cast<std::uint32_t>(r.below(4));
-    auto t = cleave::exact_task_of(g, k, {.balance = {.cost_per_byte = static_cast<double>(r.below(3))}});
+    auto t = cleave::detail::exact_task_of(g, k, {.balance = {.cost_per_byte = static_cast<double>(r.below(3))}});
     if (t.units.size() == 0) continue;
     std::int64_t all = 1;
     for (auto const w : t.costs.weight[0]) all += w;
@@ -70,7 +70,7 @@ TEST_CASE("backbone_bound: the same as if all parts were asked what they pay") {
     for (std::size_t const places : {2u, 5u, 100u}) {
       auto const expected = bound_by_all_parts(t, below, places);
       auto const found = [&](std::int64_t low, std::size_t most_steps) {
-        return cleave::backbone_bound<index_type>(t.edges, t.costs, t.order, low, below,
+        return cleave::detail::backbone_bound<index_type>(t.edges, t.costs, t.order, low, below,
                                                   {.places = places, .most_steps = most_steps})
             .bound;
       };

@@ -35,12 +35,12 @@ constexpr double impossible = small_graph::impossible;
 /// What an exact partition says of itself is so.
 void check_consistent(cleave::dense const& g, std::uint32_t k, exact_balance_options const& o,
                       cleave::exact_partition const& p) {
-  REQUIRE(!cleave::find_unassigned_node(g, p));
-  REQUIRE(!cleave::find_split_group(g, p));
-  if (o.balance.backward.empty()) REQUIRE(!cleave::find_backward_edge(g, p));
+  REQUIRE(!cleave::detail::find_unassigned_node(g, p));
+  REQUIRE(!cleave::detail::find_split_group(g, p));
+  if (o.balance.backward.empty()) REQUIRE(!cleave::detail::find_backward_edge(g, p));
   REQUIRE(p.device.size() == p.parts);
   auto const weights = cleave::part_weights(g, p);
-  auto const bytes = cleave::part_transfers(g, p);
+  auto const bytes = cleave::detail::part_transfers(g, p);
   auto const held = cleave::part_memory(g, p, o.balance.node_memory);
   double most = 0;
   for (std::size_t i = 0; i < p.parts; ++i) {
@@ -63,7 +63,7 @@ void check_consistent(cleave::dense const& g, std::uint32_t k, exact_balance_opt
 /// in any order, spare ones among them.
 double best_of_orders(cleave::dense const& g, std::uint32_t k, exact_balance_options const& o) {
   auto const& b = o.balance;
-  auto const units = cleave::units_of(g, {.together = b.together, .backward = b.backward});
+  auto const units = cleave::detail::units_of(g, {.together = b.together, .backward = b.backward});
   auto const devices = k + o.spare.size();
   double best = impossible;
   std::vector<std::size_t> stage_of(units.size());
@@ -77,7 +77,7 @@ double best_of_orders(cleave::dense const& g, std::uint32_t k, exact_balance_opt
     }
     if (ascending) {
       auto const weights = cleave::part_weights(g, p);
-      auto const bytes = cleave::part_transfers(g, p);
+      auto const bytes = cleave::detail::part_transfers(g, p);
       auto const held = cleave::part_memory(g, p, b.node_memory);
       for (std::size_t i = 0; i < devices; ++i) device[i] = i;
       do {
@@ -178,7 +178,7 @@ TEST_CASE(
       b.pinned.assign(q.g.nodes(), no_part);
       b.pinned[r.below(q.g.nodes())] = part_id{static_cast<std::uint32_t>(r.below(q.k))};
     }
-    auto const units = cleave::units_of(q.g, {.together = b.together, .backward = b.backward}).size();
+    auto const units = cleave::detail::units_of(q.g, {.together = b.together, .backward = b.backward}).size();
     auto const stages = b.empty == cleave::empty_parts::allowed ? q.k : std::min<std::size_t>(q.k, units);
     double const best = small_graph(q.g, b).best_ascending(stages);
     try {
@@ -214,7 +214,7 @@ TEST_CASE("exact: devices in any order, and spare ones, are used as well as they
       auto& weight = q.o.spare.emplace_back().weight;
       for (double const w : q.g.weight) weight.push_back(w * 2 + static_cast<double>(r.below(3)));
     }
-    if (cleave::units_of(q.g, {.together = b.together, .backward = b.backward}).size() == 0) continue;
+    if (cleave::detail::units_of(q.g, {.together = b.together, .backward = b.backward}).size() == 0) continue;
     double const best = best_of_orders(q.g, q.k, q.o);
     try {
       auto const p = balance_exactly(q.g, q.k, q.o);
@@ -254,7 +254,7 @@ TEST_CASE("exact: a search that is cut short says so, and its bound still holds"
             .best_ascending(
                 q.o.balance.empty == cleave::empty_parts::allowed
                     ? q.k
-                    : std::min<std::size_t>(q.k, cleave::units_of(q.g, {.together = q.o.balance.together,
+                    : std::min<std::size_t>(q.k, cleave::detail::units_of(q.g, {.together = q.o.balance.together,
                                                                         .backward = q.o.balance.backward})
                                                      .size()));
     auto const p = balance_exactly(q.g, q.k, q.o);
@@ -283,7 +283,7 @@ TEST_CASE(
       b.memory = memory;
       for (std::size_t n = 0; n < q.g.nodes(); ++n) b.node_memory.push_back(r.below(6));
     }
-    auto const units = cleave::units_of(q.g, {.together = b.together, .backward = b.backward}).size();
+    auto const units = cleave::detail::units_of(q.g, {.together = b.together, .backward = b.backward}).size();
     auto const stages = b.empty == cleave::empty_parts::allowed ? q.k : std::min<std::size_t>(q.k, units);
     if (r.one_in(4)) {
       b.pinned.assign(q.g.nodes(), no_part);

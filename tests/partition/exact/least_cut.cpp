@@ -147,7 +147,7 @@ TEST_CASE("least_cut: more parts than nodes, no nodes, and what makes no sense")
           }).find("steps were found no 2 parts of at most 2: ") != std::string::npos);
   auto one_sided = three;
   one_sided.targets[0] = 2;
-  REQUIRE_THROWS_AS(least_cut(one_sided.view(), 2), cleave::adjacency_error);
+  REQUIRE_THROWS_AS(least_cut(one_sided.view(), 2), cleave::detail::adjacency_error);
 }
 
 TEST_CASE("least_cut: weights that fit into no parts are refused") {

@@ -13,8 +13,8 @@
 namespace {
 
 struct both_flows {
-  cleave::pushed_flow pushed;
-  cleave::local_flow local;
+  cleave::detail::pushed_flow pushed;
+  cleave::detail::local_flow local;
 
   explicit both_flows(std::size_t nodes) : pushed(nodes), local(nodes) {}
   void arc(std::uint32_t from, std::uint32_t to, std::int64_t capacity) {
@@ -31,7 +31,7 @@ both_flows random_flows(cleave::testing::rng& r, std::size_t nodes) {
     auto const to = static_cast<std::uint32_t>(r.below(nodes));
     if (from == to) continue;
     x.arc(from, to,
-          from != 0 && r.one_in(5) ? cleave::unreachable_load : static_cast<std::int64_t>(r.below(12)));
+          from != 0 && r.one_in(5) ? cleave::detail::unreachable_load : static_cast<std::int64_t>(r.below(12)));
   }
   return x;
 }

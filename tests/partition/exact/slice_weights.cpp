@@ -17,6 +17,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// O(n^2 k).

@@ -16,6 +16,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using numbers = std::vector<std::uint32_t>;
 using labels = std::vector<std::string>;
 

@@ -13,6 +13,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using nodes = std::vector<std::size_t>;
 
 namespace {

@@ -20,6 +20,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using nodes = std::vector<std::size_t>;
 using groups = std::vector<fusion_group>;
 

@@ -14,6 +14,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("merge walk: the recorded walk word for word wherever that closes no cycle") {
   testing::rng random(1);
   std::size_t alike = 0;

@@ -16,15 +16,15 @@
 
 namespace {
 
-using cleave::free_node;
-using cleave::lazy_walk;
+using cleave::detail::free_node;
+using cleave::detail::lazy_walk;
 using cleave::testing::weighted_level;
 
 std::vector<std::uint32_t> smoothed(weighted_level const& g, std::vector<std::uint32_t> of,
                                     std::vector<std::int64_t> const& limit, std::uint32_t rounds,
                                     std::uint32_t steps) {
   lazy_walk const walk(g.view());
-  cleave::border_smoothing(g.view(), walk, limit).smooth(of, rounds, steps);
+  cleave::detail::border_smoothing(g.view(), walk, limit).smooth(of, rounds, steps);
   return of;
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("border smoothing: tells how many times its share the heaviest part we
     auto p = cleave::testing::random_parts(r, g, parts);
     std::vector<std::int64_t> const limit(parts, 1);
     lazy_walk const walk(g.view());
-    cleave::border_smoothing smoothing(g.view(), walk, limit);
+    cleave::detail::border_smoothing smoothing(g.view(), walk, limit);
     for (auto const steps : {6u, 2u}) {
       auto const told = smoothing.smooth(p.of, 1 + i % 4, steps);
       auto const weight = cleave::testing::weights_of(g, p);
@@ -150,7 +150,7 @@ TEST_CASE("border smoothing: starts anew each time") {
   auto const grown = cleave::testing::random_parts(r, g, 8).of;
   std::vector<std::int64_t> const limit(8, 1);
   lazy_walk const walk(g.view());
-  cleave::border_smoothing smoothing(g.view(), walk, limit);
+  cleave::detail::border_smoothing smoothing(g.view(), walk, limit);
   auto once = grown;
   smoothing.smooth(once, 5, 8);
   smoothing.smooth(once = grown, 5, 3);

@@ -16,14 +16,14 @@
 
 namespace {
 
-using cleave::free_node;
+using cleave::detail::free_node;
 using cleave::testing::weighted_level;
 
 std::vector<std::uint32_t> grown_parts(weighted_level const& g, std::vector<std::int64_t> const& limit,
                                        std::uint32_t rounds, std::uint64_t seed) {
   cleave::splitmix random(seed);
-  cleave::lazy_walk const walk(g.view());
-  return cleave::centre_growing(g.view(), walk, limit).parts(rounds, random);
+  cleave::detail::lazy_walk const walk(g.view());
+  return cleave::detail::centre_growing(g.view(), walk, limit).parts(rounds, random);
 }
 
 /// How many pieces a part is in, edges of no weight left out.

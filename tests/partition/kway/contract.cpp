@@ -15,6 +15,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using cleave::testing::rng;
 
 namespace {
@@ -167,7 +169,7 @@ TEST_CASE("contract: no cluster holds nodes that are bound to different parts") 
   rng random(7);
   for (int i = 0; i < 20; ++i) {
     auto const g = random_level(400, random);
-    std::vector<std::uint32_t> fixed(g.unit().nodes, cleave::free_node);
+    std::vector<std::uint32_t> fixed(g.unit().nodes, cleave::detail::free_node);
     for (auto& part : fixed)
       if (random.one_in(4)) part = static_cast<std::uint32_t>(random.below(3));
     cluster_rules const rules{.heaviest = 30, .fixed = &fixed};
@@ -175,10 +177,10 @@ TEST_CASE("contract: no cluster holds nodes that are bound to different parts") 
     for (int kind = 0; kind < 2; ++kind) {
       auto const c = kind == 0 ? label_clustering<weighted_view>(g.unit(), rules).clusters(3, team)
                                : heavy_edge_matching<weighted_view>(g.unit(), rules).clusters(2, team);
-      std::vector<std::uint32_t> bound(c.clusters, cleave::free_node);
+      std::vector<std::uint32_t> bound(c.clusters, cleave::detail::free_node);
       for (std::uint32_t n = 0; n < fixed.size(); ++n) {
-        if (fixed[n] == cleave::free_node || c.of[n] == cleave::no_cluster) continue;
-        REQUIRE((bound[c.of[n]] == cleave::free_node || bound[c.of[n]] == fixed[n]));
+        if (fixed[n] == cleave::detail::free_node || c.of[n] == cleave::detail::no_cluster) continue;
+        REQUIRE((bound[c.of[n]] == cleave::detail::free_node || bound[c.of[n]] == fixed[n]));
         bound[c.of[n]] = fixed[n];
       }
     }

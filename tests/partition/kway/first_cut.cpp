@@ -19,6 +19,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using cleave::testing::weighted_level;
 
 /// Nodes in a circle, each with the four before it and the four after it, and few with one far away.

@@ -19,8 +19,8 @@ using namespace cleave::testing;
 namespace {
 
 /// The nodes with neighbours in other parts, and a few more, in any order.
-cleave::active_nodes some_active(rng& r, cleave::weighted_view const& g, cleave::level_parts const& p) {
-  auto active = cleave::boundary_of(g, p.of, cleave::thread_team(1));
+cleave::detail::active_nodes some_active(rng& r, cleave::detail::weighted_view const& g, cleave::detail::level_parts const& p) {
+  auto active = cleave::detail::boundary_of(g, p.of, cleave::detail::thread_team(1));
   for (std::uint32_t n = 0; n < g.nodes; ++n)
     if (r.one_in(20)) active.add(n);
   r.shuffle(active.list);
@@ -37,18 +37,18 @@ TEST_CASE("flow refinement: the cut decreases by what it says, limits hold, fixe
     auto p = random_parts(r, g, static_cast<std::uint32_t>(2 + r.below(4)));
     std::vector<std::uint32_t> fixed;
     if (r.one_in(2))
-      for (auto const part : p.of) fixed.push_back(r.one_in(3) ? part : cleave::free_node);
+      for (auto const part : p.of) fixed.push_back(r.one_in(3) ? part : cleave::detail::free_node);
     auto const before = g.cut(p.of);
     auto const view = g.view();
     auto active = some_active(r, view, p);
-    auto const gain = cleave::refine_by_flows(view, p, fixed, active, {}, cleave::thread_team(1));
+    auto const gain = cleave::detail::refine_by_flows(view, p, fixed, active, {}, cleave::detail::thread_team(1));
     REQUIRE(gain >= 0);
     REQUIRE(g.cut(p.of) == before - gain);
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < p.parts(); ++part) REQUIRE(p.weight[part] <= p.limit[part]);
-    for (auto const n : cleave::boundary_of(view, p.of, cleave::thread_team(1)).list) REQUIRE(active.is[n]);
+    for (auto const n : cleave::detail::boundary_of(view, p.of, cleave::detail::thread_team(1)).list) REQUIRE(active.is[n]);
     for (std::size_t n = 0; n < fixed.size(); ++n)
-      REQUIRE((fixed[n] == cleave::free_node || p.of[n] == fixed[n]));
+      REQUIRE((fixed[n] == cleave::detail::free_node || p.of[n] == fixed[n]));
     better += gain > 0;
   }
   CHECK(better > 100);
@@ -62,7 +62,7 @@ TEST_CASE(
     auto const g = random_strip(r, 4 + r.below(8), 2, 4);
     auto p = random_parts(r, g, 2);
     for (auto& limit : p.limit) limit = 1000;
-    std::vector<std::uint32_t> fixed(p.of.size(), cleave::free_node);
+    std::vector<std::uint32_t> fixed(p.of.size(), cleave::detail::free_node);
     fixed[0] = p.of[0] = 0, fixed[1] = p.of[1] = 1;
     p.weight = weights_of(g, p);
     auto least = g.cut(p.of);
@@ -74,8 +74,8 @@ TEST_CASE(
     }
     auto const view = g.view();
     auto active = some_active(r, view, p);
-    cleave::refine_by_flows(view, p, fixed, active, {.width = {.steps = 100, .slack = 100}, .rounds = 20},
-                            cleave::thread_team(1));
+    cleave::detail::refine_by_flows(view, p, fixed, active, {.width = {.steps = 100, .slack = 100}, .rounds = 20},
+                            cleave::detail::thread_team(1));
     REQUIRE(g.cut(p.of) == least);
   }
 }
@@ -89,8 +89,8 @@ TEST_CASE("flow refinement: the same for any number of threads") {
     auto const view = g.view();
     auto one = start, three = start;
     auto active = some_active(r, view, start), active_of_three = active;
-    cleave::refine_by_flows(view, one, {}, active, {}, cleave::thread_team(1));
-    cleave::refine_by_flows(view, three, {}, active_of_three, {}, cleave::thread_team(3));
+    cleave::detail::refine_by_flows(view, one, {}, active, {}, cleave::detail::thread_team(1));
+    cleave::detail::refine_by_flows(view, three, {}, active_of_three, {}, cleave::detail::thread_team(3));
     CHECK(one.of == three.of);
     smaller += g.cut(one.of) < g.cut(start.of);
   }

@@ -17,8 +17,8 @@
 
 namespace {
 
-using cleave::growth;
-using cleave::two_sides;
+using cleave::detail::growth;
+using cleave::detail::two_sides;
 using cleave::testing::weighted_level;
 
 two_sides grown(weighted_level const& g, std::vector<std::uint32_t> const& fixed, std::int64_t limit,
@@ -27,7 +27,7 @@ two_sides grown(weighted_level const& g, std::vector<std::uint32_t> const& fixed
   s.limit = {limit, limit};
   cleave::splitmix random(seed);
   auto const view = g.view();
-  cleave::side_growing(view, fixed).grow(s, how, limit / 2, random);
+  cleave::detail::side_growing(view, fixed).grow(s, how, limit / 2, random);
   return s;
 }
 
@@ -44,7 +44,7 @@ std::vector<std::uint8_t> grown_plainly(weighted_level const& g, std::int64_t li
     for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
       gain += static_cast<double>(side[g.head[arc]] == 0 ? g.arc_weight[arc] : -g.arc_weight[arc]);
     auto const means = static_cast<double>(std::max<std::int64_t>(1, g.node_weight[n])) / mean;
-    return cleave::move_buckets::bucket_of(static_cast<std::int64_t>(gain / means));
+    return cleave::detail::move_buckets::bucket_of(static_cast<std::int64_t>(gain / means));
   };
   std::vector<std::size_t> waiting(nodes);  // in the order in which they came into their buckets
   std::iota(waiting.begin(), waiting.end(), std::size_t{0});
@@ -101,7 +101,7 @@ TEST_CASE("grow side: weights, cut and fixed nodes are right, and the side is no
     auto g = cleave::testing::random_strip(r, 2 + r.below(200), 1 + r.below(12), most);
     if (i % 5 == 0) g.node_weight.assign(g.node_weight.size(), 0);
     std::int64_t total = 0, fixed_weight = 0;
-    std::vector<std::uint32_t> fixed(i % 2 == 0 ? 0 : g.node_weight.size(), cleave::free_node);
+    std::vector<std::uint32_t> fixed(i % 2 == 0 ? 0 : g.node_weight.size(), cleave::detail::free_node);
     for (std::size_t n = 0; n < g.node_weight.size(); ++n) total += g.node_weight[n];
     for (std::size_t n = 0; n < fixed.size(); ++n) {
       if (!r.one_in(10)) continue;
@@ -113,12 +113,12 @@ TEST_CASE("grow side: weights, cut and fixed nodes are right, and the side is no
     auto const s = grown(g, fixed, limit, how, r.next());
     two_sides again = s;
     auto const view = g.view();
-    cleave::weigh(view, again);
+    cleave::detail::weigh(view, again);
     REQUIRE(s.cut == again.cut);
     REQUIRE(s.weight == again.weight);
     REQUIRE(s.weight[0] <= limit);
     for (std::size_t n = 0; n < fixed.size(); ++n)
-      REQUIRE((fixed[n] == cleave::free_node || s.of[n] == fixed[n]));
+      REQUIRE((fixed[n] == cleave::detail::free_node || s.of[n] == fixed[n]));
   }
 }
 

@@ -14,8 +14,8 @@
 
 namespace {
 
-cleave::active_nodes border_of(cleave::testing::weighted_level const& g, cleave::level_parts const& p) {
-  cleave::active_nodes active;
+cleave::detail::active_nodes border_of(cleave::testing::weighted_level const& g, cleave::detail::level_parts const& p) {
+  cleave::detail::active_nodes active;
   active.is.assign(p.of.size(), 0);
   auto const view = g.view();
   for (std::uint32_t n = 0; n < view.nodes; ++n)
@@ -34,17 +34,17 @@ TEST_CASE(
     auto p = cleave::testing::random_parts(r, g, static_cast<std::uint32_t>(2 + r.below(4)));
     std::vector<std::uint32_t> fixed;
     if (r.one_in(2))
-      for (auto const part : p.of) fixed.push_back(r.one_in(3) ? part : cleave::free_node);
+      for (auto const part : p.of) fixed.push_back(r.one_in(3) ? part : cleave::detail::free_node);
     auto const before = g.cut(p.of);
     auto active = border_of(g, p);
     auto const view = g.view();
-    auto const gain = cleave::refine_by_jet(view, p, fixed, active, {});
+    auto const gain = cleave::detail::refine_by_jet(view, p, fixed, active, {});
     REQUIRE(gain >= 0);
     REQUIRE(g.cut(p.of) == before - gain);
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < p.parts(); ++part) REQUIRE(p.weight[part] <= p.limit[part]);
     for (std::size_t n = 0; n < fixed.size(); ++n)
-      REQUIRE((fixed[n] == cleave::free_node || p.of[n] == fixed[n]));
+      REQUIRE((fixed[n] == cleave::detail::free_node || p.of[n] == fixed[n]));
     for (auto const n : border_of(g, p).list) REQUIRE(active.is[n]);
     better += gain > 0;
   }
@@ -55,7 +55,7 @@ TEST_CASE("jet: brings parts within limits that they broke, where nodes are ligh
   cleave::testing::rng r(2);
   for (int i = 0; i < 50; ++i) {
     auto const g = cleave::testing::random_strip(r, 100, 5, 1);
-    cleave::level_parts p;
+    cleave::detail::level_parts p;
     p.of.assign(100, 0);
     for (std::size_t n = 70; n < 100; ++n) p.of[n] = 1;
     p.weight = {70, 30};
@@ -63,7 +63,7 @@ TEST_CASE("jet: brings parts within limits that they broke, where nodes are ligh
     auto active = border_of(g, p);
     auto const view = g.view();
     auto const before = g.cut(p.of);
-    auto const gain = cleave::refine_by_jet(view, p, {}, active, {});
+    auto const gain = cleave::detail::refine_by_jet(view, p, {}, active, {});
     REQUIRE(g.cut(p.of) == before - gain);
     REQUIRE(p.weight[0] <= 52);
     REQUIRE(p.weight[1] <= 52);

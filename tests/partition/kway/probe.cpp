@@ -18,6 +18,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using cleave::testing::weighted_level;
 
 bool adjacent(weighted_level const& g, std::uint32_t a, std::uint32_t b) {

@@ -26,23 +26,23 @@ std::vector<std::int64_t> limits(weighted_level const& g, std::uint32_t k, doubl
 }
 
 /// With levels above even small graphs.
-cleave::quality_effort effort_for(weighted_level const& g, std::uint32_t k) {
-  auto effort = cleave::quality_effort_of(g.view(), k);
+cleave::detail::quality_effort effort_for(weighted_level const& g, std::uint32_t k) {
+  auto effort = cleave::detail::quality_effort_of(g.view(), k);
   effort.standard.least_nodes = 60, effort.standard.nodes_a_part = 5;
   for (auto& trial : effort.trials) trial.least_nodes = 40, trial.nodes_a_part = 5;
   return effort;
 }
 
-cleave::level_parts quality_parts(weighted_level const& g, std::vector<std::int64_t> const& limit,
-                                  cleave::quality_effort const& effort,
+cleave::detail::level_parts quality_parts(weighted_level const& g, std::vector<std::int64_t> const& limit,
+                                  cleave::detail::quality_effort const& effort,
                                   std::vector<std::uint32_t> const& fixed, std::uint64_t seed,
                                   std::uint32_t threads) {
-  cleave::thread_team const team(threads);
-  return cleave::quality_kway(limit, effort, seed, team, nullptr).parts(g.view(), fixed);
+  cleave::detail::thread_team const team(threads);
+  return cleave::detail::quality_kway(limit, effort, seed, team, nullptr).parts(g.view(), fixed);
 }
 
 std::vector<std::uint32_t> some_fixed(cleave::testing::rng& r, weighted_level const& g, std::uint32_t k) {
-  std::vector<std::uint32_t> fixed(g.node_weight.size(), cleave::free_node);
+  std::vector<std::uint32_t> fixed(g.node_weight.size(), cleave::detail::free_node);
   for (std::uint32_t part = 0; part < k; ++part) fixed[r.below(fixed.size())] = part;
   return fixed;
 }
@@ -77,7 +77,7 @@ TEST_CASE("quality: parts keep their limits and what is fixed") {
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < k; ++part) REQUIRE(p.weight[part] <= p.limit[part]);
     for (std::size_t n = 0; n < fixed.size(); ++n)
-      REQUIRE((fixed[n] == cleave::free_node || p.of[n] == fixed[n]));
+      REQUIRE((fixed[n] == cleave::detail::free_node || p.of[n] == fixed[n]));
   }
 }
 
@@ -92,11 +92,11 @@ TEST_CASE("quality: never worse than its first trial, whatever the degrees") {
     auto const limit = limits(g, k, 1.03);
     auto const effort = effort_for(g, k);
     auto const seed = r.below(1000);
-    cleave::thread_team const team(1);
+    cleave::detail::thread_team const team(1);
     auto const first =
-        cleave::multilevel_kway(limit, effort.standard, seed, team, nullptr).parts(g.view(), fixed);
+        cleave::detail::multilevel_kway(limit, effort.standard, seed, team, nullptr).parts(g.view(), fixed);
     auto const p = quality_parts(g, limit, effort, fixed, seed, 1);
-    auto const rank = [&](cleave::level_parts const& of) {
+    auto const rank = [&](cleave::detail::level_parts const& of) {
       return std::pair(excess_weight(of), g.cut(of.of));
     };
     REQUIRE(rank(p) <= rank(first));
@@ -111,8 +111,8 @@ TEST_CASE("quality: improving any parts never makes the cut larger") {
     auto const g = cleave::testing::random_strip(r, 50 + r.below(300), 1 + r.below(12), 2);
     auto p = cleave::testing::random_parts(r, g, 3);
     auto const before = g.cut(p.of);
-    cleave::thread_team const team(1);
-    cleave::quality_kway(p.limit, effort_for(g, 3), 1, team, nullptr).improve(g.view(), {}, p);
+    cleave::detail::thread_team const team(1);
+    cleave::detail::quality_kway(p.limit, effort_for(g, 3), 1, team, nullptr).improve(g.view(), {}, p);
     REQUIRE(g.cut(p.of) <= before);
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < 3; ++part) REQUIRE(p.weight[part] <= p.limit[part]);
@@ -144,7 +144,7 @@ TEST_CASE("quality: eight parts of a square cut less than a chess board of them 
   g.node_weight.assign(side * side, 1);
   g.arc_weight.assign(g.head.size(), 1);
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    auto const effort = cleave::quality_effort_of(g.view(), 8);
+    auto const effort = cleave::detail::quality_effort_of(g.view(), 8);
     auto const p = quality_parts(g, limits(g, 8, 1.03), effort, {}, seed, 1);
     CHECK(g.cut(p.of) < 4 * 60);  // 2 by 4; columns of 3, 2 and 3 cut about 225
   }

@@ -16,9 +16,9 @@
 #include "support/weighted_level.hpp"
 
 using namespace cleave::testing;
-using cleave::bisection_effort;
-using cleave::free_node;
-using cleave::repeated_bisection;
+using cleave::detail::bisection_effort;
+using cleave::detail::free_node;
+using cleave::detail::repeated_bisection;
 using cleave::splitmix;
 
 namespace {
@@ -42,7 +42,7 @@ std::vector<std::uint32_t> bisected(weighted_level const& g, std::vector<std::ui
                                     std::vector<std::int64_t> const& limit, bisection_effort const& effort,
                                     std::uint32_t threads = 1) {
   splitmix random(7);
-  return repeated_bisection(g.view(), fixed, limit, effort, cleave::thread_team(threads)).parts(random);
+  return repeated_bisection(g.view(), fixed, limit, effort, cleave::detail::thread_team(threads)).parts(random);
 }
 
 /// The same with a graph of its own for each piece, one piece after another. Limits leave much room, and are
@@ -77,10 +77,10 @@ class literal_bisection {
     auto const aim =
         static_cast<std::int64_t>(static_cast<double>(total) * static_cast<double>(left * limit_) /
                                   static_cast<double>(parts * limit_));
-    cleave::two_sides best;
+    cleave::detail::two_sides best;
     for (std::uint32_t i = 0; i < std::max(effort_.least_restarts, effort_.restarts >> depth); ++i) {
       auto const view = piece.view();
-      cleave::multilevel_bisection const bisection(view, side, {left * limit_, (parts - left) * limit_}, aim,
+      cleave::detail::multilevel_bisection const bisection(view, side, {left * limit_, (parts - left) * limit_}, aim,
                                                    effort_);
       auto const tried = bisection.sides(random_.next(), i);
       if (i == 0 || tried.better_than(best)) best = tried;

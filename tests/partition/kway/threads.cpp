@@ -13,6 +13,8 @@
 #include "support/weighted_level.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using cleave::testing::rng;
 
 namespace {

@@ -37,7 +37,7 @@ struct network {
       if ((set >> e.u & 1) != (set >> e.v & 1)) cut += e.capacity;
     return cut;
   }
-  void fill(cleave::undirected_flow& f) const {
+  void fill(cleave::detail::undirected_flow& f) const {
     f.clear(nodes);
     for (auto const& e : edges) f.edge(e.u, e.v, e.capacity);
     f.build();
@@ -55,10 +55,10 @@ network random_network(cleave::testing::rng& r, std::size_t most_nodes) {
 }
 
 constexpr auto no_bound = std::numeric_limits<std::int64_t>::max();
-using cleave::flow_end;
+using cleave::detail::flow_end;
 
 /// What `end` reaches, as a bit mask.
-std::size_t reach(cleave::undirected_flow const& f, flow_end end) {
+std::size_t reach(cleave::detail::undirected_flow const& f, flow_end end) {
   std::size_t set = 0;
   for (std::uint32_t n = 0; n < f.nodes(); ++n) set |= std::size_t{f.reaches(end, n)} << n;
   return set;
@@ -68,7 +68,7 @@ std::size_t reach(cleave::undirected_flow const& f, flow_end end) {
 
 TEST_CASE("undirected flow: the most that flows is the least that cuts, as trying all cuts finds it") {
   cleave::testing::rng r(1);
-  cleave::undirected_flow f;  // one for all: nothing is left over from the network before
+  cleave::detail::undirected_flow f;  // one for all: nothing is left over from the network before
   int positive = 0;
   for (int i = 0; i < 500; ++i) {
     auto const x = random_network(r, 9);
@@ -85,7 +85,7 @@ TEST_CASE("undirected flow: the most that flows is the least that cuts, as tryin
 
 TEST_CASE("undirected flow: stays the largest while either set takes in what it reaches and more") {
   cleave::testing::rng r(2);
-  cleave::undirected_flow f;
+  cleave::detail::undirected_flow f;
   int grown = 0;
   for (int i = 0; i < 400; ++i) {
     auto const x = random_network(r, 9);
@@ -119,7 +119,7 @@ TEST_CASE("undirected flow: stays the largest while either set takes in what it 
 }
 
 TEST_CASE("undirected flow: gives up as soon as there is enough") {
-  cleave::undirected_flow f;
+  cleave::detail::undirected_flow f;
   f.clear(5);
   for (std::uint32_t middle = 2; middle < 5; ++middle) f.edge(0, middle, 10), f.edge(middle, 1, 7);
   f.build();

@@ -31,13 +31,13 @@ TEST_CASE("metrics: a value leaves its part once and enters each part that reads
   auto const g = b.build();
   cleave::partition const p{{p0, p1, p1, p2}, 3};
   CHECK(cleave::part_weights(g, p) == std::vector<double>{5, 5, 1});
-  CHECK(cleave::part_transfers(g, p) == std::vector<std::size_t>{10, 17, 17});
+  CHECK(cleave::detail::part_transfers(g, p) == std::vector<std::size_t>{10, 17, 17});
   CHECK(cleave::part_loads(g, p) == std::vector<double>{15, 22, 18});
   CHECK(cleave::part_loads(g, p, {.cost_per_byte = 0.5, .speed = {1, 5, 2}}) ==
         std::vector<double>{10, 9.5, 9});
   CHECK(cleave::bottleneck(g, p) == 22);
-  CHECK(cleave::cut_bytes(g, p) == 27);
-  CHECK(cleave::cut_values(g, p) == 2);
+  CHECK(cleave::detail::cut_bytes(g, p) == 27);
+  CHECK(cleave::detail::cut_values(g, p) == 2);
   CHECK(cleave::imbalance(g, p) == doctest::Approx(5 * 3 / 11.0 - 1));
 }
 
@@ -47,10 +47,10 @@ TEST_CASE("metrics: what nobody knows the size of is counted, not charged") {
   b.node(1, {x});
   auto g = b.build();
   cleave::partition const p{{p0, p1}, 2};
-  CHECK(cleave::unsized_cut_values(g, p) == 1);
-  CHECK(cleave::cut_bytes(g, p) == 0);
+  CHECK(cleave::detail::unsized_cut_values(g, p) == 1);
+  CHECK(cleave::detail::cut_bytes(g, p) == 0);
   g.bytes.clear();
-  CHECK(cleave::unsized_cut_values(g, p) == 1);
+  CHECK(cleave::detail::unsized_cut_values(g, p) == 1);
   CHECK(cleave::bottleneck(g, p) == 1);
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("metrics: bytes that overflow are an error that names the node") {
   b.name("second");
   b.node(1, {1});
   auto const g = b.build();
-  CHECK_THROWS_WITH_AS(cleave::part_transfers(g, {{p0, p1, p0}, 2}), doctest::Contains("second (#1)"),
+  CHECK_THROWS_WITH_AS(cleave::detail::part_transfers(g, {{p0, p1, p0}, 2}), doctest::Contains("second (#1)"),
                        cleave::error);
 }
 
@@ -106,5 +106,5 @@ TEST_CASE("metrics: of nothing are nothing") {
   auto const g = dense_builder{}.build();
   CHECK(cleave::bottleneck(g, {}) == 0);
   CHECK(cleave::imbalance(g, {}) == 0);
-  CHECK(cleave::cut_bytes(g, {}) == 0);
+  CHECK(cleave::detail::cut_bytes(g, {}) == 0);
 }

@@ -9,6 +9,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("model parameters: a tensor's bytes go by its element type") {
   CHECK(tensor_bytes({3, 5}, "f32") == 60);
   CHECK(tensor_bytes({3, 5}, "bfloat16") == 30);

@@ -20,7 +20,7 @@ using list = std::vector<index_type>;
 
 list needed(cleave::dense const& g, std::size_t n, bool crosses) {
   list nodes;
-  cleave::each_needed_node(
+  cleave::detail::each_needed_node(
       g, n, [&](index_type) { return crosses; }, [&](index_type m) { nodes.push_back(m); });
   return nodes;
 }
@@ -50,7 +50,7 @@ TEST_CASE("needs: agree with the definition on random graphs, companions and rep
       if (r.one_in(3)) g.companions.add(static_cast<index_type>(r.below(g.values())));
 
     std::vector<std::pair<index_type, index_type>> pairs, twin;
-    cleave::each_need(g, [&](index_type m, index_type n) { pairs.emplace_back(m, n); });
+    cleave::detail::each_need(g, [&](index_type m, index_type n) { pairs.emplace_back(m, n); });
     auto const makes = [&](index_type m, index_type v) {
       return std::ranges::find(g.results[m], v) != g.results[m].end();
     };
@@ -87,6 +87,6 @@ TEST_CASE(
     asked.push_back(m);
     return true;
   };
-  cleave::each_needed_node(b.build(), 2, ask, [](index_type) {});
-  CHECK(asked == list{cleave::none<index_type>, 1});
+  cleave::detail::each_needed_node(b.build(), 2, ask, [](index_type) {});
+  CHECK(asked == list{cleave::detail::none<index_type>, 1});
 }

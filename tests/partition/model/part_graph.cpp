@@ -37,12 +37,12 @@ TEST_CASE("part_graph: dependents by where they first need the part, as asking e
       std::size_t n = 0;
       for (bool met = false; n < g.nodes(); ++n) {
         if (p.of[n] != to || g.replicable[n]) continue;
-        cleave::each_needed_node(g, p, n, [&](std::size_t m) { met |= p.of[m] == from; });
+        cleave::detail::each_needed_node(g, p, n, [&](std::size_t m) { met |= p.of[m] == from; });
         if (met) break;
       }
       return n;
     };
-    auto const made = cleave::part_graph_of(g, p);
+    auto const made = cleave::detail::part_graph_of(g, p);
     REQUIRE(made.dependents.rows() == parts);
     REQUIRE(made.first_node.size() == parts);
     for (std::uint32_t from = 0; from < parts; ++from) {
@@ -66,15 +66,15 @@ TEST_CASE("part_graph: companions come along only where the value crosses") {
   g.companions.add(size);
   g.companions.close();
   g.companions.close();
-  CHECK(cleave::part_graph_of(g, {{p0, p1, p1}, 2}).dependents.item.empty());
-  CHECK(cleave::part_graph_of(g, {{p0, p1, p2}, 3}).dependents.item == std::vector<std::uint32_t>{2, 2});
+  CHECK(cleave::detail::part_graph_of(g, {{p0, p1, p1}, 2}).dependents.item.empty());
+  CHECK(cleave::detail::part_graph_of(g, {{p0, p1, p2}, 3}).dependents.item == std::vector<std::uint32_t>{2, 2});
 }
 
 TEST_CASE("part_graph: an empty part has no first node, and no parts make no graph") {
   cleave::testing::dense_builder b;
   b.node(1);
-  auto const made = cleave::part_graph_of(b.build(), {{p1}, 3});
+  auto const made = cleave::detail::part_graph_of(b.build(), {{p1}, 3});
   CHECK(made.first_node == std::vector<std::size_t>{1, 0, 1});
   CHECK(made.dependents.item.empty());
-  CHECK(cleave::part_graph_of(cleave::dense(), {}).dependents.rows() == 0);
+  CHECK(cleave::detail::part_graph_of(cleave::dense(), {}).dependents.rows() == 0);
 }

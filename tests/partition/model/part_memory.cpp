@@ -29,7 +29,7 @@ bool reads(cleave::dense const& g, std::size_t n, std::size_t v) {
   for (auto const u : g.operands[n]) {
     if (u == v) return true;
     auto const m = g.producer[u];
-    if (m != cleave::none<std::uint32_t> && g.replicable[m] && reads(g, m, v)) return true;
+    if (m != cleave::detail::none<std::uint32_t> && g.replicable[m] && reads(g, m, v)) return true;
   }
   return false;
 }
@@ -65,7 +65,7 @@ TEST_CASE(
     for (auto& bytes : node_memory) bytes = r.below(9);
 
     std::vector<std::set<std::uint32_t>> held(g.values()), twin(g.values());
-    cleave::each_held(g, [&](std::uint32_t v, std::span<std::uint32_t const> holders) {
+    cleave::detail::each_held(g, [&](std::uint32_t v, std::span<std::uint32_t const> holders) {
       REQUIRE(held[v].empty());
       REQUIRE(!holders.empty());
       held[v].insert(holders.begin(), holders.end());
@@ -104,7 +104,7 @@ TEST_CASE("part_memory: bytes that overflow are an error that names the node, an
   try {
     cleave::part_memory(g, {{p0, p0}, 1}, bytes);
     FAIL("no error");
-  } catch (cleave::overflow_error const& e) {
+  } catch (cleave::detail::overflow_error const& e) {
     CHECK(e.witness == 1);
     CHECK(std::string(e.what()).find("second (#1)") != std::string::npos);
   }

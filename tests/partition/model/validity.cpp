@@ -15,6 +15,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 partition parts(std::vector<std::uint32_t> const& of, std::uint32_t k) {

@@ -21,6 +21,8 @@ namespace {
 using cleave::cut_kind;
 using cleave::cut_list;
 using cleave::idle_reason;
+using cleave::detail::find_cycle_between_parts;
+using cleave::detail::find_empty_part;
 
 cleave::dense chain(std::size_t nodes) {
   cleave::testing::dense_builder b;

@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using names = std::vector<std::vector<std::string>>;

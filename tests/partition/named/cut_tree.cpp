@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("cut_tree: follows a path in one piece or word by word, and knows the first path that ends there") {
   testing::rng random(5);
   for (int round = 0; round < 200; ++round) {

@@ -10,6 +10,8 @@
 #include "support/random_module_tree.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::node;
 using kind = module_cut_fault::kind;
 

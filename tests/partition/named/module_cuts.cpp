@@ -15,7 +15,7 @@ namespace {
 
 using cleave::cut_kind;
 using cleave::module_cut;
-using cleave::module_of_call;
+using cleave::detail::module_of_call;
 using cleave::module_side;
 using cleave::unknown_module_error;
 
@@ -85,8 +85,8 @@ TEST_CASE("module_cuts: a path that there is not is refused, with the nearest on
   } catch (unknown_module_error const& e) {
     CHECK(e.witness == 1);
   }
-  CHECK(cleave::find_unknown_module({{"a"}, {"b"}}, {"a"}) == 1);
-  CHECK_FALSE(cleave::find_unknown_module({{"a"}}, {"b", "a"}));
+  CHECK(cleave::detail::find_unknown_module({{"a"}, {"b"}}, {"a"}) == 1);
+  CHECK_FALSE(cleave::detail::find_unknown_module({{"a"}}, {"b", "a"}));
 }
 
 TEST_CASE("module_cuts: only digits after the last @ number a call") {
@@ -98,9 +98,9 @@ TEST_CASE("module_cuts: only digits after the last @ number a call") {
 }
 
 TEST_CASE("module_cuts: a side is named by one of two words") {
-  CHECK(cleave::module_side_of("begin") == module_side::begin);
-  CHECK(cleave::module_side_of("end") == module_side::end);
-  CHECK_THROWS_WITH_AS(cleave::module_side_of("middle"),
+  CHECK(cleave::detail::module_side_of("begin") == module_side::begin);
+  CHECK(cleave::detail::module_side_of("end") == module_side::end);
+  CHECK_THROWS_WITH_AS(cleave::detail::module_side_of("middle"),
                        "unknown side of a module 'middle'; a cut is at its 'begin' or its 'end'",
                        cleave::error);
 }

@@ -14,6 +14,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::int64_t worth(std::vector<std::int64_t> const& profit, std::vector<std::uint32_t> const& column_of) {

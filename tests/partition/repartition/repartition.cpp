@@ -17,6 +17,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using graph = adjacency<std::uint32_t, std::int64_t, std::int64_t>;

@@ -18,6 +18,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// A chain of nodes with these weights, whose values have no bytes.

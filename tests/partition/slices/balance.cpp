@@ -37,8 +37,8 @@ std::vector<small_graph::set> unit_sets(cleave::unit_graph<std::uint32_t> const&
 
 /// The orders that `balance` tries, as sets of nodes; those with pins it makes otherwise.
 std::vector<std::vector<small_graph::set>> orders_of(cleave::dense const& g, balance_options const& o) {
-  auto const u = cleave::units_of(g, {.together = o.together, .backward = o.backward});
-  auto const edges = cleave::mirrored_edges<std::uint32_t>(g, u, o.backward);
+  auto const u = cleave::detail::units_of(g, {.together = o.together, .backward = o.backward});
+  auto const edges = cleave::detail::mirrored_edges<std::uint32_t>(g, u, o.backward);
   auto const units = unit_sets(u);
   std::vector<std::uint32_t> rank(u.size());
   for (std::uint32_t i = 0; i < rank.size(); ++i) rank[i] = i;
@@ -46,7 +46,7 @@ std::vector<std::vector<small_graph::set>> orders_of(cleave::dense const& g, bal
   auto const list = [&](auto const& needs, auto const& needed_by) {
     for (auto const how : o.orders) {
       auto& sets = orders.emplace_back();
-      for (auto const unit : cleave::ordered_units<std::uint32_t>(needs, needed_by, how, rank))
+      for (auto const unit : cleave::detail::ordered_units<std::uint32_t>(needs, needed_by, how, rank))
         sets.push_back(units[unit]);
     }
   };
@@ -58,16 +58,16 @@ std::vector<std::vector<small_graph::set>> orders_of(cleave::dense const& g, bal
 /// The partition is what it says of itself.
 void check_consistent(cleave::dense const& g, std::uint32_t k, balance_options const& o,
                       cleave::balanced_partition const& p) {
-  auto const units = cleave::units_of(g, {.together = o.together, .backward = o.backward}).size();
+  auto const units = cleave::detail::units_of(g, {.together = o.together, .backward = o.backward}).size();
   if (o.empty == cleave::empty_parts::forbidden) {
     REQUIRE(p.parts == (units == 0 ? g.nodes() > 0 : std::min<std::size_t>(k, units)));
-    if (units > 0) REQUIRE(!cleave::find_empty_part(p));
+    if (units > 0) REQUIRE(!cleave::detail::find_empty_part(p));
   }
-  REQUIRE(!cleave::find_unassigned_node(g, p));
-  REQUIRE(!cleave::find_split_group(g, p));
+  REQUIRE(!cleave::detail::find_unassigned_node(g, p));
+  REQUIRE(!cleave::detail::find_split_group(g, p));
   REQUIRE(!cleave::find_overfull_part(g, p, p.parts == k ? o.memory : cleave::per_part<std::size_t>{},
                                       o.node_memory));
-  if (o.backward.empty()) REQUIRE(!cleave::find_backward_edge(g, p));
+  if (o.backward.empty()) REQUIRE(!cleave::detail::find_backward_edge(g, p));
   for (std::size_t n = 0; n < o.pinned.size(); ++n)
     if (o.pinned[n] != no_part && !g.replicable[n]) REQUIRE(p.of[n] == o.pinned[n]);
   std::vector<double> speed, link;
@@ -80,7 +80,7 @@ void check_consistent(cleave::dense const& g, std::uint32_t k, balance_options c
   for (std::size_t i = 0; i < loads.size(); ++i)
     REQUIRE(std::abs(loads[i] - p.loads[i]) <= 1e-9 * (1 + loads[i]));
   REQUIRE(p.bottleneck == (p.parts == 0 ? 0 : *std::max_element(p.loads.begin(), p.loads.end())));
-  REQUIRE(p.unsized == cleave::unsized_cut_values(g, p));
+  REQUIRE(p.unsized == cleave::detail::unsized_cut_values(g, p));
 }
 
 /// bound <= every assignment of units <= those without backward edges <= slices, and the slices are the best
@@ -89,7 +89,7 @@ void check_against_brute_force(cleave::dense const& g, std::uint32_t k, balance_
                                bool exact_orders = true) {
   if (exact_orders) o.random_orders = 0;
   small_graph const all(g, o);
-  auto const units = cleave::units_of(g, {.together = o.together, .backward = o.backward});
+  auto const units = cleave::detail::units_of(g, {.together = o.together, .backward = o.backward});
   auto const stages = o.empty == cleave::empty_parts::allowed ? k : std::min<std::size_t>(k, units.size());
   double least = small_graph::impossible;
   if (exact_orders)
@@ -265,7 +265,7 @@ TEST_CASE("balance: more nodes than the brute force can take: slices agree with 
         double sum = 0;
         for (std::size_t m = begin; m < end; ++m) sum += g.weight[m];
         for (std::size_t v = 0; v < g.values(); ++v) {
-          if (g.producer[v] == cleave::none<std::uint32_t>) continue;
+          if (g.producer[v] == cleave::detail::none<std::uint32_t>) continue;
           bool in = false, out = false;
           auto const look = [&](std::size_t m) { (m >= begin && m < end ? in : out) = true; };
           look(g.producer[v]);
@@ -308,7 +308,7 @@ TEST_CASE("balance: a chain without transfers is cut as its weights are") {
     }
     auto const k = static_cast<std::uint32_t>(1 + r.below(20));
     auto const p = balance(b.build(), k, {.cost_per_byte = 0});
-    CHECK(p.bottleneck == cleave::slice_weights<double>(weights, k).largest);
+    CHECK(p.bottleneck == cleave::detail::slice_weights<double>(weights, k).largest);
   }
 }
 
@@ -440,7 +440,7 @@ TEST_CASE("balance: parts do not wait for each other's companions") {
   auto const p = balance(s, 4);
   CHECK(p.parts == 3);
   CHECK(p.of[1] == p.of[2]);  // 1 reads value 0, and value 2 comes along
-  CHECK(!cleave::find_cycle_between_parts(s, p));
+  CHECK(!cleave::detail::find_cycle_between_parts(s, p));
 }
 
 TEST_CASE("balance: backward nodes come before what they read where nothing else fits") {
@@ -525,7 +525,7 @@ TEST_CASE("balance: a million nodes in a chain, in groups, need no deep stack") 
     CHECK(p.bottleneck >= sum / 8);
     CHECK(p.bottleneck < sum / 8 + 10);
     CHECK(p.bound <= p.bottleneck);
-    CHECK(!cleave::find_backward_edge(g, p));
+    CHECK(!cleave::detail::find_backward_edge(g, p));
   });
 }
 

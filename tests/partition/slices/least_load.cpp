@@ -13,7 +13,7 @@ TEST_CASE("least_load: agrees with adding up, whatever is opened and closed") {
   cleave::testing::rng r(5);
   for (int i = 0; i < 50; ++i) {
     auto const places = 1 + r.below(20);
-    cleave::least_load tree;
+    cleave::detail::least_load tree;
     tree.reset(places);
     std::vector<std::int64_t> cost(places);
     std::vector<char> open(places);
@@ -23,12 +23,12 @@ TEST_CASE("least_load: agrees with adding up, whatever is opened and closed") {
     }
     tree.rebuild();
     for (int step = 0; step < 100; ++step) {
-      std::int64_t sum = 0, least = cleave::unreachable_load;
+      std::int64_t sum = 0, least = cleave::detail::unreachable_load;
       for (std::size_t place = places; place-- > 0;) {
         sum += cost[place];
         if (open[place]) least = std::min(least, sum);
       }
-      REQUIRE((least == cleave::unreachable_load ? tree.least() > cleave::unreachable_load / 2
+      REQUIRE((least == cleave::detail::unreachable_load ? tree.least() > cleave::detail::unreachable_load / 2
                                                  : tree.least() == least));
       auto const place = r.below(places);
       auto const change = static_cast<std::int64_t>(r.below(9)) - 4;
@@ -47,8 +47,8 @@ TEST_CASE("least_load: agrees with adding up, whatever is opened and closed") {
 }
 
 TEST_CASE("least_load: no place, and none that is open, is more than any sum of costs") {
-  auto const half = cleave::unreachable_load / 2;
-  cleave::least_load tree;
+  auto const half = cleave::detail::unreachable_load / 2;
+  cleave::detail::least_load tree;
   CHECK(tree.least() > half);
   tree.reset(0);
   CHECK(tree.least() > half);

@@ -33,10 +33,10 @@ std::int64_t load(costs const& c, std::size_t row, set s) {
 /// The least largest load over all assignments of units to parts, whatever cycles they make.
 std::int64_t optimum(costs const& c) {
   auto const sets = set{1} << c.units();
-  std::vector<std::int64_t> least(sets, cleave::unreachable_load), next;
+  std::vector<std::int64_t> least(sets, cleave::detail::unreachable_load), next;
   least[0] = 0;
   for (auto const row : c.speed_of) {
-    next.assign(sets, cleave::unreachable_load);
+    next.assign(sets, cleave::detail::unreachable_load);
     for (set s = 0; s < sets; ++s) {
       auto const cost = load(c, row, s);
       for (set rest = (sets - 1) & ~s, done = rest;; done = (done - 1) & rest) {
@@ -60,7 +60,7 @@ costs random_costs(cleave::testing::rng& r, bool unequal) {
   std::vector<double> speed;
   for (std::uint32_t s = 0; s < parts; ++s) speed.push_back(static_cast<double>(1 + r.below(3)));
   if (unequal) model.speed = speed;
-  return cleave::costs_of(g, cleave::units_of(g), parts, model);
+  return cleave::costs_of(g, cleave::detail::units_of(g), parts, model);
 }
 
 }  // namespace
@@ -71,12 +71,12 @@ TEST_CASE("lower bound: none is above the best of all assignments, and some are 
   for (int i = 0; i < 300; ++i) {
     auto const c = random_costs(r, i % 2 == 1);
     auto const best = optimum(c);
-    REQUIRE(cleave::even_share(c) <= best);
-    REQUIRE(cleave::pigeonhole_share(c) <= best);
-    auto bound = std::max(cleave::even_share(c), cleave::pigeonhole_share(c));
-    for (index_type u = 0; u < c.units(); ++u) bound = std::max(bound, cleave::least_with(c, u));
+    REQUIRE(cleave::detail::even_share(c) <= best);
+    REQUIRE(cleave::detail::pigeonhole_share(c) <= best);
+    auto bound = std::max(cleave::detail::even_share(c), cleave::detail::pigeonhole_share(c));
+    for (index_type u = 0; u < c.units(); ++u) bound = std::max(bound, cleave::detail::least_with(c, u));
     REQUIRE(bound <= best);
-    REQUIRE(cleave::load_bound(c) == bound);  // of eight units at most, all are tried that could matter
+    REQUIRE(cleave::detail::load_bound(c) == bound);  // of eight units at most, all are tried that could matter
     tight += bound == best;
   }
   CHECK(tight > 100);
@@ -88,10 +88,10 @@ TEST_CASE("lower bound: what a part pays with a unit is the least over all sets 
   for (int i = 0; i < 200; ++i) {
     auto const c = random_costs(r, true);
     for (index_type u = 0; u < c.units(); ++u) {
-      auto least = cleave::unreachable_load;
+      auto least = cleave::detail::unreachable_load;
       for (set s = 0; s < set{1} << c.units(); ++s)
         if ((s >> u & 1) != 0) least = std::min(least, load(c, c.fastest, s));
-      REQUIRE(cleave::least_with(c, u) == least);
+      REQUIRE(cleave::detail::least_with(c, u) == least);
     }
   }
 }
@@ -101,8 +101,8 @@ TEST_CASE("lower bound: an even share of equal parts is rounded up") {
     cleave::testing::dense_builder b;
     for (double const w : weights) b.node(w);
     auto const g = b.build();
-    auto const c = cleave::costs_of(g, cleave::units_of(g), parts, {});
-    return std::vector{c.scale.value(cleave::even_share(c)), c.scale.value(cleave::pigeonhole_share(c))};
+    auto const c = cleave::costs_of(g, cleave::detail::units_of(g), parts, {});
+    return std::vector{c.scale.value(cleave::detail::even_share(c)), c.scale.value(cleave::detail::pigeonhole_share(c))};
   };
   CHECK(of({3, 3, 3, 1}, 3) == std::vector<double>{4, 4});
   CHECK(of({3, 3, 3, 3}, 3) == std::vector<double>{4, 6});

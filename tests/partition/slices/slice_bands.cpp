@@ -14,7 +14,7 @@
 namespace {
 
 using index_type = std::uint32_t;
-using task = cleave::slicing_task<index_type>;
+using task = cleave::detail::slicing_task<index_type>;
 using boundaries = std::vector<index_type>;
 
 /// Some units in a row, up to four parts of two speeds, often memory limits and pins.
@@ -87,7 +87,7 @@ TEST_CASE(
   for (int i = 0; i < 300; ++i) {
     auto const t = random_task(r);
     auto const slices = all_slices(t);
-    cleave::slice_bands<index_type> const bands(t);
+    cleave::detail::slice_bands<index_type> const bands(t);
     for (std::int64_t bound = 0; bound < 20; bound += 1 + bound / 6) {
       boundaries low, high;
       for (auto const& at : slices) {
@@ -96,7 +96,7 @@ TEST_CASE(
         for (std::size_t s = 0; s < at.size(); ++s)
           low[s] = std::min(low[s], at[s]), high[s] = std::max(high[s], at[s]);
       }
-      auto next = cleave::unreachable_load;
+      auto next = cleave::detail::unreachable_load;
       auto const found = bands.within(bound, next);
       none_at_all += !found;
       if (t.may_be_empty) REQUIRE(found.has_value() == !low.empty());
@@ -118,9 +118,9 @@ TEST_CASE("slice_bands: nothing changes below the next bound") {
   cleave::testing::rng r(2);
   for (int i = 0; i < 200; ++i) {
     auto const t = random_task(r);
-    cleave::slice_bands<index_type> const bands(t);
+    cleave::detail::slice_bands<index_type> const bands(t);
     for (std::int64_t bound = 0; bound < 20; ++bound) {
-      auto next = cleave::unreachable_load, unused = next;
+      auto next = cleave::detail::unreachable_load, unused = next;
       auto const here = bands.within(bound, next);
       REQUIRE(next > bound);
       for (auto later = bound + 1; later < std::min<std::int64_t>(next, 25); ++later) {
@@ -140,14 +140,14 @@ TEST_CASE(
   int impossible = 0;
   for (int i = 0; i < 400; ++i) {
     auto const t = random_task(r);
-    auto best = cleave::unreachable_load;
+    auto best = cleave::detail::unreachable_load;
     for (auto const& at : all_slices(t)) best = std::min(best, longest(t, at));
-    cleave::slice_bands<index_type> const bands(t);
+    cleave::detail::slice_bands<index_type> const bands(t);
     auto const least = bands.least(0);
     REQUIRE(least <= best);
     if (t.may_be_empty) REQUIRE(least == best);
-    impossible += least == cleave::unreachable_load;
-    if (least == cleave::unreachable_load) continue;
+    impossible += least == cleave::detail::unreachable_load;
+    if (least == cleave::detail::unreachable_load) continue;
     std::int64_t unused = 0;
     REQUIRE(bands.within(least, unused));
     if (least > 0) REQUIRE(!bands.within(least - 1, unused));
@@ -164,7 +164,7 @@ TEST_CASE(
   for (int i = 0; i < 400; ++i) {
     auto const t = random_task(r);
     auto const slices = all_slices(t);
-    cleave::slice_bands<index_type> const bands(t);
+    cleave::detail::slice_bands<index_type> const bands(t);
     for (std::int64_t bound = 0; bound < 16; bound += 3) {
       auto const at = bands.guess(bound);
       if (at) {

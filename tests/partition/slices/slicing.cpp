@@ -21,7 +21,7 @@ using cleave::testing::rng;
 /// A random order with its costs, and what each slice of it costs by definition.
 struct sample {
   cleave::unit_costs<index_type> costs;
-  cleave::slicing_task<index_type> task;
+  cleave::detail::slicing_task<index_type> task;
 
   sample(rng& r, std::size_t stages) {
     auto const g = random_graph(r, {.nodes = 1 + stages + r.below(25),
@@ -29,7 +29,7 @@ struct sample {
                                     .most_weight = r.below(20),
                                     .most_bytes = r.below(60),
                                     .states = 5});
-    auto const u = cleave::units_of(g);
+    auto const u = cleave::detail::units_of(g);
     std::vector<double> speed;
     for (std::size_t s = 0; s < stages; ++s) speed.push_back(r.one_in(3) ? 2 : 1);
     costs = cleave::costs_of(g, u, static_cast<std::uint32_t>(stages), {.speed = speed});
@@ -37,16 +37,16 @@ struct sample {
     std::iota(order.begin(), order.end(), 0u);
     r.shuffle(order);  // slices of any order have costs, topological or not
     auto const n = static_cast<index_type>(order.size());
-    task.pairs = cleave::pairs_of<index_type>(costs, order);
+    task.pairs = cleave::detail::pairs_of<index_type>(costs, order);
     task.speed_of = costs.speed_of;
     for (auto const& weight : costs.weight) {
       auto& before = task.before.emplace_back(1);
       for (auto const unit : order) before.push_back(before.back() + weight[unit]);
     }
     if (r.one_in(2)) {
-      auto const memory = cleave::memory_of(g, u);
+      auto const memory = cleave::detail::memory_of(g, u);
       for (int row = 0; row < 2; ++row)
-        task.fitting.push_back(cleave::first_fitting<index_type>(memory, order, 20 + r.below(200)));
+        task.fitting.push_back(cleave::detail::first_fitting<index_type>(memory, order, 20 + r.below(200)));
       for (std::size_t s = 0; s < stages; ++s)
         task.limit_of.push_back(static_cast<std::uint32_t>(r.below(2)));
     }
@@ -74,13 +74,13 @@ struct sample {
   /// The least largest load, by trying every begin for every end.
   std::int64_t optimum() const {
     auto const n = static_cast<index_type>(task.units());
-    std::vector<std::int64_t> least(n + std::size_t{1}, cleave::unreachable_load), next;
+    std::vector<std::int64_t> least(n + std::size_t{1}, cleave::detail::unreachable_load), next;
     least[0] = 0;
     for (std::size_t s = 0; s < task.parts(); ++s) {
-      next.assign(least.size(), cleave::unreachable_load);
+      next.assign(least.size(), cleave::detail::unreachable_load);
       for (index_type end = task.low[s + 1]; end <= task.high[s + 1]; ++end)
         for (index_type begin = task.low[s]; begin <= end; ++begin)
-          if (least[begin] != cleave::unreachable_load && (begin < end || task.may_be_empty) &&
+          if (least[begin] != cleave::detail::unreachable_load && (begin < end || task.may_be_empty) &&
               task.fits_from(s, end) <= begin)
             next[end] = std::min(next[end], std::max(least[begin], load(s, begin, end)));
       least.swap(next);
@@ -98,7 +98,7 @@ TEST_CASE("slicing: a sum over pairs inside a slice is what the slice pays") {
   rng r(1);
   for (int i = 0; i < 60; ++i) {
     sample const x(r, 2);
-    cleave::slicer<index_type> const s(x.task);
+    cleave::detail::slicer<index_type> const s(x.task);
     auto const n = static_cast<index_type>(x.task.units());
     for (index_type begin = 0; begin < n; ++begin)
       for (index_type end = begin + 1; end <= n; ++end)
@@ -114,8 +114,8 @@ TEST_CASE(
   for (int i = 0; i < 400; ++i) {
     sample const x(r, 1 + r.below(6));
     auto const optimum = x.optimum();
-    cleave::slicer<index_type> s(x.task);
-    auto const most = std::min<std::int64_t>(optimum == cleave::unreachable_load ? 300 : optimum, 2000);
+    cleave::detail::slicer<index_type> s(x.task);
+    auto const most = std::min<std::int64_t>(optimum == cleave::detail::unreachable_load ? 300 : optimum, 2000);
     for (std::int64_t bound = 0; bound <= most + 5; bound += 1 + most / 40) {
       auto const found = s.slices_within(bound);
       REQUIRE(found.at.has_value() == (bound >= optimum));
@@ -138,9 +138,9 @@ TEST_CASE("slicing: the best slices are the optimum, from above and from below")
   for (int i = 0; i < 800; ++i) {
     sample const x(r, 1 + r.below(6));
     auto const optimum = x.optimum();
-    auto const best = cleave::best_slices(x.task, 0);
+    auto const best = cleave::detail::best_slices(x.task, 0);
     infeasible += !best;
-    REQUIRE((best ? best->load : cleave::unreachable_load) == optimum);
+    REQUIRE((best ? best->load : cleave::detail::unreachable_load) == optimum);
     if (!best) continue;
     std::int64_t most = 0;
     for (std::size_t s = 0; s < x.task.parts(); ++s) {
@@ -148,8 +148,8 @@ TEST_CASE("slicing: the best slices are the optimum, from above and from below")
       most = std::max(most, x.load(s, best->at[s], best->at[s + 1]));
     }
     REQUIRE(most == optimum);
-    REQUIRE(!cleave::best_slices(x.task, 0, optimum));
-    REQUIRE(cleave::best_slices(x.task, 0, optimum + 1)->load == optimum);
+    REQUIRE(!cleave::detail::best_slices(x.task, 0, optimum));
+    REQUIRE(cleave::detail::best_slices(x.task, 0, optimum + 1)->load == optimum);
   }
   CHECK(infeasible > 10);
   CHECK(infeasible < 400);
@@ -159,8 +159,8 @@ TEST_CASE("slicing: moving boundaries never makes slices worse and keeps them le
   rng r(4);
   for (int i = 0; i < 200; ++i) {
     sample const x(r, 2 + r.below(4));
-    cleave::slicer<index_type> s(x.task);
-    auto const any = s.slices_within(cleave::unreachable_load - 1);
+    cleave::detail::slicer<index_type> s(x.task);
+    auto const any = s.slices_within(cleave::detail::unreachable_load - 1);
     if (!any.at) continue;
     std::int64_t before = 0;
     for (std::size_t stage = 0; stage < x.task.parts(); ++stage)

@@ -43,7 +43,7 @@ TEST_CASE(
     std::iota(order.begin(), order.end(), 0u);
     r.shuffle(order);
     for (index_type j = 0; j < n; ++j) place[order[j]] = j;
-    auto const pairs = cleave::pairs_of<index_type>(c, order);
+    auto const pairs = cleave::detail::pairs_of<index_type>(c, order);
     REQUIRE(pairs.size() == n);
     REQUIRE(pairs.earlier.size() <= c.touching.item.size());  // neighbours, and one pair of ends
 
@@ -73,7 +73,7 @@ TEST_CASE("transfer_pairs: a value of two users is one pair that saves it from b
   c.touching.close();
   c.transfer = {7};
   c.touched = users_of(c.touching, 2);
-  auto const pairs = cleave::pairs_of<index_type>(c, std::vector<index_type>{1, 0});
+  auto const pairs = cleave::detail::pairs_of<index_type>(c, std::vector<index_type>{1, 0});
   CHECK(pairs.alone == std::vector<std::int64_t>{7, 7});
   CHECK(pairs.first == std::vector<index_type>{0, 0, 1});
   CHECK(pairs.earlier == std::vector<index_type>{0});

@@ -35,10 +35,10 @@ TEST_CASE("mirrored: free backward units stand behind what they read and mirror 
   b.node(1, {gy, x});
   auto const g = b.build();
   std::vector<char> const backward{0, 0, 0, 1, 1, 1};
-  auto const u = cleave::units_of(g, {.backward = backward});
-  auto const m = cleave::mirrored_edges<index_type>(g, u, backward);
+  auto const u = cleave::detail::units_of(g, {.backward = backward});
+  auto const m = cleave::detail::mirrored_edges<index_type>(g, u, backward);
   auto const order =
-      cleave::ordered_units<index_type>(m.needs, m.needed_by, unit_order::on_demand_last, ranks(6));
+      cleave::detail::ordered_units<index_type>(m.needs, m.needed_by, unit_order::on_demand_last, ranks(6));
   CHECK(order == order_list{0, 5, 1, 4, 2, 3});
 }
 
@@ -53,9 +53,9 @@ TEST_CASE("mirrored: what contradicts a rule is left out") {
         backward[n] = 1;
         if (r.one_in(2)) together.push_back({r.below(n), n});
       }
-    auto const u = cleave::units_of(g, {.together = together, .backward = backward});
-    auto const m = cleave::mirrored_edges<index_type>(g, u, backward);
-    REQUIRE(cleave::is_acyclic(m.needs));
+    auto const u = cleave::detail::units_of(g, {.together = together, .backward = backward});
+    auto const m = cleave::detail::mirrored_edges<index_type>(g, u, backward);
+    REQUIRE(cleave::detail::is_acyclic(m.needs));
     for (index_type n = 0; n < u.size(); ++n)
       for (auto const need : u.needs[n]) REQUIRE(std::ranges::find(m.needs[n], need) != m.needs[n].end());
   }
@@ -66,11 +66,11 @@ TEST_CASE("mirrored: where all that reads a backward node is backward, each habi
   for (int i = 0; i < 100; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(20), .replicable = 6, .ordered = 5});
     std::vector<char> backward(g.nodes());  // what a backward node feeds is backward
-    cleave::each_need(g, [&](index_type m, index_type n) { backward[n] |= backward[m] || r.one_in(4); });
-    auto const u = cleave::units_of(g, {.backward = backward});
-    auto const edges = cleave::mirrored_edges<index_type>(g, u, backward);
+    cleave::detail::each_need(g, [&](index_type m, index_type n) { backward[n] |= backward[m] || r.one_in(4); });
+    auto const u = cleave::detail::units_of(g, {.backward = backward});
+    auto const edges = cleave::detail::mirrored_edges<index_type>(g, u, backward);
     std::vector<std::vector<char>> twin(u.size(), std::vector<char>(u.size()));  // row needs column
-    cleave::each_need(g, [&](index_type m, index_type n) {
+    cleave::detail::each_need(g, [&](index_type m, index_type n) {
       bool const turned = backward[m] && backward[n];
       twin[u.of[turned ? m : n]][u.of[turned ? n : m]] = 1;
     });
@@ -86,8 +86,8 @@ TEST_CASE("mirrored: without backward nodes the rules are all there is") {
   dense_builder b;
   b.node(1, {b.node(1)});
   auto const g = b.build();
-  auto const u = cleave::units_of(g);
-  auto const edges = cleave::mirrored_edges<index_type>(g, u, {});
+  auto const u = cleave::detail::units_of(g);
+  auto const edges = cleave::detail::mirrored_edges<index_type>(g, u, {});
   CHECK(edges.needs.item == u.needs.item);
   CHECK(edges.needed_by.item == u.needed_by.item);
 }

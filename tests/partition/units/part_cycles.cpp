@@ -14,6 +14,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 partition parts_of(std::vector<std::uint32_t> const& of) {

@@ -12,7 +12,7 @@ TEST_CASE("rank_set: gives up the smallest, whatever was put in") {
   cleave::testing::rng r(5);
   for (std::size_t const bound : {std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{65},
                                   std::size_t{4096}, std::size_t{4097}}) {
-    cleave::rank_set set(bound);
+    cleave::detail::rank_set set(bound);
     std::vector<char> in(bound);
     for (int step = 0; step < 2000; ++step) {
       CHECK(set.empty() == (std::ranges::count(in, 1) == 0));
@@ -30,17 +30,17 @@ TEST_CASE("rank_set: gives up the smallest, whatever was put in") {
 }
 
 TEST_CASE("rank_set: what is put in twice comes out once, and without a bound there is room for 0") {
-  cleave::rank_set set;
+  cleave::detail::rank_set set;
   CHECK(set.empty());
   set.insert(0);
   set.insert(0);
   CHECK(set.take_least() == 0);
   CHECK(set.empty());
-  CHECK(cleave::rank_set(0).empty());
+  CHECK(cleave::detail::rank_set(0).empty());
 }
 
 TEST_CASE("rank_set: both ends of a set of four levels") {
-  cleave::rank_set set(1'000'000);
+  cleave::detail::rank_set set(1'000'000);
   for (std::size_t const x : {999'999u, 262'144u, 0u, 262'143u}) set.insert(x);
   for (std::size_t const x : {0u, 262'143u, 262'144u, 999'999u}) CHECK(set.take_least() == x);
   CHECK(set.empty());

@@ -33,10 +33,10 @@ order_list ranks(std::size_t n) {
 }
 
 order_list order_of(cleave::unit_graph<index_type> const& u, unit_order how) {
-  return cleave::ordered_units<index_type>(u.needs, u.needed_by, how, ranks(u.size()));
+  return cleave::detail::ordered_units<index_type>(u.needs, u.needed_by, how, ranks(u.size()));
 }
 
-bool is_topological(cleave::csr<index_type> const& needs, order_list const& order) {
+bool is_topological(cleave::detail::csr<index_type> const& needs, order_list const& order) {
   std::vector<std::size_t> place(needs.rows(), needs.rows());
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
   for (std::size_t n = 0; n < needs.rows(); ++n) {
@@ -61,13 +61,13 @@ TEST_CASE("orders: each puts a unit behind those it needs, and has each once") {
   cleave::testing::rng r(1);
   for (int i = 0; i < 100; ++i) {
     auto const g = random_graph(r, {.nodes = r.below(40), .replicable = 6, .tied = 5, .ordered = 4});
-    auto const u = cleave::units_of(g);
+    auto const u = cleave::detail::units_of(g);
     for (auto const how : all_orders) REQUIRE(is_topological(u.needs, order_of(u, how)));
   }
 }
 
 TEST_CASE("orders: the program's, queue, stack, and by demand from either end") {
-  auto const u = cleave::units_of(crossed());
+  auto const u = cleave::detail::units_of(crossed());
   CHECK(order_of(u, unit_order::given) == order_list{0, 1, 2, 3, 4});
   CHECK(order_of(u, unit_order::breadth_first) == order_list{0, 1, 3, 2, 4});
   CHECK(order_of(u, unit_order::depth_first) == order_list{0, 3, 1, 2, 4});
@@ -80,20 +80,20 @@ TEST_CASE("orders: only one is told where all permutations have one that is topo
   std::size_t single = 0;
   for (int i = 0; i < 300; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(6), .tied = 5, .ordered = 2});
-    auto const u = cleave::units_of(g);
+    auto const u = cleave::detail::units_of(g);
     auto order = ranks(u.size());
     std::size_t topological = 0;
     do topological += is_topological(u.needs, order) ? 1u : 0u;
     while (std::ranges::next_permutation(order).found);
-    CHECK(cleave::is_only_order<index_type>(u.needs, order_of(u, unit_order::random)) == (topological == 1));
+    CHECK(cleave::detail::is_only_order<index_type>(u.needs, order_of(u, unit_order::random)) == (topological == 1));
     single += topological == 1 ? 1u : 0u;
   }
   CHECK((single > 30 && single < 270));
 }
 
 TEST_CASE("orders: ranks stand in for the program's order") {
-  auto const u = cleave::units_of(crossed());
-  CHECK(cleave::ordered_units<index_type>(u.needs, u.needed_by, unit_order::given,
+  auto const u = cleave::detail::units_of(crossed());
+  CHECK(cleave::detail::ordered_units<index_type>(u.needs, u.needed_by, unit_order::given,
                                           order_list{4, 3, 2, 1, 0}) == order_list{1, 2, 0, 3, 4});
 }
 
@@ -102,13 +102,13 @@ TEST_CASE("orders: pinned units come in the order of their parts, whatever is tr
   int possible = 0;
   for (int i = 0; i < 300; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(20), .most_operands = 2, .reach = 8});
-    auto const u = cleave::units_of(g);
+    auto const u = cleave::detail::units_of(g);
     auto const parts = static_cast<std::uint32_t>(1 + r.below(4));
     std::vector<part_id> pinned(u.size(), no_part);
     for (auto& pin : pinned)
       if (r.one_in(4)) pin = part_id{static_cast<std::uint32_t>(r.below(parts))};
     auto const any = order_of(u, unit_order::breadth_first);
-    auto const reach = cleave::reach_of_pins<index_type>(u.needs, any, pinned, parts);
+    auto const reach = cleave::detail::reach_of_pins<index_type>(u.needs, any, pinned, parts);
 
     // a conflict is a pinned unit before one that is pinned to an earlier part
     std::vector<std::vector<char>> before(u.size(), std::vector<char>(u.size()));
@@ -131,7 +131,7 @@ TEST_CASE("orders: pinned units come in the order of their parts, whatever is tr
     ++possible;
     for (auto const how : all_orders) {
       auto const order =
-          cleave::ordered_units<index_type>(u.needs, u.needed_by, how, ranks(u.size()), reach.window, parts);
+          cleave::detail::ordered_units<index_type>(u.needs, u.needed_by, how, ranks(u.size()), reach.window, parts);
       REQUIRE(is_topological(u.needs, order));
       part_id last{0};
       for (auto const n : order) {

@@ -22,13 +22,13 @@ using cleave::testing::dense_builder;
 
 cleave::unit_costs<index_type> costs(cleave::dense const& g, cleave::load_model const& model = {},
                                      std::uint32_t parts = 2) {
-  return cleave::costs_of(g, cleave::units_of(g), parts, model);
+  return cleave::costs_of(g, cleave::detail::units_of(g), parts, model);
 }
 
 std::string message(auto act) {
   try {
     act();
-  } catch (cleave::overflow_error const& e) {
+  } catch (cleave::detail::overflow_error const& e) {
     return std::to_string(e.witness) + ": " + e.what();
   }
   return "nothing was thrown";
@@ -41,11 +41,11 @@ TEST_CASE("unit_costs: weights of units and transfers of values, as adding them 
   for (int i = 0; i < 200; ++i) {
     auto const g =
         random_graph(r, {.nodes = r.below(14), .states = 2, .replicable = 5, .tied = 4, .ordered = 5});
-    auto const u = cleave::units_of(g);
+    auto const u = cleave::detail::units_of(g);
     auto const parts = static_cast<std::uint32_t>(1 + r.below(4));
     std::vector<double> speed;
     for (std::uint32_t s = 0; s < parts; ++s)
-      speed.push_back(cleave::power_of_two(static_cast<int>(r.below(3))));
+      speed.push_back(cleave::detail::power_of_two(static_cast<int>(r.below(3))));
     auto const c = cleave::costs_of(g, u, parts, {.cost_per_byte = 0.25, .speed = speed});
 
     double const most = std::ranges::max(speed);
@@ -88,7 +88,7 @@ TEST_CASE("unit_costs: any costs are exact to 2^-60 of their sum, transfers at b
   cleave::testing::rng r(2);
   for (int i = 0; i < 200; ++i) {
     auto g = random_graph(r, {.nodes = 1 + r.below(9)});
-    double const unit = cleave::power_of_two(static_cast<int>(r.below(1800)) - 900);
+    double const unit = cleave::detail::power_of_two(static_cast<int>(r.below(1800)) - 900);
     for (auto& w : g.weight) w = r.unit() * unit;
     auto const c = costs(g, {.cost_per_byte = r.unit() * unit});
     double total = 0;
@@ -122,13 +122,13 @@ TEST_CASE("unit_costs: a weight that is negative, infinite or no number is found
   dense_builder b;
   for (double const w : {0.0, -0.0, 1.0, limits::max(), limits::denorm_min()}) b.node(w);
   auto g = b.build();
-  CHECK(!cleave::find_bad_weight(g));
-  CHECK(!cleave::find_bad_weight(cleave::dense()));
+  CHECK(!cleave::detail::find_bad_weight(g));
+  CHECK(!cleave::detail::find_bad_weight(cleave::dense()));
   g.weight[4] = -1;
   for (double const w :
        {-limits::denorm_min(), -limits::infinity(), limits::infinity(), limits::quiet_NaN()}) {
     g.weight[2] = w;
-    CHECK(cleave::find_bad_weight(g) == 2);
+    CHECK(cleave::detail::find_bad_weight(g) == 2);
   }
 }
 

@@ -19,7 +19,7 @@
 namespace {
 
 using index_type = std::uint32_t;
-using memory = cleave::unit_memory<index_type>;
+using memory = cleave::detail::unit_memory<index_type>;
 
 struct sample {
   cleave::dense g;
@@ -30,10 +30,10 @@ struct sample {
   explicit sample(cleave::testing::rng& r)
       : g(random_graph(r,
                        {.nodes = r.below(11), .most_operands = 5, .states = 3, .replicable = 5, .tied = 8})),
-        u(cleave::units_of(g)),
+        u(cleave::detail::units_of(g)),
         node_memory(r.one_in(2) ? g.nodes() : 0) {
     for (auto& bytes : node_memory) bytes = r.below(9);
-    m = cleave::memory_of(g, u, node_memory);
+    m = cleave::detail::memory_of(g, u, node_memory);
   }
 
   /// What a part holds that has these units, as `part_memory` counts it.
@@ -91,7 +91,7 @@ TEST_CASE("unit_memory: the first begin that fits, as trying all begins finds it
         too_large += begin == end;
         twin.push_back(static_cast<index_type>(begin));
       }
-      REQUIRE(cleave::first_fitting<index_type>(x.m, order, limit) == twin);
+      REQUIRE(cleave::detail::first_fitting<index_type>(x.m, order, limit) == twin);
     }
   }
   CHECK(too_large > 100);
@@ -100,15 +100,15 @@ TEST_CASE("unit_memory: the first begin that fits, as trying all begins finds it
 TEST_CASE(
     "unit_memory: of nothing is nothing, and bytes that overflow together are an error that names the node") {
   cleave::testing::dense_builder b;
-  CHECK(cleave::memory_of(b.build(), cleave::units_of(b.build())).total() == 0);
+  CHECK(cleave::detail::memory_of(b.build(), cleave::detail::units_of(b.build())).total() == 0);
   auto const most = std::numeric_limits<std::size_t>::max();
   b.node(1, {b.state(most - 5)});
   b.node(1);
   b.replicable();
   auto const g = b.build();
   std::vector<std::size_t> bytes{5, most};  // a replicable node is in no part
-  CHECK(cleave::memory_of(g, cleave::units_of(g), bytes).total() == most);
+  CHECK(cleave::detail::memory_of(g, cleave::detail::units_of(g), bytes).total() == most);
   bytes[0] = 6;
-  CHECK_THROWS_WITH_AS(cleave::memory_of(g, cleave::units_of(g), bytes), doctest::Contains("node #0"),
-                       cleave::overflow_error);
+  CHECK_THROWS_WITH_AS(cleave::detail::memory_of(g, cleave::detail::units_of(g), bytes), doctest::Contains("node #0"),
+                       cleave::detail::overflow_error);
 }

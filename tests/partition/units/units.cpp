@@ -31,8 +31,8 @@ TEST_CASE("units: groups, sets and cycles through them are one; replicable nodes
   b.together(1, 3);
   auto const g = b.build();
   std::vector<std::vector<std::size_t>> const together{{0, 4}, {4, 5}, {2, 0}, {0}, {}};
-  auto const u = cleave::units_of(g, {.together = together});
-  CHECK(u.of == order_list{cleave::none<index_type>, 0, 0, 0, 1, 1});
+  auto const u = cleave::detail::units_of(g, {.together = together});
+  CHECK(u.of == order_list{cleave::detail::none<index_type>, 0, 0, 0, 1, 1});
   CHECK(u.size() == 2);
   CHECK(u.needs.item == order_list{0});
   CHECK(u.needed_by[0].front() == 1);
@@ -44,11 +44,11 @@ TEST_CASE("units: backward edges tie nothing and order nothing") {
   b.node(1, {gy, x});
   std::vector<std::vector<std::size_t>> const together{{0, 3}, {1, 2}};
   std::vector<char> const backward{0, 0, 1, 1};
-  auto const u = cleave::units_of(b.build(), {.together = together, .backward = backward});
+  auto const u = cleave::detail::units_of(b.build(), {.together = together, .backward = backward});
   CHECK(u.of == order_list{0, 1, 1, 0});
   CHECK(u.needs[1].size() == 1);
   CHECK(u.needs[0].empty());
-  CHECK(cleave::units_of(b.build(), {.together = together}).size() == 1);
+  CHECK(cleave::detail::units_of(b.build(), {.together = together}).size() == 1);
 }
 
 TEST_CASE("units: agree with merging by hand on random graphs") {
@@ -65,7 +65,7 @@ TEST_CASE("units: agree with merging by hand on random graphs") {
     // along edges forward, in groups and sets both ways
     std::vector<std::vector<char>> edge(n, std::vector<char>(n)), reach = edge;
     auto const is_backward = [&](std::size_t a) { return !backward.empty() && backward[a]; };
-    cleave::each_need(g,
+    cleave::detail::each_need(g,
                       [&](index_type a, index_type b) { edge[a][b] = !is_backward(a) && !is_backward(b); });
     for (std::size_t a = 0; a < n; ++a)
       for (std::size_t b = 0; b < n; ++b) reach[a][b] = edge[a][b] || a == b || g.group[a] == g.group[b];
@@ -76,10 +76,10 @@ TEST_CASE("units: agree with merging by hand on random graphs") {
       for (std::size_t a = 0; a < n; ++a)
         for (std::size_t b = 0; b < n; ++b) reach[a][b] |= reach[a][k] && reach[k][b];
 
-    auto const u = cleave::units_of(g, {.together = together, .backward = backward});
+    auto const u = cleave::detail::units_of(g, {.together = together, .backward = backward});
     index_type units = 0;  // numbered by their first nodes
     for (std::size_t a = 0; a < n; ++a) {
-      REQUIRE((u.of[a] == cleave::none<index_type>) == (g.replicable[a] != 0));
+      REQUIRE((u.of[a] == cleave::detail::none<index_type>) == (g.replicable[a] != 0));
       if (g.replicable[a]) continue;
       REQUIRE(u.of[a] <= units);
       units += u.of[a] == units;
@@ -88,7 +88,7 @@ TEST_CASE("units: agree with merging by hand on random graphs") {
         if (!g.replicable[b]) REQUIRE((u.of[a] == u.of[b]) == (reach[a][b] && reach[b][a]));
     }
     REQUIRE(u.size() == units);
-    REQUIRE(cleave::is_acyclic(u.needs));
+    REQUIRE(cleave::detail::is_acyclic(u.needs));
     std::set<std::pair<index_type, index_type>> needs, listed;
     for (std::size_t a = 0; a < n; ++a)
       for (std::size_t b = 0; b < n; ++b)
@@ -104,13 +104,13 @@ TEST_CASE("units: agree with merging by hand on random graphs") {
 }
 
 TEST_CASE("units: of a graph without nodes, or of replicable ones alone, there are none") {
-  CHECK(cleave::units_of(cleave::dense()).size() == 0);
+  CHECK(cleave::detail::units_of(cleave::dense()).size() == 0);
   dense_builder b;
   b.node(1);
   b.replicable();
-  auto const u = cleave::units_of(b.build());
+  auto const u = cleave::detail::units_of(b.build());
   CHECK(u.size() == 0);
-  CHECK(u.of == order_list{cleave::none<index_type>});
+  CHECK(u.of == order_list{cleave::detail::none<index_type>});
 }
 
 TEST_CASE("rows_of: each item once a row, ascending, and an index that is too narrow is an error") {
@@ -120,7 +120,7 @@ TEST_CASE("rows_of: each item once a row, ascending, and an index that is too na
     std::vector<std::pair<index_type, index_type>> pairs(r.below(20));
     for (auto& [row, item] : pairs)
       row = static_cast<index_type>(r.below(rows)), item = static_cast<index_type>(r.below(rows));
-    auto const table = cleave::rows_of(rows, pairs);
+    auto const table = cleave::detail::rows_of(rows, pairs);
     REQUIRE(table.rows() == rows);
     std::vector<std::pair<index_type, index_type>> listed;
     for (index_type row = 0; row < rows; ++row)
@@ -129,5 +129,5 @@ TEST_CASE("rows_of: each item once a row, ascending, and an index that is too na
     REQUIRE(std::ranges::equal(listed, each));
   }
   std::vector<std::pair<std::uint8_t, std::uint8_t>> const many(255, {1, 0});
-  CHECK_THROWS_AS(cleave::rows_of<std::uint8_t>(2, many), cleave::index_overflow);
+  CHECK_THROWS_AS(cleave::detail::rows_of<std::uint8_t>(2, many), cleave::detail::index_overflow);
 }

@@ -16,6 +16,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 partition parts_of(std::vector<std::uint32_t> const& ids, std::uint32_t parts) {

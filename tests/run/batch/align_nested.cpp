@@ -14,6 +14,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using numbers = nested<int>;

@@ -16,6 +16,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using row_counts = std::vector<std::int64_t>;

@@ -13,6 +13,8 @@
 #include "support/batch_leaf.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::batch_leaf, testing::counting, testing::leaf_rules, testing::leaf_values, testing::tensor;
 
 namespace {

@@ -18,6 +18,8 @@
 #include "support/small_stack.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::batch_leaf, testing::counting, testing::leaf_rules, testing::leaf_values, testing::tensor;
 
 namespace {

@@ -10,6 +10,8 @@
 #include "support/batch_leaf.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::batch_leaf, testing::counting, testing::leaf_rules, testing::leaf_values;
 
 namespace {

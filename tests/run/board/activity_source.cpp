@@ -10,6 +10,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 struct busy_with : activity_source {

@@ -17,6 +17,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace std::chrono_literals;
 using cleave::testing::rng;
 

@@ -24,6 +24,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace std::chrono_literals;
 using cleave::testing::error_text;
 using cleave::testing::rng;

@@ -10,6 +10,8 @@
 #include <utility>
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace std::chrono_literals;
 
 namespace {

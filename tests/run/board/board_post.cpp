@@ -13,6 +13,8 @@
 #include <vector>
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace std::chrono_literals;
 
 namespace {

@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("first node: the first machine of a list as Slurm writes it") {
   CHECK(find_first_node("node1") == "node1");
   CHECK(find_first_node("node1,node2") == "node1");

@@ -15,6 +15,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 std::string complaint(std::string_view text) {
   try {

@@ -9,6 +9,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("tcp board options: messages have room for what ranks may say, however little they broadcast") {
   failure f{failure_code::stage, stage_call{stage_id{1}, microbatch_id{2}}, std::string(longest_detail, 'x')};
   f.operation = std::string(longest_detail, 'y');

@@ -11,6 +11,8 @@
 #include "support/error_text.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace std::chrono_literals;
 
 namespace {

@@ -10,6 +10,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("bounded queue: what one thread pushes another pops, all of it, in order, never more than fit") {
   for (std::size_t const capacity : {1u, 2u, 3u, 7u}) {
     bounded_queue<int> queue(capacity);

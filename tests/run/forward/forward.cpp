@@ -18,6 +18,8 @@
 #include "support/random_transport.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace std::chrono_literals;
 using numbers = std::vector<std::uint64_t>;
 

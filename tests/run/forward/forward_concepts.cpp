@@ -14,6 +14,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 /// The poorest types that still model each concept.
 namespace archetype {
 

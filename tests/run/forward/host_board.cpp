@@ -9,6 +9,8 @@
 #include <vector>
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace std::chrono_literals;
 
 namespace {

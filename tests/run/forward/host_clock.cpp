@@ -8,6 +8,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("host clock: the time between two events is the time between their records") {
   host_clock d;
   auto s = d.make_stream(0);

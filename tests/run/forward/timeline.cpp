@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("timeline: times are summed by stage and activity") {
   constexpr stage_id s0{0}, s1{1}, s9{9};
   constexpr microbatch_id m0{0}, m1{1};

@@ -10,6 +10,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 constexpr stage_id s0{0}, s1{1};
 constexpr microbatch_id m0{0}, m1{1};

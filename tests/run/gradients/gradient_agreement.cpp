@@ -14,6 +14,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 constexpr stage_id first{0}, second{1};

@@ -8,6 +8,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 constexpr stage_id s0{0}, s1{1}, s2{2}, s3{3};

@@ -21,6 +21,8 @@
 #include "support/linear_engine.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

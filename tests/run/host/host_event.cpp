@@ -10,6 +10,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("host event: one that nothing was recorded in has happened, and so has one that was passed") {
   host_event e;
   CHECK(e.happened());

@@ -18,6 +18,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 using namespace std::chrono_literals;
 

@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 static_assert(std::is_nothrow_move_constructible_v<stream_task> && !std::copy_constructible<stream_task>);
 
 TEST_CASE("stream task: small and large ones do what they were made for, also after they have moved") {

@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 constexpr stage_id s0{0}, s1{1};
 transport const wired{.stages = 2,

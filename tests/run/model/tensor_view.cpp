@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("tensor view: each type of element has a name of its own and a size") {
   for (std::size_t t = 0; t < element_names.size(); ++t) {
     auto const type = static_cast<element_type>(t);

@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using fault = edge_layout_fault;

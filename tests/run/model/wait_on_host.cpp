@@ -12,6 +12,8 @@
 #include "cleave/run/host/queued_device.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace std::chrono_literals;
 
 namespace {

@@ -13,6 +13,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// A device that does nothing: its streams mark times that are told, and its events happen when they are

@@ -10,6 +10,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// A forward pass of microbatch 1 and its backward pass. Edges: 0 input, 1 between stages, 2 a result.

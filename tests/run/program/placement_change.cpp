@@ -5,6 +5,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 void check_change(placement const& other, placement_change const& wanted, char const* sentence) {

@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 constexpr stage_id s1{1}, s2{2};

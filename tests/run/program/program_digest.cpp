@@ -10,6 +10,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 constexpr stage_id s0{0}, s1{1};

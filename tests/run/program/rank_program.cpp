@@ -8,6 +8,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("rank program: messages of an exchange have its head, all else is its own") {
   rank_program p;
   CHECK(heads_of(p).empty());

@@ -12,6 +12,8 @@
 #include "support/kept_broadcasts.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using namespace cleave::testing;
 
 namespace {

@@ -18,6 +18,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using values = std::span<tensor_view const>;

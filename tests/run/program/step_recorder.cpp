@@ -17,6 +17,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// A device that issues calls by name: they are done at once, or written down.

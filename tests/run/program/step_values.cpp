@@ -10,6 +10,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using fault = step_value_fault;

@@ -16,6 +16,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// As a graphics processor has it: a row of lanes, packs of eight.

@@ -13,6 +13,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// What 16 bits mean, by the definition: one sign, `exponent_bits`, the rest is the fraction.

@@ -15,6 +15,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 template <class T>

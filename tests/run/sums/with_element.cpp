@@ -9,6 +9,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 constexpr element_type type_number(std::size_t t) { return static_cast<element_type>(t); }

@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("call options: a user may do passes, compounds, gathering and reducing, and no message") {
   using enum action_kind;
   for (auto const k : {action_kind::forward, action_kind::backward, input_gradient, weight_gradient, overlap,

@@ -10,6 +10,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 action about(action_kind kind, std::uint32_t stage, std::uint32_t peer = 0) {

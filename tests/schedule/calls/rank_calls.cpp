@@ -23,6 +23,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using texts = std::vector<std::string>;

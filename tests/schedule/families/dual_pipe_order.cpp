@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("DualPipe's list: where both directions meet, the first pair does not overlap") {
   auto const row =
       dual_pipe_order({.near_stage = 1, .far_stage = 2, .inward = 0, .outward = 2, .microbatches = 3});

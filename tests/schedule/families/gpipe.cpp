@@ -10,6 +10,8 @@
 #include "support/run_order.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::order_defect;
 using testing::rows_of;
 using testing::run_order;

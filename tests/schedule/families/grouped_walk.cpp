@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("grouped walk: it is the three loops over groups, stages and microbatches") {
   for (std::uint32_t chunks = 1; chunks <= 3; ++chunks)
     for (std::uint32_t microbatches = 1; microbatches <= 9; ++microbatches)

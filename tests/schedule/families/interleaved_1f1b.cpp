@@ -11,6 +11,8 @@
 #include "support/run_order.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::order_defect;
 using testing::rows_of;
 using testing::run_order;

@@ -5,6 +5,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("named schedule: stages are as many as the schedule usually has") {
   CHECK(named_schedule("gpipe", 2, 4) == gpipe(2, 4));
   CHECK(named_schedule("Interleaved1F1B", 2, 4) == interleaved_1f1b(2, 2, 4));

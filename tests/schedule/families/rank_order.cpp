@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("rank order: the list is what was written, idle steps and compounds too") {
   rank_order order(0);
   order.forward(0, 1);

@@ -15,6 +15,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 schedule made_of(v_block_rule const& rule, std::uint32_t ranks, std::uint32_t microbatches) {

@@ -17,6 +17,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// The same rule without any state but what has been done: each time all ranks are asked what they would do.

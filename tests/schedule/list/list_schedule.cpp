@@ -13,6 +13,8 @@
 #include "support/run_order.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::order_defect;
 using testing::run_order;
 

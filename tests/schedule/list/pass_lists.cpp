@@ -21,6 +21,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("pass lists: without its microbatches no generated schedule ends later or keeps more") {
   for (std::uint32_t p = 1; p <= 4; ++p)
     for (std::uint32_t const m : {p, 2 * p, 2 * p + 3})

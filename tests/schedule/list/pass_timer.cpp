@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 list_rule random_rule(splitmix& rng) {

@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 search_problem sound() {

@@ -24,6 +24,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 transport::edge edge(std::uint32_t from, std::uint32_t output, std::uint32_t to, std::uint32_t input,

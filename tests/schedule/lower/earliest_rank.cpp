@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("earliest rank: at first all are never, and the lowest is first") {
   earliest_rank none(0), one(1);
   CHECK(none.time() == earliest_rank::never);

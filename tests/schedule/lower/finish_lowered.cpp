@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 schedule read_lowered(std::string_view text) {

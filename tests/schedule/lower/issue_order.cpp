@@ -13,6 +13,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using end_of_message = message_end<int>;

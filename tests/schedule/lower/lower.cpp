@@ -18,6 +18,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("lower: two ranks, two microbatches") {
   CHECK(testing::rows_of(lower(one_f_one_b(2, 2))) ==
         std::vector<std::string>{

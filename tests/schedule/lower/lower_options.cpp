@@ -5,6 +5,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("lower options: each that makes no sense is told, with what it was") {
   using enum lower_option_fault::kind;
   auto const by_rank = unshard_ahead::policy::by_rank;

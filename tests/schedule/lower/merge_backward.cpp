@@ -13,6 +13,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::string merged(std::string_view row) { return row_text(merge_backward(read_row(row))); }

@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("message table: finds what a map finds, huge numbers and all") {
   testing::rng rng(5);
   message_table table;

@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("passes done: each pass waits for what it needs, other actions for nothing") {
   stage_neighbours const chain{loop_placement(2)};
   passes_done done(chain, 1);

@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("rank stages: each stage of a list once, ascending, however large its number") {
   auto const row = read_row("7F0,,4000000000F0,(2F1;7B0)OVERLAP_F_B");
   rank_stages const stages(row);

@@ -14,6 +14,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::string reduced(std::string_view row, std::uint32_t microbatches, reduction_wait wait) {

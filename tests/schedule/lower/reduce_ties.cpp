@@ -21,6 +21,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::vector<tied_stages> some_ties(testing::rng& random, std::uint32_t stages) {

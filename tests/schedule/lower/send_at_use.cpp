@@ -19,6 +19,8 @@
 #include "support/run_order.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::rows_of;
 
 namespace {

@@ -17,6 +17,8 @@
 #include "support/run_order.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::rows_of;
 
 namespace {

@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("stuck error: names each rank and where it waits") {
   stuck_error const e({{rank_id{0}, "0B0"}, {rank_id{2}, "2F1"}});
   CHECK(std::string(e.what()) ==

@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("tied stages: one sum for each set of stages, whatever their ties are called") {
   auto const held = [](std::string storage, std::vector<std::uint32_t> stages) {
     tie t{storage, {}};

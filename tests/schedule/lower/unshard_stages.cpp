@@ -13,6 +13,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::string unsharded(std::string_view row, unshard_window window = {}) {

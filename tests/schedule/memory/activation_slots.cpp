@@ -16,6 +16,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("activation slots: each rank of 1F1B needs as many as there are ranks from it on") {
   auto const s = lower(one_f_one_b(4, 9));
   for (std::uint32_t r = 0; r < 4; ++r)

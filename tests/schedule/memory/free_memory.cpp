@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("free memory: what is taken never overlaps, lies in the arena, and is given back in any order") {
   testing::rng random(23);
   struct taken {

@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// Two ranks; the first has stages 0 and 1, the second stage 2.

@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("memory need: sizes are rounded up to the alignment") {
   CHECK(rounded_up(0, 8) == 0);
   CHECK(rounded_up(1, 8) == 8);

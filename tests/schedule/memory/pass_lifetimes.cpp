@@ -13,6 +13,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 schedule one_row(std::string const& row, std::uint32_t microbatches) {

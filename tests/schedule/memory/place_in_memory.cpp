@@ -14,6 +14,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::vector<memory_need> some_needs(testing::rng& random, std::size_t count, std::size_t cells,

@@ -19,6 +19,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 schedule_bytes some_bytes(testing::rng& random, placement const& p) {

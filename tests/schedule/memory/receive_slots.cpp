@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("receive slots: 1F1B needs as many as ranks follow, GPipe one a microbatch, the first rank none") {
   CHECK(fewest_receive_slots(one_f_one_b(4, 16)).activations == std::vector<std::uint32_t>{0, 3, 2, 1});
   CHECK(fewest_receive_slots(one_f_one_b(4, 16)).gradients == std::vector<std::uint32_t>{1, 1, 1, 0});

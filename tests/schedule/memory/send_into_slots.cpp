@@ -23,6 +23,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// The most that each rank has received and not let go, in the order of its list.

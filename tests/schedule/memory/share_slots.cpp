@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::vector<lifetime> some_lifetimes(testing::rng& random, std::size_t most, std::size_t cells) {

@@ -9,6 +9,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 slot_value value(lifetime alive, std::uint64_t offset, std::optional<std::uint32_t> after = {}) {

@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("action: each kind has a name of its own, and only the idle step has none") {
   std::set<std::string_view> names(action_names.begin(), action_names.end());
   CHECK(names.size() == action_names.size());

@@ -8,6 +8,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("action text: every kind is found by its name, and by no other") {
   for (std::size_t k = 1; k < action_names.size(); ++k)
     CHECK(find_action_kind(action_names[k]) == static_cast<action_kind>(k));

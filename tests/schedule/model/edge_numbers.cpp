@@ -9,6 +9,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("edge numbers: edges are found by their ends") {
   placement const p{2,
                     {rank_id{0}, rank_id{1}, rank_id{0}, rank_id{1}},

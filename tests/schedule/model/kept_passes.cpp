@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("kept passes: GPipe keeps all, 1F1B as many as ranks follow, ZBV twice the ranks") {
   for (std::uint32_t r = 0; r < 4; ++r) {
     CHECK(most_kept_passes(gpipe(4, 9))[r] == kept_passes{9, 9});

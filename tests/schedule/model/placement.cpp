@@ -8,6 +8,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::vector<std::uint32_t> ranks_of(placement const& p) {

@@ -7,6 +7,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("maps: a loop and a v with as many stages on every rank are the placements of schedules") {
   CHECK(map_stages(map_style::loop, 3, 6) == loop_placement(3, 2));
   CHECK(map_stages(map_style::v, 3, 9) == wave_placement(3, 3));

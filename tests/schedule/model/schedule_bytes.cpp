@@ -5,6 +5,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE(
     "schedule bytes: each stage and edge has its own, or all share one; without, passes count one each") {
   schedule_bytes const each{.stages = {{1, 2, 3}, {4, 5, 6}}, .edges = {{7, 8}}};

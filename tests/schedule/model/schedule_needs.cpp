@@ -13,6 +13,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::set<std::string> needs_of(schedule_needs const& needs, action const& a) {

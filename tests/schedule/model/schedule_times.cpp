@@ -5,6 +5,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("schedule times: bubbles are what is left of the span of a rank, and of the time of all ranks") {
   schedule_times t;
   t.makespan = 10;

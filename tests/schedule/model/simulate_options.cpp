@@ -8,6 +8,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("simulate options: each that makes no sense is found, with its place") {
   using enum simulate_option_fault::kind;
   auto const p = loop_placement(3);

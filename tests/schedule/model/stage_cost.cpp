@@ -9,6 +9,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("stage cost: each kind of action takes its own time, messages and waits none") {
   stage_cost const c{1, 2, 3, 4, 5, 6, 7, 8, 9};
   CHECK(c.of(action_kind::recompute) == 5);

@@ -8,6 +8,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::string refusal(std::vector<stage_on_rank> const& map, std::uint32_t ranks) {

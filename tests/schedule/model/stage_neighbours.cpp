@@ -8,6 +8,8 @@
 #include <vector>
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using numbers = std::vector<std::uint32_t>;
 
 namespace {

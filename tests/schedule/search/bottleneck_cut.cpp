@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 double slowest(unit_row const& row, row_cut const& cut) {

@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 unit_row random_row(splitmix& rng, std::size_t units) {

@@ -17,6 +17,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// Each order of each rank with each other, microbatches in any order, as the simulator times them.

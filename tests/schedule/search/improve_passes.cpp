@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("improve: lists become faster, never slower, keep to the caps and to their form") {
   splitmix rng(41);
   int faster = 0;

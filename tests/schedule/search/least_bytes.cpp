@@ -13,6 +13,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE(
     "least bytes: one microbatch at a time takes no more, so that a cap below them is the only one refused") {
   splitmix rng(11);

@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// The best of all orders, without leaving a job.

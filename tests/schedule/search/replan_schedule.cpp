@@ -10,6 +10,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("replan: for other costs what is found is never slower than what runs, and stages stay") {
   splitmix rng(31);
   int fresh = 0;

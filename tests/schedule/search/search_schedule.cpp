@@ -19,6 +19,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 search_options const quick{.effort = 200'000};

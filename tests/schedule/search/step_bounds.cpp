@@ -14,6 +14,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("step bounds: the best of all orders is no better, whatever the cap and the form") {
   splitmix rng(16);
   std::set<std::string> reasons;

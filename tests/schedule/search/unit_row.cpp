@@ -8,6 +8,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 unit_row three_units() {

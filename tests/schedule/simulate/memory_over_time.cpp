@@ -20,6 +20,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 schedule of_rows(std::vector<std::string> const& rows, row_contents contents = row_contents::compute_only) {

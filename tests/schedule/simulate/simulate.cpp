@@ -25,6 +25,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 schedule of_rows(std::vector<std::string> const& rows, row_contents contents = row_contents::compute_only) {

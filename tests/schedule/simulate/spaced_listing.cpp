@@ -11,6 +11,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::vector<std::string> spaced(std::vector<std::string> const& rows,

@@ -21,6 +21,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using texts = std::vector<std::string>;

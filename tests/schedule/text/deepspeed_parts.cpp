@@ -9,6 +9,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 parts_fault fault_of(std::string_view text) {

@@ -9,6 +9,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 TEST_CASE("grid: a column a rank, a line a step, and a mark") {
   std::vector const rows = {read_row("0F0,0F1,,0B0"), read_row(",1F0,1B0")};
   CHECK(grid_text(rows, {.marked_step = 2}) ==

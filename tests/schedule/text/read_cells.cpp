@@ -13,6 +13,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::optional<cell_fault::kind> fault_of(std::string_view cell) {

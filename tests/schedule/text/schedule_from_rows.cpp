@@ -13,6 +13,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 std::vector<std::vector<action>> rows_from(std::vector<std::string_view> const& texts) {

@@ -14,6 +14,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 schedule of_rows(std::vector<std::string> const& rows) {

@@ -21,6 +21,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 constexpr delivery deliveries[] = {delivery::buffered,    delivery::rendezvous, delivery::async,

@@ -18,6 +18,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 schedule of_rows(std::vector<std::string> const& rows) {

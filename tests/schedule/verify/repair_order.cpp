@@ -22,6 +22,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 schedule of_rows(std::vector<std::string> const& rows) {

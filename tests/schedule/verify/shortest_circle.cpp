@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 /// The length of a shortest circle: by powers of "can reach in so many steps". 0: none.

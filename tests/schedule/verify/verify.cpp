@@ -22,6 +22,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 using rows = std::vector<std::string>;

@@ -11,6 +11,8 @@
 #include "cleave/split/modules/split_module.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using strings = std::vector<std::string>;
 
 namespace {

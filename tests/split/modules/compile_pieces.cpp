@@ -20,6 +20,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::integer_interpretation;
 using testing::integer_value;
 using testing::layers;

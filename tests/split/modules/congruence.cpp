@@ -16,6 +16,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::layers;
 using ids = std::vector<std::uint32_t>;
 

@@ -17,6 +17,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using position = module_graph::position;
 using positions = std::vector<position>;
 using strings = std::vector<std::string>;

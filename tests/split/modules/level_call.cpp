@@ -12,6 +12,8 @@
 
 using namespace cleave;
 
+using namespace cleave::detail;
+
 namespace {
 
 module_graph::position add(module_graph& g, node_kind kind, std::string const& name,

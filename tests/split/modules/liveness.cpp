@@ -13,6 +13,8 @@
 #include "support/random_module_tree.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::add;
 
 namespace {

@@ -9,6 +9,8 @@
 #include <vector>
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using position = module_graph::position;
 using strings = std::vector<std::string>;
 using arguments = std::vector<module_argument>;

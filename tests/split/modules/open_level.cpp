@@ -11,6 +11,8 @@
 #include "support/module_nodes.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::add;
 using enum container::kind;
 

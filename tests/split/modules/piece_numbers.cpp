@@ -7,6 +7,8 @@
 #include <vector>
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using numbers = std::vector<std::vector<std::uint32_t>>;
 
 namespace {

@@ -16,6 +16,8 @@
 namespace {
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::layers;
 
 std::vector<testing::integer_value> inputs_of(module_graph const& g) {

@@ -16,6 +16,8 @@
 #include "support/rng.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::node;
 using position = module_graph::position;
 using strings = std::vector<std::string>;

@@ -18,6 +18,8 @@
 #include "support/small_stack.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::element_interpretation;
 using testing::integer_value;
 

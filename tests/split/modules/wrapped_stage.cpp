@@ -12,6 +12,8 @@
 #include "support/random_module_tree.hpp"
 
 using namespace cleave;
+
+using namespace cleave::detail;
 using testing::add;
 using testing::element_interpretation;
 using testing::integer_value;

@@ -11,6 +11,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 using fake::runtime;
 using fake::runtime_lock;
 

@@ -8,6 +8,8 @@
 
 namespace cleave::testing::fake {
 
+using namespace detail;
+
 cudaError_t record(stream& s, work w) {
   auto& c = *s.capture;
   if (c.is_invalid) return cudaErrorStreamCaptureInvalidated;

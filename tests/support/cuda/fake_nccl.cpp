@@ -8,6 +8,8 @@
 
 namespace cleave::testing::fake {
 
+using namespace detail;
+
 std::string communicator::text() const {
   return "rank " + std::to_string(rank) + " of communicator " + std::to_string(in->number);
 }

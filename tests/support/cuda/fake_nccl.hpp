@@ -21,6 +21,8 @@
 
 namespace cleave::testing::fake {
 
+using namespace detail;
+
 enum class message_kind { send, receive, all_reduce, all_gather, reduce_scatter, broadcast, reduce };
 
 constexpr bool is_collective(message_kind k) { return k > message_kind::receive; }

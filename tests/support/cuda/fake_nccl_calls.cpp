@@ -10,6 +10,8 @@
 
 namespace cleave::testing::fake {
 
+using namespace detail;
+
 namespace {
 
 struct inside_table {

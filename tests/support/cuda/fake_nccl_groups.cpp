@@ -9,6 +9,8 @@
 
 namespace cleave::testing::fake {
 
+using namespace detail;
+
 char const* name_of(message_kind k) {
   static constexpr char const* names[] = {"ncclSend",      "ncclRecv",          "ncclAllReduce",
                                           "ncclAllGather", "ncclReduceScatter", "ncclBroadcast",

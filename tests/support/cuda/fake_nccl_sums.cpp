@@ -9,6 +9,8 @@
 
 namespace cleave::testing::fake {
 
+using namespace detail;
+
 namespace {
 
 template <class T>

@@ -8,6 +8,8 @@
 
 namespace cleave::testing::fake {
 
+using namespace detail;
+
 /// What a thread of the test's has of its own. As the thread ends, all others know what it knew: whoever
 /// waits for the end of a thread does so without a call.
 struct thread_of_host {

@@ -10,6 +10,8 @@
 
 namespace cleave::testing::fake {
 
+using namespace detail;
+
 namespace {
 
 void delay(runtime const& r, stream& s, runtime_lock& lock) {

@@ -20,6 +20,8 @@
 
 namespace cleave::testing::fake {
 
+using namespace detail;
+
 class runtime;
 struct host_thread;
 struct stream;

@@ -18,6 +18,8 @@
 #include "support/cuda/library_kernels.hpp"
 
 namespace cleave::testing {
+
+using namespace detail;
 namespace {
 
 /// A parameter of a launch.

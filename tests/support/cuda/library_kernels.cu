@@ -8,6 +8,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// For the test of what nvcc makes of kernels: what it must find.
 __global__ void control_of_any_address(float* far, int choice) {
   __shared__ float near[32];

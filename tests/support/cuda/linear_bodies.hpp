@@ -21,6 +21,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// Linear stages on a GPU: what `basic_linear_engine` is on the host. What passes keep is taken and given
 /// back in the order of the stream. `prepare(pass)`, where there is any, is called before each pass.
 class linear_bodies {

@@ -22,6 +22,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// What a caller gives in a step, in the memory of a GPU.
 class cuda_step {
  public:

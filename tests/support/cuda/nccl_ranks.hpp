@@ -19,6 +19,8 @@
 
 namespace cleave::testing {
 
+using namespace detail;
+
 /// A fake with so many GPUs.
 inline fake_cuda_options fake_gpus(std::uint32_t count, std::uint64_t seed = 1) {
   fake_cuda_options o;

@@ -16,18 +16,18 @@ namespace cleave {
 /// Any Boost graph without its directions, as arrays for `partition_kway` and what else reads undirected
 /// graphs: nodes by their place in `vertices(g)`, edges in the order of `edges(g)`. What goes from u to v and
 /// what goes from v to u are two edges, edges from a vertex to itself none. Expected O(V + E).
-template <std::unsigned_integral Index = std::uint32_t, class BoostGraph, class EdgeWeight = unsaid,
-          class NodeWeight = unsaid>
+template <std::unsigned_integral Index = std::uint32_t, class BoostGraph, class EdgeWeight = detail::unsaid,
+          class NodeWeight = detail::unsaid>
 auto bgl_adjacency(BoostGraph const& g, EdgeWeight const& edge_weight = {},
                    NodeWeight const& node_weight = {}) {
-  using vertex = bgl_vertex<BoostGraph>;
+  using vertex = detail::bgl_vertex<BoostGraph>;
   using edge = typename boost::graph_traits<BoostGraph>::edge_descriptor;
-  using node_number = kept_weight<decltype(bgl_property(g, node_weight, std::declval<vertex>()))>;
-  using edge_number = kept_weight<decltype(bgl_property(g, edge_weight, std::declval<edge>()))>;
-  bgl_positions<BoostGraph, Index> const position(g);
+  using node_number = detail::kept_weight<decltype(detail::bgl_property(g, node_weight, std::declval<vertex>()))>;
+  using edge_number = detail::kept_weight<decltype(detail::bgl_property(g, edge_weight, std::declval<edge>()))>;
+  detail::bgl_positions<BoostGraph, Index> const position(g);
   adjacency<Index, node_number, edge_number> made;
   std::vector<std::size_t> next(position.size() + 1);
-  each_bgl_edge(g, [&](vertex const& u, vertex const& v, edge const&) {
+  detail::each_bgl_edge(g, [&](vertex const& u, vertex const& v, edge const&) {
     if (u == v) return;
     ++next[position[u] + std::size_t{1}];
     ++next[position[v] + std::size_t{1}];
@@ -35,21 +35,20 @@ auto bgl_adjacency(BoostGraph const& g, EdgeWeight const& edge_weight = {},
   made.offsets.resize(next.size());
   for (std::size_t n = 1; n < next.size(); ++n) made.offsets[n] = narrow<Index>(next[n] += next[n - 1]);
   made.targets.resize(next.back());
-  if constexpr (!std::same_as<EdgeWeight, unsaid>) made.edge_weight.resize(next.back());
-  each_bgl_edge(g, [&](vertex const& u, vertex const& v, edge const& e) {
+  if constexpr (!std::same_as<EdgeWeight, detail::unsaid>) made.edge_weight.resize(next.back());
+  detail::each_bgl_edge(g, [&](vertex const& u, vertex const& v, edge const& e) {
     if (u == v) return;
     auto const arc = [&](Index from, Index to) {
-      if constexpr (!std::same_as<EdgeWeight, unsaid>)
-        made.edge_weight[next[from]] = static_cast<edge_number>(bgl_property(g, edge_weight, e));
+      if constexpr (!std::same_as<EdgeWeight, detail::unsaid>)
+        made.edge_weight[next[from]] = static_cast<edge_number>(detail::bgl_property(g, edge_weight, e));
       made.targets[next[from]++] = to;
     };
     arc(position[u], position[v]);
     arc(position[v], position[u]);
   });
-  if constexpr (!std::same_as<NodeWeight, unsaid>)
+  if constexpr (!std::same_as<NodeWeight, detail::unsaid>)
     for (auto [v, end] = vertices(g); v != end; ++v)
-      made.node_weight.push_back(static_cast<node_number>(bgl_property(g, node_weight, *v)));
+      made.node_weight.push_back(static_cast<node_number>(detail::bgl_property(g, node_weight, *v)));
   return made;
 }
-
 }  // namespace cleave

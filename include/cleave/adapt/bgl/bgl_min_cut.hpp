@@ -35,6 +35,10 @@ enum class max_flow_method : std::uint8_t {
   push_relabel,       ///< O(n^3). Goldberg, Tarjan, JACM 1988
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// No cut is asked for: a node that is none or on both sides, a side without nodes; `witness` is the node, or
 /// the number of nodes.
 class terminal_error : public witness_error<std::size_t> {
@@ -177,6 +181,10 @@ class bgl_flow_network {
   std::vector<network::edge_descriptor> edge_of_, reverse_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The lightest cut that parts all nodes of `first`, which come into part 0, from all of `second`. Of several
 /// such cuts that with the smallest part 0.
 /// \throws adjacency_error, terminal_error.
@@ -185,17 +193,17 @@ two_part_cut min_cut_between(adjacency_view<Index, NodeWeight, EdgeWeight, Offse
                              std::span<std::size_t const> first, std::span<std::size_t const> second,
                              max_flow_method method = max_flow_method::boykov_kolmogorov) {
   check_adjacency(g);
-  if (first.empty() || second.empty()) throw terminal_error("min cut: name a node for each side", g.nodes());
+  if (first.empty() || second.empty()) throw detail::terminal_error("min cut: name a node for each side", g.nodes());
   std::vector<char> side(g.nodes(), 0);
   auto const claim = [&](std::size_t n, char own) {
     auto const node = "min cut: node #" + std::to_string(n);
-    if (n >= g.nodes()) throw terminal_error(node + " is none of " + std::to_string(g.nodes()), n);
-    if (side[n] != 0 && side[n] != own) throw terminal_error(node + " is named for both sides", n);
+    if (n >= g.nodes()) throw detail::terminal_error(node + " is none of " + std::to_string(g.nodes()), n);
+    if (side[n] != 0 && side[n] != own) throw detail::terminal_error(node + " is named for both sides", n);
     side[n] = own;
   };
   for (auto const n : first) claim(n, 1);
   for (auto const n : second) claim(n, 2);
-  return bgl_flow_network(g, first, second, method).cut();
+  return detail::bgl_flow_network(g, first, second, method).cut();
 }
 
 /// The lightest cut into two parts that have nodes; part 0 has node 0. O(n m + n^2 log n). Stoer, Wagner,
@@ -205,16 +213,16 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 two_part_cut global_min_cut(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   check_adjacency(g);
   auto const n = g.nodes();
-  if (n < 2) throw terminal_error("min cut: a cut parts two nodes, and there are " + std::to_string(n), n);
+  if (n < 2) throw detail::terminal_error("min cut: a cut parts two nodes, and there are " + std::to_string(n), n);
   using network = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, boost::no_property,
                                         boost::property<boost::edge_weight_t, std::int64_t>>;
-  auto const unit = edge_unit(g);
+  auto const unit = detail::edge_unit(g);
   network net(n);
   for (std::size_t from = 0; from < n; ++from)
     for (auto arc = static_cast<std::size_t>(g.offsets[from]);
          arc < static_cast<std::size_t>(g.offsets[from + 1]); ++arc)
       if (auto const to = static_cast<std::size_t>(g.targets[arc]); to > from)
-        add_edge(from, to, whole_weight(g.weight_of_arc(arc), unit), net);
+        add_edge(from, to, detail::whole_weight(g.weight_of_arc(arc), unit), net);
   std::vector<char> side(n, 0);
   auto const sides = boost::make_iterator_property_map(side.begin(), get(boost::vertex_index, net));
   two_part_cut result;

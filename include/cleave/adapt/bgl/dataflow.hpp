@@ -18,34 +18,34 @@ namespace cleave {
 /// reads what u makes, parallel edges that it reads it as often. Vertices are nodes and their own results, in
 /// an order that each follows those it needs. Refers to the graph. Expected O((V + E) log V).
 /// \throws cycle_error with the cycle.
-template <class BoostGraph, class Weight = unsaid, class Bytes = unsaid, class Name = unsaid>
+template <class BoostGraph, class Weight = detail::unsaid, class Bytes = detail::unsaid, class Name = detail::unsaid>
 class bgl_dataflow {
   static_assert(
       std::convertible_to<typename boost::graph_traits<BoostGraph>::directed_category, boost::directed_tag>,
       "bgl_dataflow reads edges as producer -> consumer: use boost::directedS or bidirectionalS");
-  static_assert(handle<bgl_vertex<BoostGraph>>,
+  static_assert(handle<detail::bgl_vertex<BoostGraph>>,
                 "bgl_dataflow hashes vertex descriptors: std::hash is missing");
 
  public:
-  using vertex = bgl_vertex<BoostGraph>;
+  using vertex = detail::bgl_vertex<BoostGraph>;
 
   std::span<vertex const> nodes() const { return order_; }
   std::span<vertex const> operands(vertex v) const { return operands_[position_[v]]; }
-  auto weight(vertex v) const { return bgl_property(*g_, weight_, v); }
+  auto weight(vertex v) const { return detail::bgl_property(*g_, weight_, v); }
   std::size_t bytes(vertex v) const
-    requires(!std::same_as<Bytes, unsaid>)
+    requires(!std::same_as<Bytes, detail::unsaid>)
   {
-    return static_cast<std::size_t>(bgl_property(*g_, bytes_, v));
+    return static_cast<std::size_t>(detail::bgl_property(*g_, bytes_, v));
   }
   std::size_t bytes(vertex) const
-    requires std::same_as<Bytes, unsaid>
+    requires std::same_as<Bytes, detail::unsaid>
   {
     return 0;  // nobody knows
   }
   auto name(vertex v) const
-    requires(!std::same_as<Name, unsaid>)
+    requires(!std::same_as<Name, detail::unsaid>)
   {
-    return bgl_property(*g_, name_, v);
+    return detail::bgl_property(*g_, name_, v);
   }
 
   BoostGraph const& graph() const { return *g_; }
@@ -56,10 +56,10 @@ class bgl_dataflow {
     order_.assign(first, last);
     auto& begin = operands_.first;
     begin.assign(order_.size() + 1, 0);
-    each_bgl_edge(g, [&](vertex const&, vertex const& v, auto const&) { ++begin[position_[v] + 1]; });
+    detail::each_bgl_edge(g, [&](vertex const&, vertex const& v, auto const&) { ++begin[position_[v] + 1]; });
     for (std::size_t n = 0; n < order_.size(); ++n) begin[n + 1] += begin[n];
     operands_.item.resize(begin.back());
-    each_bgl_edge(g, [&, next = begin](vertex const& u, vertex const& v, auto const&) mutable {
+    detail::each_bgl_edge(g, [&, next = begin](vertex const& u, vertex const& v, auto const&) mutable {
       operands_.item[next[position_[v]]++] = u;
     });
     order_ = topological_order(*this);
@@ -72,10 +72,14 @@ class bgl_dataflow {
   Weight weight_;
   Bytes bytes_;
   Name name_;
-  bgl_positions<BoostGraph, std::size_t> position_;
-  csr<std::size_t, vertex> operands_;  // by position in vertices(g)
+  detail::bgl_positions<BoostGraph, std::size_t> position_;
+  detail::csr<std::size_t, vertex> operands_;  // by position in vertices(g)
   std::vector<vertex> order_;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Of a vertex the largest of what `property` says of the edges that leave it: its bytes where edges have
 /// them, for a value leaves once for each part that reads it.
@@ -89,4 +93,4 @@ auto largest_out_edge(BoostGraph const& g, Property property) {
   };
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

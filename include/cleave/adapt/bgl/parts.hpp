@@ -12,7 +12,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Calls `f(vertex, part)` for each vertex that has a part, in the order that a partition counts by: that of
 /// `vertices(g)` for a Boost graph, that of `g.nodes()` for a `bgl_dataflow`.
@@ -31,13 +31,17 @@ void each_vertex_with_part(partition const& p, BoostGraph const& g, F f) {
   expects(at == p.of.size(), "a partition of this graph, not of a larger one");
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Writes the number of each vertex's part into a writable property map, `get(&town::part, g)` for one, and
 /// leaves those without a part as they are. `g` is what was partitioned: the graph of a `bgl_adjacency`, or a
 /// `bgl_dataflow`.
 template <class BoostGraph, class PartMap>
 void put_parts(partition const& p, BoostGraph const& g, PartMap map) {
   using number = typename boost::property_traits<PartMap>::value_type;
-  each_vertex_with_part(p, g, [&](auto const& v, part_id part) {
+  detail::each_vertex_with_part(p, g, [&](auto const& v, part_id part) {
     using boost::put;
     put(map, v, static_cast<number>(index(part)));
   });
@@ -49,7 +53,7 @@ void put_parts(partition const& p, BoostGraph const& g, PartMap map) {
 template <class BoostGraph>
 class bgl_part_map {
  public:
-  using key_type = bgl_vertex<BoostGraph>;
+  using key_type = detail::bgl_vertex<BoostGraph>;
   using value_type = std::uint32_t;
   using reference = std::uint32_t;
   using category = boost::readable_property_map_tag;
@@ -66,14 +70,14 @@ class bgl_part_map {
 
  private:
   struct tables {
-    bgl_positions<BoostGraph, std::size_t> position;
+    detail::bgl_positions<BoostGraph, std::size_t> position;
     partition parts;
   };
   template <class Ordered>
   bgl_part_map(partition const& p, Ordered const& ordered, BoostGraph const& g) {
-    tables t{bgl_positions<BoostGraph, std::size_t>(g), partition{{}, p.parts}};
+    tables t{detail::bgl_positions<BoostGraph, std::size_t>(g), partition{{}, p.parts}};
     t.parts.of.assign(t.position.size(), no_part);
-    each_vertex_with_part(p, ordered,
+    detail::each_vertex_with_part(p, ordered,
                           [&](key_type const& v, part_id part) { t.parts.of[t.position[v]] = part; });
     data_ = std::make_shared<tables const>(std::move(t));
   }

@@ -12,7 +12,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// In place of a property: each vertex or edge weighs 1, vertices have no names.
 struct unsaid {};
@@ -65,11 +65,19 @@ class bgl_positions {
   numbering<key_type, Index> at_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Functions, so that Boost's of these names are found by their arguments: `cleave::source` is a type.
 namespace edge_ends {
 void source() = delete;
 void target() = delete;
 }  // namespace edge_ends
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Calls `f(source, target, edge)` for each edge of `g`, each once.
 template <class BoostGraph, class F>
@@ -88,4 +96,4 @@ void each_bgl_edge(BoostGraph const& g, F f) {
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -20,7 +20,7 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/split/builder.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Tells a model from others, whatever its weights and shapes are: by the names of its graph, inputs and
 /// outputs, and what its nodes are and make. O(V).
@@ -216,4 +216,4 @@ class onnx_builder {
 
 static_assert(stage_builder<onnx_builder, onnx_graph>);
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -16,7 +16,7 @@
 #include "cleave/adapt/onnx/tensor_fault.hpp"
 #include "cleave/graph/order.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The domains of a list of imports, added to `imported`; or a fault, where one has no version or two.
 template <class Imports>
@@ -149,9 +149,13 @@ inline std::optional<onnx_fault> find_onnx_fault(onnx::ModelProto const& model,
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// \throws onnx_error where `find_onnx_fault` finds a fault.
 inline void check_onnx(onnx::ModelProto const& model, onnx_limits const& limits = {}) {
-  if (auto const fault = find_onnx_fault(model, limits)) throw onnx_error(*fault);
+  if (auto const fault = detail::find_onnx_fault(model, limits)) throw onnx_error(*fault);
 }
 
 }  // namespace cleave

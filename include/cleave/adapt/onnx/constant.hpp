@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Whether `n` is the operator of that name in ONNX's own domain.
 inline bool is_onnx_operator(onnx::NodeProto const& n, std::string_view op_type) {
@@ -49,4 +49,4 @@ inline std::shared_ptr<onnx::TensorProto const> onnx_constant_tensor(onnx::NodeP
   return made;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -39,6 +39,10 @@ struct onnx_costs {
   std::size_t unknown = 0;                       ///< nodes of which not all shapes are known
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Walks a model's nodes, its bodies and the functions they call; `onnx_costs_of` is its one use.
 class onnx_cost_walk {
  public:
@@ -132,11 +136,15 @@ class onnx_cost_walk {
   std::deque<onnx::ModelProto> calls_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What each node costs: by the table of flops.hpp, for nodes with bodies and calls of functions what is in
 /// them.
 inline onnx_costs onnx_costs_of(onnx_types const& types) {
   onnx_costs costs;
-  onnx_cost_walk const all(types, costs);
+  detail::onnx_cost_walk const all(types, costs);
   return costs;
 }
 

@@ -34,6 +34,10 @@ enum class onnx_fault_kind : std::uint8_t {
   order,            ///< in a body or a function: a value is read before it is made
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The kind as a word, for logs and tables.
 constexpr std::string_view onnx_fault_word(onnx_fault_kind kind) {
   constexpr std::string_view words[] = {"file",
@@ -57,6 +61,10 @@ constexpr std::string_view onnx_fault_word(onnx_fault_kind kind) {
                                         "order"};
   return words[static_cast<std::size_t>(kind)];
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// What is wrong, as data. The names are those of the file, byte for byte; the message has them `printable`.
 struct onnx_fault {

@@ -9,7 +9,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How an operator's floating-point operations follow from its shapes; a multiplication and an addition are
 /// two.
@@ -202,4 +202,4 @@ inline onnx::AttributeProto const* find_onnx_attribute(onnx::NodeProto const& n,
   return nullptr;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -17,7 +17,7 @@
 #include "cleave/adapt/onnx/flops.hpp"
 #include "cleave/adapt/onnx/integers.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Evaluates the arithmetic on shapes that exporters write out (Shape, Gather, Concat, Where, …), as far as
 /// it depends on nothing that a run decides.
@@ -242,4 +242,4 @@ class onnx_shape_arithmetic {
   std::unordered_map<std::string, onnx_integers> values_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

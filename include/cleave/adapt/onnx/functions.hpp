@@ -12,7 +12,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Calls `visit` with each node of `nodes` and of all bodies in their attributes; iterative, in no useful
 /// order.
@@ -148,4 +148,4 @@ inline onnx::GraphProto onnx_function_body(onnx::FunctionProto const& f, onnx::N
   return body;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -58,7 +58,7 @@ class onnx_graph {
   /// O(size of the model). \throws onnx_error where names are missing, doubled or cyclic; `check_onnx` finds
   /// more.
   explicit onnx_graph(onnx::ModelProto const& model, onnx_options const& options = {})
-      : model_(&model), scopes_(read_onnx_scopes(model.graph())) {
+      : model_(&model), scopes_(detail::read_onnx_scopes(model.graph())) {
     if (scopes_.fault) throw onnx_error(*scopes_.fault);
     storage_.resize(values());
     std::iota(storage_.begin(), storage_.end(), value{});
@@ -122,7 +122,7 @@ class onnx_graph {
   }
 
   /// The node that makes `v`, or none; none also where its result became state.
-  node producer(value v) const { return is_state_[v] ? none<node> : scopes_.values[v].producer; }
+  node producer(value v) const { return is_state_[v] ? detail::none<node> : scopes_.values[v].producer; }
 
   /// What a node of the graph reads: its operands, then what its bodies capture; may repeat.
   std::span<value const> reads(node n) const { return scopes_.reads[n]; }
@@ -139,7 +139,7 @@ class onnx_graph {
   onnx::SparseTensorProto const* sparse_tensor(value v) const { return scopes_.values[v].sparse; }
 
   /// All names and scopes, as read.
-  onnx_scopes const& scopes() const { return scopes_; }
+  detail::onnx_scopes const& scopes() const { return scopes_; }
 
  private:
   void place_arguments() {
@@ -149,7 +149,7 @@ class onnx_graph {
       by_name_.emplace(i.name, v);
       if (i.tensor != nullptr) data_[v] = {std::shared_ptr<void>(), i.tensor};
       is_state_[v] = i.tensor != nullptr || i.sparse != nullptr;
-      if (i.producer == none<node>) (is_state_[v] ? state_ : inputs_).push_back(v);
+      if (i.producer == detail::none<node>) (is_state_[v] ? state_ : inputs_).push_back(v);
     }
   }
 
@@ -160,13 +160,13 @@ class onnx_graph {
     for (node const n : scopes_.order) {
       if (results(n).size() != 1 || proto(n).output_size() != 1 || returned[results(n)[0]]) continue;
       value const made = results(n)[0];
-      if (is_onnx_operator(proto(n), "Identity") && operands(n).size() == 1) {
+      if (detail::is_onnx_operator(proto(n), "Identity") && operands(n).size() == 1) {
         value const v = operands(n)[0];
         if (data_[v] == nullptr || overridable(v)) continue;
         data_[made] = data_[v];
         storage_[made] = storage_[v];
       } else if (operands(n).empty()) {
-        data_[made] = onnx_constant_tensor(proto(n));
+        data_[made] = detail::onnx_constant_tensor(proto(n));
       }
       if (data_[made] == nullptr) continue;
       is_state_[made] = 1;
@@ -190,7 +190,7 @@ class onnx_graph {
   }
 
   onnx::ModelProto const* model_;
-  onnx_scopes scopes_;
+  detail::onnx_scopes scopes_;
   std::vector<node> nodes_;
   std::vector<value> inputs_, state_, storage_;
   std::vector<char> is_state_;
@@ -203,5 +203,4 @@ class onnx_graph {
 static_assert(multi_result<onnx_graph> && stateful_graph<onnx_graph> && closed_graph<onnx_graph> &&
               tied_graph<onnx_graph> && nested_graph<onnx_graph> && named_graph<onnx_graph> &&
               weighted_graph<onnx_graph> && sized_graph<onnx_graph>);
-
 }  // namespace cleave

@@ -14,7 +14,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A small tensor of whole numbers or truth values, as shapes are computed with; some elements may not be
 /// known.
@@ -79,4 +79,4 @@ inline onnx::NodeProto onnx_constant_node(std::string const& result, onnx_intege
   return n;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

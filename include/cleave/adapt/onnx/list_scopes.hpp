@@ -8,7 +8,7 @@
 
 #include "cleave/adapt/onnx/scopes.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Lists the scopes, nodes and values of a graph or function; what is read stays a name (an index of `texts`)
 /// for now. Breadth first, each scope after its holder's, so that every list is written once and in order.
@@ -169,4 +169,4 @@ class onnx_scope_lister {
   std::vector<doubled> twice_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,7 +14,7 @@
 #include "cleave/adapt/onnx/read_file.hpp"
 #include "cleave/adapt/onnx/wire.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What bytes that protobuf refuses look like, and what to do about it.
 inline onnx_fault unreadable_onnx_fault(std::string_view bytes) {
@@ -39,6 +39,10 @@ inline onnx_fault unreadable_onnx_fault(std::string_view bytes) {
   return {parse, "the bytes are no ONNX model: cut short, damaged or of another format", {}};
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A model from the bytes of a file, not yet checked (see `check_onnx`). Nothing is written to stderr.
 /// \throws onnx_error of kind `file`, `parse`, `depth` or `empty`.
 inline onnx::ModelProto parse_onnx(std::string_view bytes, onnx_limits const& limits = {}) {
@@ -53,10 +57,14 @@ inline onnx::ModelProto parse_onnx(std::string_view bytes, onnx_limits const& li
   google::protobuf::LogSilencer const quiet;
   onnx::ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    throw onnx_error(unreadable_onnx_fault(bytes));
+    throw onnx_error(detail::unreadable_onnx_fault(bytes));
   if (!model.has_graph()) throw onnx_error({empty, "the model has no graph", {}});
   return model;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// A checked model from a file of at most `limits.max_bytes`; its messages begin with the path. External data
 /// is never opened.
@@ -73,4 +81,4 @@ inline onnx::ModelProto load_onnx(std::filesystem::path const& path, onnx_limits
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -13,7 +13,7 @@
 #include "cleave/adapt/onnx/fault.hpp"
 #include "cleave/adapt/onnx/tensor_fault.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The domains that a model or function imports; ONNX's own is the empty one.
 using onnx_domains = std::set<std::string, std::less<>>;
@@ -147,4 +147,4 @@ inline std::optional<onnx_fault> find_onnx_node_fault(onnx::NodeProto const& n, 
   return find_onnx_body_fault(n, node);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -18,7 +18,7 @@
 #include "cleave/adapt/onnx/read_scopes.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A copy of a model for inference: without initializers' payloads above `heavy` bytes, which shapes do not
 /// depend on, and without defaults that the caller may override (IR version 4 on), whose data says nothing
@@ -107,4 +107,4 @@ inline std::string onnx_infer(onnx::ModelProto& m, bool propagate, onnx_inferenc
   return answer->substr(0, end);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

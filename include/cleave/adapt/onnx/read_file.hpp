@@ -39,5 +39,4 @@ inline std::string read_onnx_file(std::filesystem::path const& path, onnx_limits
     refuse(parse, "is cut short or no gzip file; fetch it again, or take the .gz off its name");
   return bytes;
 }
-
 }  // namespace cleave

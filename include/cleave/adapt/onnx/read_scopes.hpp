@@ -10,7 +10,7 @@
 #include "cleave/adapt/onnx/list_scopes.hpp"
 #include "cleave/graph/order.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Finds which value each name means, and in which order the nodes can run. Depth first, with one stack of
 /// bindings: on entry a scope's values hide those of the same names outside.
@@ -181,4 +181,4 @@ inline onnx_scopes read_onnx_scopes(onnx::FunctionProto const& f, onnx_limits co
   return onnx_name_resolver(onnx_scope_lister(limits).list(f)).run();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

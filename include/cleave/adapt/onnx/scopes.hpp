@@ -12,7 +12,7 @@
 #include "cleave/adapt/onnx/fault.hpp"
 #include "cleave/graph/csr.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A graph of an ONNX model and all bodies in it as numbers: which value each name means where it is read.
 ///
@@ -84,4 +84,4 @@ struct onnx_scopes {
   }
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

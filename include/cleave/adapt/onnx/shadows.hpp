@@ -10,7 +10,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Gives new names to what the bodies of `holder` define under a name of `visible`: values of the graph that
 /// stand before the node. ONNX forbids such shadows, and a stage can have one where the file has none,
@@ -59,4 +59,4 @@ void rename_onnx_shadows(onnx::NodeProto& holder, std::unordered_set<std::string
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

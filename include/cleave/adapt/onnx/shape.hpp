@@ -103,6 +103,10 @@ inline std::string onnx_spelling(onnx::TypeProto const& type) {
   return text;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The size of a value of this type, or 0 where a dimension or the element type is unknown.
 /// \throws onnx_error, naming `value`, if it does not fit.
 inline std::size_t onnx_bytes(onnx::TypeProto const* type, std::string_view value) {
@@ -124,10 +128,14 @@ inline onnx_error bad_onnx_option(std::string_view text, std::string const& why)
   return onnx_error({onnx_fault_kind::shape, quoted(text) + ": " + why, {std::string(text)}});
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The two sides of `NAME=VALUE`; the last `=` parts them, since a name may hold any character.
 inline std::pair<std::string, std::string_view> parse_onnx_assignment(std::string_view text) {
   auto const at = text.rfind('=');
-  if (at == std::string_view::npos || at == 0) throw bad_onnx_option(text, "expected NAME=VALUE");
+  if (at == std::string_view::npos || at == 0) throw detail::bad_onnx_option(text, "expected NAME=VALUE");
   return {std::string(text.substr(0, at)), text.substr(at + 1)};
 }
 
@@ -136,7 +144,7 @@ inline std::int64_t parse_onnx_dimension(std::string_view text) {
   std::int64_t n = -1;
   auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (fault != std::errc() || end != text.data() + text.size() || n < 0)
-    throw bad_onnx_option(text, "a dimension is a number from 0");
+    throw detail::bad_onnx_option(text, "a dimension is a number from 0");
   return n;
 }
 
@@ -147,7 +155,7 @@ inline onnx_shape parse_onnx_shape(std::string_view text) {
   if (auto const colon = text.find(':'); colon != std::string_view::npos) {
     for (auto const& e : onnx_element_table)
       if (e.name == text.substr(0, colon)) shape.element = e.type;
-    if (shape.element == 0) throw bad_onnx_option(text, "no such element type (float32, int64, …)");
+    if (shape.element == 0) throw detail::bad_onnx_option(text, "no such element type (float32, int64, …)");
     text.remove_prefix(colon + 1);
   }
   if (text == "scalar") return shape;

@@ -52,5 +52,4 @@ inline onnx_split split_onnx(onnx::ModelProto const& model, std::uint32_t k,
   onnx_staged stages(*graph, std::move(s), std::move(cut));
   return {std::move(types), std::move(costs), std::move(graph), std::move(parts), std::move(stages)};
 }
-
 }  // namespace cleave

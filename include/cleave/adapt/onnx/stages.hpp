@@ -41,6 +41,10 @@ inline std::vector<stage_id> live_onnx_stages(onnx_staged const& stages) {
   return live;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A value that one stage sends to another and of which not even the type is known, with both its ends.
 inline std::optional<onnx_fault> find_untyped_onnx_boundary(onnx_staged const& stages,
                                                             onnx_types const& types) {
@@ -68,15 +72,19 @@ inline onnx::ModelProto onnx_stage(onnx_staged const& stages, onnx_emission& all
   return b.finish(place, count);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// All live stages as ONNX models, in the order in which they run: each reads the model's inputs and what
 /// earlier ones give, by name.
 /// \throws onnx_error with what `find_untyped_onnx_boundary` finds.
 inline std::vector<onnx::ModelProto> onnx_stages(onnx_staged const& stages, onnx_types const& types) {
-  if (auto const fault = find_untyped_onnx_boundary(stages, types)) throw onnx_error(*fault);
-  onnx_emission all(stages.graph(), types);
+  if (auto const fault = detail::find_untyped_onnx_boundary(stages, types)) throw onnx_error(*fault);
+  detail::onnx_emission all(stages.graph(), types);
   auto const live = live_onnx_stages(stages);
   std::vector<onnx::ModelProto> models;
-  for (stage_id const i : live) models.push_back(onnx_stage(stages, all, i, models.size(), live.size()));
+  for (stage_id const i : live) models.push_back(detail::onnx_stage(stages, all, i, models.size(), live.size()));
   return models;
 }
 
@@ -117,14 +125,14 @@ inline onnx_notes onnx_notes_of(onnx_staged const& stages) {
           if (entry.key() == "location") external.insert(entry.value());
     }
   for (std::size_t v = 0; v < holders.size(); ++v) {
-    bool const is_weight = g.scopes().values[v].producer == none<onnx_graph::node>;  // not made by a Constant
+    bool const is_weight = g.scopes().values[v].producer == detail::none<onnx_graph::node>;  // not made by a Constant
     if (is_weight && holders[v].size() > 1)
       notes.ties.push_back({static_cast<onnx_notes::value>(v), holders[v]});
   }
   notes.external.assign(external.begin(), external.end());
 
   for (auto const v : g.outputs())
-    if (g.producer(v) == none<onnx_graph::node>) notes.passed.push_back(v);
+    if (g.producer(v) == detail::none<onnx_graph::node>) notes.passed.push_back(v);
   std::vector<char> seen(s.values());
   for (auto const& t : stages.plan().transfers)
     if (s.bytes[t.value] == 0 && !std::exchange(seen[t.value], 1)) notes.unsized.push_back(s.value[t.value]);

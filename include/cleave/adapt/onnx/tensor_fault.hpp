@@ -15,7 +15,7 @@
 #include "cleave/adapt/onnx/fault.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The product of dimensions and of the bytes of an element, where it fits into 63 bits; negative dimensions
 /// count as unknown, that is as 1.
@@ -207,4 +207,4 @@ inline std::optional<onnx_fault> find_onnx_type_fault(onnx::TypeProto const& dec
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

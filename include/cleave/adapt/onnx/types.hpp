@@ -59,7 +59,7 @@ class onnx_types {
 
   /// The size of a value, or 0 where a dimension or the element type is unknown.
   /// \throws onnx_error if it does not fit.
-  std::size_t bytes(std::string_view value) const { return onnx_bytes(priced(value), value); }
+  std::size_t bytes(std::string_view value) const { return detail::onnx_bytes(priced(value), value); }
 
   /// Where inference ran.
   onnx_inference inference() const { return inference_; }
@@ -117,18 +117,18 @@ class onnx_types {
   template <class Edit>
   std::shared_ptr<onnx::ModelProto> infer(onnx::ModelProto const& m, Edit edit) {
     std::shared_ptr<onnx::ModelProto> copy;
-    auto const order = onnx_inference_order(m.graph());  // libonnx follows that of the file
+    auto const order = detail::onnx_inference_order(m.graph());  // libonnx follows that of the file
     std::vector<std::uint32_t> back(order.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) back[order[i]] = i;
     for (bool const declared : {true, false})
       for (bool const propagate : {true, false}) {
-        copy = std::make_shared<onnx::ModelProto>(onnx_outline(m));
+        copy = std::make_shared<onnx::ModelProto>(detail::onnx_outline(m));
         if (!declared) drop_declared(*copy->mutable_graph());
         edit(*copy);
-        onnx_reorder(*copy->mutable_graph(), order);
-        auto why = onnx_infer(*copy, propagate, inference_);
+        detail::onnx_reorder(*copy->mutable_graph(), order);
+        auto why = detail::onnx_infer(*copy, propagate, inference_);
         if (why.empty()) fold_shapes(*copy, propagate);
-        onnx_reorder(*copy->mutable_graph(), back);
+        detail::onnx_reorder(*copy->mutable_graph(), back);
         if (!declared) fill_declared(*copy->mutable_graph(), m.graph());
         if (why.empty()) return copy;
         complaint_ = std::move(why);
@@ -141,9 +141,9 @@ class onnx_types {
   /// comes of it or a longer chain of shapes than real files have is left unknown.
   void fold_shapes(onnx::ModelProto& m, bool propagate) const {
     auto& g = *m.mutable_graph();
-    onnx_shape_arithmetic arithmetic;
+    detail::onnx_shape_arithmetic arithmetic;
     for (auto const& t : g.initializer())
-      if (auto value = onnx_integers_of(t)) arithmetic.learn(t.name(), std::move(*value));
+      if (auto value = detail::onnx_integers_of(t)) arithmetic.learn(t.name(), std::move(*value));
     std::vector<std::pair<int, onnx::NodeProto>> replaced;
     std::vector<char> done(static_cast<std::size_t>(g.node_size()));
     int rounds = 32;  // each infers the whole model; in real files three tell all
@@ -157,13 +157,13 @@ class onnx_types {
         if (!value) continue;
         done[static_cast<std::size_t>(i)] = value->known();
         if (value->known() && value->element == onnx::TensorProto::INT64 && n.op_type() != "Constant") {
-          replaced.emplace_back(i, onnx_constant_node(n.output(0), *value));
+          replaced.emplace_back(i, detail::onnx_constant_node(n.output(0), *value));
           replaced.back().second.Swap(&n);
           fresh = true;
         }
         arithmetic.learn(n.output(0), std::move(*value));
       }
-      if (fresh && !onnx_infer(m, propagate, inference_).empty()) break;
+      if (fresh && !detail::onnx_infer(m, propagate, inference_).empty()) break;
     }
     for (auto& [i, was] : replaced) g.mutable_node(i)->Swap(&was);
   }
@@ -207,7 +207,7 @@ class onnx_types {
     std::vector<std::pair<std::string, onnx::TypeProto>> types;
     for (auto const& [name, shape] : options.shapes) {
       if (name.empty() || !values.contains(name))
-        throw bad_onnx_option(name, "shape given, but the model has no such value");
+        throw detail::bad_onnx_option(name, "shape given, but the model has no such value");
       auto const* known = declaration(name);
       onnx::TypeProto type;
       auto& t = *type.mutable_tensor_type();
@@ -219,7 +219,7 @@ class onnx_types {
         if (d >= 0) to.set_dim_value(d);
       }
       if (known != nullptr && contradicts(*known, type, shape.element))
-        throw bad_onnx_option(
+        throw detail::bad_onnx_option(
             name, "shape given as " + onnx_spelling(type) + ", but it is " + onnx_spelling(*known));
       types.emplace_back(name, std::move(type));
     }
@@ -278,9 +278,9 @@ class onnx_types {
     }
     for (auto const& [name, size] : options.dims) {
       if (size < 0)
-        throw bad_onnx_option(name, "dimension given as " + std::to_string(size) + ", which is no size");
+        throw detail::bad_onnx_option(name, "dimension given as " + std::to_string(size) + ", which is no size");
       if (!seen.contains(name))
-        throw bad_onnx_option(name, "dimension given, but the model has " + list_of(seen));
+        throw detail::bad_onnx_option(name, "dimension given, but the model has " + list_of(seen));
     }
   }
 
@@ -298,5 +298,4 @@ class onnx_types {
   std::shared_ptr<onnx::ModelProto> declared_, priced_;
   names by_name_, priced_by_name_;
 };
-
 }  // namespace cleave

@@ -18,7 +18,7 @@
 #include "cleave/adapt/onnx/types.hpp"
 #include "cleave/partition/slices/unpriced.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Whether the bytes of a value of this type are known; those of an empty tensor are, and are 0.
 inline bool is_onnx_sized(onnx::TypeProto const* type) {
@@ -33,22 +33,30 @@ inline std::vector<char> values_read(onnx_graph const& g) {
   return is_read;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What has no price among the nodes of `g` and the values that go from node to node, where `types` and
 /// `costs` are of its model. O(V + E).
 inline unpriced onnx_unpriced(onnx_graph const& g, onnx_types const& types, onnx_costs const& costs) {
   unpriced u;
-  auto const is_read = values_read(g);
+  auto const is_read = detail::values_read(g);
   for (auto const n : g.nodes()) {
     ++u.of_nodes;
     u.nodes += costs.of[n].unknown;
     for (auto const v : g.results(n)) {
       if (is_read[v] == 0) continue;
       ++u.of_values;
-      u.values += !is_onnx_sized(types.priced(g.name_of(v)));
+      u.values += !detail::is_onnx_sized(types.priced(g.name_of(v)));
     }
   }
   return u;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The dimensions of a tensor's type that has a rank; -1 is an open one.
 inline std::vector<std::int64_t> onnx_known_dimensions(onnx::TypeProto const& type) {
@@ -57,6 +65,10 @@ inline std::vector<std::int64_t> onnx_known_dimensions(onnx::TypeProto const& ty
     dims.push_back(d.has_dim_value() && d.dim_value() >= 0 ? d.dim_value() : -1);
   return dims;
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Something whose size the user can give, and what that would price.
 struct onnx_open_size {
@@ -92,7 +104,7 @@ inline std::vector<onnx_open_size> list_onnx_open_sizes(onnx_graph const& g, onn
     see(v);
     auto const* type = types.priced(g.name_of(v));
     if (type == nullptr || !type->has_tensor_type() || !type->tensor_type().has_shape()) continue;
-    auto const dims = onnx_known_dimensions(*type);
+    auto const dims = detail::onnx_known_dimensions(*type);
     if (std::ranges::count(dims, -1) > 0)
       all.push_back({onnx_open_size::kind::value, std::string(g.name_of(v)), {0, dims}});
   }
@@ -103,6 +115,10 @@ inline std::vector<onnx_open_size> list_onnx_open_sizes(onnx_graph const& g, onn
   all.insert(all.begin(), first.begin(), first.end());
   return all;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The numbers that stand for open sizes, one for all at a time; what prices most counts. Operators that
 /// halve sizes or take heads of them find the first whole, small tables have room for the second, a file
@@ -130,12 +146,16 @@ inline onnx_type_options with_sizes(onnx_type_options given, std::span<onnx_open
   return given;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What has no price once all of `sizes` are given; `types` are of the model of `g`. Infers up to four times.
 inline unpriced onnx_unpriced_with(onnx_graph const& g, onnx_types const& types,
                                    onnx_type_options const& given, std::span<onnx_open_size const> sizes) {
   std::optional<unpriced> least;
-  for (auto const size : onnx_stand_ins(sizes)) try {
-      auto const told = types.with(g.model(), with_sizes(given, sizes, size));
+  for (auto const size : detail::onnx_stand_ins(sizes)) try {
+      auto const told = types.with(g.model(), detail::with_sizes(given, sizes, size));
       auto const left = onnx_unpriced(g, told, onnx_costs_of(told));
       if (!least || std::pair(left.nodes, left.values) < std::pair(least->nodes, least->values)) least = left;
       if (!least->any()) break;
@@ -144,6 +164,10 @@ inline unpriced onnx_unpriced_with(onnx_graph const& g, onnx_types const& types,
     }
   return least ? *least : onnx_unpriced(g, types, onnx_costs_of(types));
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The value with which shapes are lost behind which most unpriced nodes lie: its own size is unknown, those
 /// of all that its node reads are not. None where no shape is lost so. O(V + E) for each such value, of which
@@ -180,6 +204,10 @@ inline std::optional<onnx_open_size> find_lost_shape(onnx_graph const& g, onnx_t
   return best;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The one size that would price most: nodes first, then values; the first listed of equals. Each of the
 /// first 8 of `list_onnx_open_sizes` is given in turn, and all shapes are inferred with it. Where none of
 /// them prices anything, the value with which most shapes are lost. None where all has a price, or nothing
@@ -199,7 +227,7 @@ inline std::optional<onnx_open_size> find_most_open_size(onnx_graph const& g, on
     if (open.nodes + open.values == 0) continue;
     if (!best || std::pair(best->nodes, best->values) < std::pair(open.nodes, open.values)) best = open;
   }
-  return best ? best : find_lost_shape(g, types, costs);
+  return best ? best : detail::find_lost_shape(g, types, costs);
 }
 
 }  // namespace cleave

@@ -9,7 +9,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Reads one varint of protobuf's wire format and moves `at` behind it.
 inline std::optional<std::uint64_t> read_protobuf_varint(std::string_view bytes, std::size_t& at) {
@@ -84,4 +84,4 @@ inline std::size_t protobuf_depth(std::string_view model) {
   return deepest;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

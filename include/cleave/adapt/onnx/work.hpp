@@ -28,6 +28,10 @@ struct onnx_work {
   }
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The work of one node without its bodies, from the types of its operands and results; `type_of(name)` is
 /// null where nothing is known.
 template <class TypeOf>
@@ -162,4 +166,4 @@ class onnx_node_work {
   onnx_work work_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -22,10 +22,14 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// `stage_4.onnx`
 inline std::string onnx_stage_name(std::size_t i) { return "stage_" + std::to_string(i) + ".onnx"; }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Whether `name` is `stage_<number>.onnx`, zipped or not.
 inline bool is_onnx_stage_name(std::string_view name) {
@@ -35,6 +39,10 @@ inline bool is_onnx_stage_name(std::string_view name) {
   auto const rest = name.substr(digits);
   return digits > 0 && (rest == ".onnx" || rest == ".onnx.gz");
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The mark of the model that a file is a stage of, empty where the stage has none; nothing where the file is
 /// no stage that this library wrote.
@@ -52,8 +60,16 @@ inline std::optional<std::string> find_onnx_stage_mark(std::filesystem::path con
   return mark == none ? "" : mark->value();
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Which stages of an earlier run new ones may replace.
 enum class onnx_replace : std::uint8_t { of_this_model, of_any_model };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Files that are written under other names first and take their own all together, or not at all, in place of
 /// all stages in the folder.
@@ -109,6 +125,10 @@ class onnx_files {
   std::vector<std::filesystem::path> paths_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Writes the live stages as `stage_0.onnx`, `stage_1.onnx`, … in the order in which they run, in place of
 /// those of an earlier run of the same model. One stage at a time is in memory. Returns their paths.
 /// \throws onnx_error if a value between stages has no type, error if a file cannot be written, or one of
@@ -116,12 +136,12 @@ class onnx_files {
 inline std::vector<std::filesystem::path> write_onnx_stages(
     onnx_staged const& stages, onnx_types const& types, std::filesystem::path const& folder,
     onnx_replace replace = onnx_replace::of_this_model) {
-  if (auto const fault = find_untyped_onnx_boundary(stages, types)) throw onnx_error(*fault);
-  onnx_emission all(stages.graph(), types);
+  if (auto const fault = detail::find_untyped_onnx_boundary(stages, types)) throw onnx_error(*fault);
+  detail::onnx_emission all(stages.graph(), types);
   auto const live = live_onnx_stages(stages);
-  onnx_files files(folder, all.mark, replace);
+  detail::onnx_files files(folder, all.mark, replace);
   for (std::size_t i = 0; i < live.size(); ++i)
-    files.add(onnx_stage_name(i), onnx_stage(stages, all, live[i], i, live.size()));
+    files.add(detail::onnx_stage_name(i), detail::onnx_stage(stages, all, live[i], i, live.size()));
   return files.commit();
 }
 

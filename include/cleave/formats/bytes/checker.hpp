@@ -20,7 +20,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A call whose target must be registered.
 struct operator_use {
@@ -323,4 +323,4 @@ class stage_checker {
   numbering<std::string_view, std::uint32_t> paths_;  // of its attributes
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -21,7 +21,7 @@
 #include "cleave/formats/generated/format.hpp"
 #include "cleave/graph/module_kinds.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 enum class content_kind : std::uint8_t { stage, pipe };
 
@@ -123,4 +123,4 @@ inline std::vector<std::byte> sealed_content(flatbuffers::FlatBufferBuilder cons
   return seal_envelope(payload);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,7 +14,7 @@
 /// Bytes that tell when they are not whole: a magic word, a version, a length and a checksum, then the
 /// payload; docs/stage_format.md has the layout. The checksum is xxh3-128: it finds accidents, and nobody who
 /// means harm.
-namespace cleave {
+namespace cleave::detail {
 
 /// What an envelope holds before its payload: magic 4, version 4, length 8, checksum 16 bytes, all of them
 /// little-endian.
@@ -124,4 +124,4 @@ inline std::span<std::byte const> open_envelope(std::span<std::byte const> bytes
   return bytes.subspan(envelope_header_bytes);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -59,5 +59,4 @@ class stage_bytes_error : public witness_error<stage_bytes_fault> {
   explicit stage_bytes_error(stage_bytes_fault const& f)
       : witness_error("bytes of a stage: " + describe(f), f) {}
 };
-
 }  // namespace cleave

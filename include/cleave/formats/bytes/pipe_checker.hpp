@@ -19,7 +19,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/partition/named/cut_points.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Asks of a pipe whose graphs `stage_checker` found sound whether its plan is one of these graphs: each
 /// stage is the body of an attribute of graph 0, takes as many values as it says, and is sent what others
@@ -165,4 +165,4 @@ class pipe_checker {
   values inputs_, outputs_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -13,7 +13,7 @@
 #include "cleave/formats/bytes/fault.hpp"
 #include "cleave/formats/generated/format.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The records of a column, in place.
 template <class Record>
@@ -21,11 +21,19 @@ std::span<Record const> records(flatbuffers::Vector<Record const*> const* column
   return {column->size() > 0 ? column->Get(0) : nullptr, column->size()};
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// How many arguments follow a token because they are in it.
 inline std::size_t elements_of(stage_format::Token const& t) {
   if (t.kind() < stage_format::TokenKind_list) return 0;
   return t.kind() == stage_format::TokenKind_dict ? std::size_t{2} * t.low() : t.low();
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Where in the bytes of a stage something is looked at, so that what is wrong there can be told.
 struct stage_place {
@@ -71,4 +79,4 @@ struct stage_place {
   }
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -15,7 +15,7 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Converts content that `stage_checker` found sound, and so asks nothing. Bodies in bodies are read without
 /// recursion: what is inside is made before what it is in.
@@ -146,4 +146,4 @@ class stage_reader {
   std::span<stage_format::Token const> tokens_;  // of the graph that is being read, from the next on
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Why a registry has nothing for a kind and a target, or does not take it.
 struct registry_fault {
@@ -48,6 +48,10 @@ class registry_error : public witness_error<registry_fault> {
 /// Whether a lookup of an unknown target gives what is registered for any target.
 enum class registry_default : std::uint8_t { unused, allowed };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What users plug in by name: of each kind one entry for each target, say for each runtime a wrapper for
 /// stages. An entry for the empty target is the default of its kind. Lookups are linear: there are few.
 template <class Entry>
@@ -57,23 +61,23 @@ class registry {
 
   /// \throws registry_error for an unknown kind, or a target that has an entry.
   void add(std::string const& kind, std::string const& target, Entry e) {
-    using enum registry_fault::kind;
+    using enum detail::registry_fault::kind;
     if (std::ranges::find(kinds_, kind) == kinds_.end())
-      throw registry_error({unknown_kind, kind, target, kinds_});
-    if (find(kind, target)) throw registry_error({registered_twice, kind, target, {}});
+      throw detail::registry_error({unknown_kind, kind, target, kinds_});
+    if (find(kind, target)) throw detail::registry_error({registered_twice, kind, target, {}});
     entries_.push_back({kind, target, std::move(e)});
   }
 
   /// Why there is nothing for `target`, or nothing.
-  std::optional<registry_fault> find_fault(std::string const& kind, std::string const& target,
-                                           registry_default other = registry_default::unused) const {
-    using enum registry_fault::kind;
+  std::optional<detail::registry_fault> find_fault(std::string const& kind, std::string const& target,
+                                           detail::registry_default other = detail::registry_default::unused) const {
+    using enum detail::registry_fault::kind;
     if (std::ranges::find(kinds_, kind) == kinds_.end())
-      return registry_fault{unknown_kind, kind, target, kinds_};
+      return detail::registry_fault{unknown_kind, kind, target, kinds_};
     if (find(kind, target)) return std::nullopt;
-    bool const fallback = other == registry_default::allowed;
+    bool const fallback = other == detail::registry_default::allowed;
     if (fallback && find(kind, "")) return std::nullopt;
-    registry_fault fault{fallback ? no_default : unknown_target, kind, target, {}};
+    detail::registry_fault fault{fallback ? no_default : unknown_target, kind, target, {}};
     for (auto const& e : entries_)
       if (e.kind == kind) fault.known.push_back(e.target);
     return fault;
@@ -82,8 +86,8 @@ class registry {
   /// The entry for `target`, or where that is allowed the default.
   /// \throws registry_error
   Entry const& at(std::string const& kind, std::string const& target,
-                  registry_default other = registry_default::unused) const {
-    if (auto fault = find_fault(kind, target, other)) throw registry_error(*std::move(fault));
+                  detail::registry_default other = detail::registry_default::unused) const {
+    if (auto fault = find_fault(kind, target, other)) throw detail::registry_error(*std::move(fault));
     auto const* own = find(kind, target);
     return own ? *own : *find(kind, "");
   }

@@ -16,7 +16,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Writes graphs as columns of records, for `write_stage_bytes` and `write_pipe_bytes`. The same graph gives
 /// the same bytes: texts are numbered in the order of first use, graphs level by level. Bodies in bodies are
@@ -164,4 +164,4 @@ class stage_writer {
   numbering<std::string_view, std::uint32_t> texts_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

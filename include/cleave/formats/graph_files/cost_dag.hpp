@@ -185,7 +185,6 @@ inline dag_snapshot snapshot_of_dag(cost_dag const& d) {
 
 /// What a partition of the nodes of `d` is, counted from both alone.
 inline dag_verdict verify_partition(cost_dag const& d, partition const& p) {
-  return verify_dag_partition<cost_dag::arc>(d.work, d.arcs, p, d.backward, d.after, d.arc_price());
+  return detail::verify_dag_partition<cost_dag::arc>(d.work, d.arcs, p, d.backward, d.after, d.arc_price());
 }
-
 }  // namespace cleave

@@ -12,7 +12,7 @@
 
 /// `.dag` files: `n m`, a line `work memory` for each node, a line `producer consumer cost` for each arc;
 /// nodes count from 0, in any order; lines that begin with # or % are comments.
-namespace cleave {
+namespace cleave::detail {
 
 /// O(size of the text). \throws graph_file_error with the place
 inline cost_dag read_dag_file(std::string_view text) {
@@ -53,18 +53,22 @@ inline cost_dag read_dag_file(std::string_view text) {
   return d;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The text that `read_dag_file` reads: work, memory and arcs; the rest has no place there.
 inline std::string write_dag_file(cost_dag const& d) {
   auto text = std::to_string(d.nodes()) + " " + std::to_string(d.arcs.size()) + "\n";
   for (std::size_t n = 0; n < d.nodes(); ++n) {
-    append_number(text, d.work[n]);
-    append_number(text += ' ', d.memory.empty() ? 0.0 : d.memory[n]);
+    detail::append_number(text, d.work[n]);
+    detail::append_number(text += ' ', d.memory.empty() ? 0.0 : d.memory[n]);
     text += '\n';
   }
   for (auto const& a : d.arcs) {
-    append_number(text, a.from);
-    append_number(text += ' ', a.to);
-    append_number(text += ' ', a.cost);
+    detail::append_number(text, a.from);
+    detail::append_number(text += ' ', a.to);
+    detail::append_number(text += ' ', a.cost);
     text += '\n';
   }
   return text;

@@ -14,7 +14,7 @@
 
 /// Graphs of the DIMACS challenges (the 2nd: `p edge N M`, `e u v`, `n u weight`; the 9th: `p sp N M`,
 /// `a u v weight`); nodes count from 1, `c` begins a comment. The 10th challenge has METIS' files.
-namespace cleave {
+namespace cleave::detail {
 
 /// An edge counts once, however often and from whichever end it is listed, with the largest of its weights;
 /// M counts lines. O(size of the text). \throws graph_file_error with the place; fractional_weight_error
@@ -87,4 +87,4 @@ std::string write_dimacs_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Off
   return text;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -16,7 +16,7 @@
 /// Lists of edges: a line `u v` or `u v weight` for each, all of one kind; lines that begin with # or % are
 /// comments. A first comment `# nodes N edges M` says how much there is and is then held to; else the largest
 /// number is the last node.
-namespace cleave {
+namespace cleave::detail {
 
 struct edge_list_options {
   std::uint64_t first_node = 0;  ///< the number of the first node: 0 or 1
@@ -97,4 +97,4 @@ std::string write_edge_list(adjacency_view<Index, NodeWeight, EdgeWeight, Offset
   return text;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -61,7 +61,7 @@ constexpr bool is_directed(graph_format f) { return f == graph_format::dag || f 
 inline graph_format graph_format_of(std::string const& file, std::string_view text = {}) {
   for (auto const& [suffix, format] : graph_suffixes)
     if (file.ends_with(suffix)) return format;
-  text_cursor c(text);
+  detail::text_cursor c(text);
   auto const word = c.word();
   if (word.starts_with("%%MatrixMarket")) return graph_format::matrix_market;
   if (word.starts_with('{')) return graph_format::json;
@@ -73,6 +73,10 @@ inline graph_format graph_format_of(std::string const& file, std::string_view te
               (packed ? "this file is packed; unpack it first"
                       : "neither its name nor its text tells the format; names end in one of " + known));
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The whole of a file, without the mark of UTF-8 that some editors put before all. \throws error where it
 /// cannot be read, or is UTF-16
@@ -97,10 +101,18 @@ inline std::string text_of_graph_file(std::string const& file) {
   return text;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 struct graph_file_options {
   std::uint64_t first_node = 0;                   ///< of lists of edges
   matrix_values values = matrix_values::by_type;  ///< of Matrix Market
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The operations of a text of a directed format. `cost_per_byte` is for a graph of ours.
 inline cost_dag read_cost_dag_text(std::string text, graph_format format, double cost_per_byte = 0) {
@@ -158,6 +170,10 @@ adjacency<Index, Weight> read_graph_text(std::string text, graph_format format,
   return g;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The graph in a file, whose format its name tells, or its first word: METIS (.graph), Matrix Market (.mtx),
 /// a list of edges (.edges, .txt), DIMACS (.dimacs, .col, .gr), and without their directions operations
 /// (.dag, .json). Arrays of weights are empty where the file has none. O(size of the file).
@@ -165,10 +181,10 @@ adjacency<Index, Weight> read_graph_text(std::string text, graph_format format,
 /// its format, does not hold what it says or has no graph; fractional_weight_error where Weight is an integer
 template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
 adjacency<Index, Weight> read_graph_file(std::string const& file, graph_file_options const& options = {}) {
-  auto text = text_of_graph_file(file);
+  auto text = detail::text_of_graph_file(file);
   auto const format = graph_format_of(file, text);
   try {
-    return read_graph_text<Index, Weight>(std::move(text), format, options);
+    return detail::read_graph_text<Index, Weight>(std::move(text), format, options);
   } catch (fractional_weight_error const& e) {
     throw fractional_weight_error(file, e);
   } catch (graph_file_error const& e) {
@@ -181,12 +197,12 @@ adjacency<Index, Weight> read_graph_file(std::string const& file, graph_file_opt
 /// The operations in a file of a directed format (.dag, .json). A graph of ours says no cost of a byte:
 /// `cost_per_byte`. \throws error that begins with the file's name
 inline cost_dag read_cost_dag(std::string const& file, double cost_per_byte = 0) {
-  auto text = text_of_graph_file(file);
+  auto text = detail::text_of_graph_file(file);
   auto const format = graph_format_of(file, text);
   if (!is_directed(format))
     throw error(printable(file, 200) + ": its format says of no edge which way it goes; .dag and .json do");
   try {
-    return read_cost_dag_text(std::move(text), format, cost_per_byte);
+    return detail::read_cost_dag_text(std::move(text), format, cost_per_byte);
   } catch (graph_file_error const& e) {
     throw graph_file_error(file, e);
   } catch (error const& e) {

@@ -20,6 +20,10 @@ namespace cleave {
 /// real matrices may be negative, and large where nodes are near or far.
 enum class matrix_values : std::uint8_t { by_type, weights, ignored };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The first line of a file of Matrix Market.
 struct matrix_heading {
   bool has_values = false, is_integer = false;
@@ -117,4 +121,4 @@ std::string write_matrix_market(adjacency_view<Index, NodeWeight, EdgeWeight, Of
   return text;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

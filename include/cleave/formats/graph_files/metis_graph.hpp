@@ -17,7 +17,7 @@
 /// neighbours, counted from 1; each edge stands in two rows and counts once in m. fmt has three digits: 1 if
 /// a row begins with the node's size (which is passed over), with its weight, if each neighbour is followed
 /// by the edge's weight. Lines that begin with % are comments.
-namespace cleave {
+namespace cleave::detail {
 
 struct metis_heading {
   std::size_t nodes = 0, edges = 0;
@@ -137,6 +137,10 @@ adjacency<Index, Weight> read_metis_graph(std::string_view text) {
   return g;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The text that `read_metis_graph` reads. O(its size).
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::string write_metis_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
@@ -145,19 +149,19 @@ std::string write_metis_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Offs
   std::size_t loops = 0;
   for (std::size_t n = 0; n < g.nodes(); ++n)
     loops += static_cast<std::size_t>(std::ranges::count(g.neighbours(n), static_cast<Index>(n)));
-  append_number(text, g.nodes());
+  detail::append_number(text, g.nodes());
   text += ' ';
-  append_number(text, (g.arcs() - loops) / 2 + loops);
+  detail::append_number(text, (g.arcs() - loops) / 2 + loops);
   if (nodes || edges) text += nodes ? edges ? " 011" : " 010" : " 001";
   text += '\n';
   for (std::size_t n = 0, arc = 0; n < g.nodes(); ++n) {
-    if (nodes) append_number(text, g.node_weight[n]);
+    if (nodes) detail::append_number(text, g.node_weight[n]);
     for (auto blank = nodes; arc < static_cast<std::size_t>(g.offsets[n + 1]); ++arc, blank = true) {
       if (blank) text += ' ';
-      append_number(text, static_cast<std::uint64_t>(g.targets[arc]) + 1);
+      detail::append_number(text, static_cast<std::uint64_t>(g.targets[arc]) + 1);
       if (!edges) continue;
       text += ' ';
-      append_number(text, g.edge_weight[arc]);
+      detail::append_number(text, g.edge_weight[arc]);
     }
     text += '\n';
   }

@@ -21,7 +21,7 @@ inline unpriced unpriced_calls(module_graph const& g, double cost_per_byte) {
   for (auto const n : g.nodes())
     for (auto const m : g.operands(n)) is_read[m] = 1;
   for (auto const n : g.nodes()) {
-    auto const known = cost_of(g, n);
+    auto const known = detail::cost_of(g, n);
     ++u.of_nodes;
     u.nodes += !known.cost.has_value();
     if (is_read[n] == 0) continue;
@@ -30,6 +30,10 @@ inline unpriced unpriced_calls(module_graph const& g, double cost_per_byte) {
   }
   return u;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The calls of a graph of ours (docs/graph_json.md) as operations, in the order of `nodes()`: what `balance`
 /// places. What the caller gives, attributes and the output are none, and cost no transfer. Arcs cost the
@@ -59,4 +63,4 @@ inline cost_dag cost_dag_of(module_graph const& g, double cost_per_byte = 0) {
   return d;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -16,7 +16,7 @@ namespace cleave {
 /// The parts of `nodes` nodes; there are `parts`, or as many as the largest number says where that is 0.
 /// O(size of the text). \throws graph_file_error with the place
 inline partition read_part_file(std::string_view text, std::size_t nodes, std::uint32_t parts = 0) {
-  text_cursor c(text);
+  detail::text_cursor c(text);
   partition p{{}, parts};
   for (c.skip_to_content(""); !c.at_end(); c.skip_to_content("")) {
     if (p.of.size() == nodes) c.fail("a line more than the graph has nodes, " + std::to_string(nodes));
@@ -35,8 +35,7 @@ inline partition read_part_file(std::string_view text, std::size_t nodes, std::u
 /// The text that `read_part_file` reads. Precondition: each node has a part.
 inline std::string write_part_file(partition const& p) {
   std::string text;
-  for (auto const id : p.of) append_number(text, index(id)), text += '\n';
+  for (auto const id : p.of) detail::append_number(text, index(id)), text += '\n';
   return text;
 }
-
 }  // namespace cleave

@@ -9,7 +9,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/formats/graph_files/text_cursor.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Checks what a file of edges says of its size before anything is allocated by it. Nodes without edges take
 /// no bytes there; sixteen for each byte of the file and a million besides are believed.
@@ -40,4 +40,4 @@ inline void demand_no_node_weights(bool has_them, char const* format) {
     throw error(std::string(format) + " has no place for the weights of nodes; write METIS' format (.graph)");
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

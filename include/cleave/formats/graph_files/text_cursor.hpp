@@ -12,7 +12,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/core/real.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Where in a text something is, both from 1, in bytes.
 struct text_place {
@@ -21,16 +21,24 @@ struct text_place {
   bool operator==(text_place const&) const = default;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A file that is no graph, no parts, or not in the format that it claims. The witness: the place.
-class graph_file_error : public witness_error<text_place> {
+class graph_file_error : public witness_error<detail::text_place> {
  public:
-  graph_file_error(text_place at, std::string const& what)
+  graph_file_error(detail::text_place at, std::string const& what)
       : witness_error(
             "line " + std::to_string(at.line) + ", column " + std::to_string(at.column) + ": " + what, at) {}
   /// The same, of a file.
   graph_file_error(std::string const& file, graph_file_error const& e)
       : witness_error(printable(file, 200) + ": " + e.what(), e.witness) {}
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Goes through a text of lines and numbers. What it is asked for and does not find it refuses, with the
 /// place, which it counts only then.
@@ -154,4 +162,4 @@ class text_cursor {
   char const *begin_, *at_, *end_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

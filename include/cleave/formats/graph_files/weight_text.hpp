@@ -18,6 +18,10 @@ class fractional_weight_error : public graph_file_error {
   using graph_file_error::graph_file_error;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Refuses a word that is a number and not a whole one. \throws fractional_weight_error
 inline void demand_no_fraction(text_cursor const& c, char const* what) {
   auto here = c;
@@ -53,4 +57,4 @@ void append_number(std::string& text, Number x) {
   text.append(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -17,7 +17,7 @@
 /// The JSON of github.com/msr-fiddle/dnn-partitioning (Tarnawski et al., NeurIPS 2020): `nodes` with `id`,
 /// `fpgaLatency` (on an accelerator), `cpuLatency`, `size`, `isBackwardNode` and `colorClass` (nodes of one
 /// share a device), `edges` with `sourceId`, `destId` and `cost`, `maxFPGAs`, `maxCPUs`, `maxSizePerFPGA`.
-namespace cleave {
+namespace cleave::detail {
 
 /// Nodes are numbered as they are listed; keys that are not named above are passed over. O(size of the text).
 /// \throws json_error with line, column and path
@@ -107,4 +107,4 @@ inline std::string write_workload_json(cost_dag const& d) {
   return json.close_object().text() + "\n";
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -9,7 +9,7 @@
 #include "cleave/core/language.hpp"
 
 /// What stands between the quotes of a JSON text (RFC 8259, §7): characters and escapes.
-namespace cleave {
+namespace cleave::detail {
 
 /// The code point that the escape `\uXXXX` at `s[at]` begins; above the half of a pair only if both are
 /// there. Precondition: four hexadecimal digits.
@@ -55,4 +55,4 @@ inline std::string json_characters(std::string_view written) {
   return out;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -34,6 +34,10 @@ class json_error : public witness_error<json_place> {
                       at) {}
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 enum class json_kind : std::uint8_t { null, boolean, number, text, array, object };
 
 /// A JSON text (RFC 8259), checked as a whole: strict, no key twice in an object, well-formed UTF-8. Values
@@ -273,4 +277,4 @@ class json_document {
   std::vector<item> items_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -15,7 +15,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/formats/json/json_document.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A value of a document, which must outlive it. Who asks for what it is not gets a json_error with the
 /// place: line, column and path.
@@ -114,4 +114,4 @@ class json_value {
   std::size_t n_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

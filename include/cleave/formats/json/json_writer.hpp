@@ -113,7 +113,7 @@ class json_writer {
     char digits[64];
     return raw({digits, std::to_chars(digits, digits + sizeof digits, x).ptr});
   }
-  void quote(std::string_view s) { ((text_ += '"') += escape_json(s)) += '"'; }
+  void quote(std::string_view s) { ((text_ += '"') += detail::escape_json(s)) += '"'; }
 
   std::string text_;
   std::vector<char> level_;  // the bracket that closes each open level
@@ -121,5 +121,4 @@ class json_writer {
   bool empty_ = true;   // nothing is written yet at this level
   bool keyed_ = false;  // a key waits for its value
 };
-
 }  // namespace cleave

@@ -7,7 +7,7 @@
 
 #include "cleave/core/fixed_point.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A maximum flow in a small network. Dinic, Soviet Math. Dokl. 11, 1970; without recursion.
 class local_flow {
@@ -91,4 +91,4 @@ class local_flow {
   std::size_t steps_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

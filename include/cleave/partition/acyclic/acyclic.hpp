@@ -20,7 +20,7 @@
 #include "cleave/partition/acyclic/partitioner.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Devices in the order that serves best: each order is tried in short, the best three at length.
 /// `partition_acyclic` is its one use.
@@ -96,6 +96,10 @@ class device_order_search {
   unit_graph<Index> const& units_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts `g` into parts, numbered so that apart from backward nodes no edge leads to a part of smaller number,
 /// and makes the largest load or the cut small, as `options.goal` says. What `balance` must respect holds
 /// here too: memory, pins, nodes that must share a part, devices of unequal speed and link. In mode `cut` no
@@ -117,10 +121,10 @@ class device_order_search {
 template <std::unsigned_integral Index>
 ordered_partition partition_acyclic(basic_dense<Index> const& g, std::uint32_t k,
                                     acyclic_options const& options = {}) {
-  if (auto const fault = find_option_fault(options, g, k)) throw error("partition_acyclic: " + *fault);
-  auto const units = units_of(g, {.together = options.limits.together, .backward = options.limits.backward});
-  if (options.devices == device_order::any) return device_order_search<Index>(g, k, options, units).run();
-  return acyclic_partitioner<Index>(g, k, options, units).run();
+  if (auto const fault = detail::find_option_fault(options, g, k)) throw error("partition_acyclic: " + *fault);
+  auto const units = detail::units_of(g, {.together = options.limits.together, .backward = options.limits.backward});
+  if (options.devices == device_order::any) return detail::device_order_search<Index>(g, k, options, units).run();
+  return detail::acyclic_partitioner<Index>(g, k, options, units).run();
 }
 
 /// Makes the time of a step small that `step_time` says of a partition: a simulated schedule, say. It is
@@ -142,19 +146,19 @@ ordered_partition partition_acyclic(basic_dense<Index> const& g, std::uint32_t k
   }
   options.goal = acyclic_goal::bottleneck;
   starts.push_back(partition_acyclic(g, k, options));
-  auto const units = units_of(g, {.together = options.limits.together, .backward = options.limits.backward});
-  return acyclic_partitioner<Index>(g, k, options, units).run_timed(starts, step_time);
+  auto const units = detail::units_of(g, {.together = options.limits.together, .backward = options.limits.backward});
+  return detail::acyclic_partitioner<Index>(g, k, options, units).run_timed(starts, step_time);
 }
 
 template <weighted_graph Graph>
   requires sized_graph<Graph>
 ordered_partition partition_acyclic(Graph const& g, std::uint32_t k, acyclic_options const& options = {}) {
-  return with_snapshot(g, [&](auto const& s) { return partition_acyclic(s, k, options); });
+  return detail::with_snapshot(g, [&](auto const& s) { return partition_acyclic(s, k, options); });
 }
 
-template <uncosted_graph Graph>
-refused partition_acyclic(Graph const&, std::uint32_t, acyclic_options const& = {}) {
-  refuse_costs<Graph>();
+template <detail::uncosted_graph Graph>
+detail::refused partition_acyclic(Graph const&, std::uint32_t, acyclic_options const& = {}) {
+  detail::refuse_costs<Graph>();
 }
 
 }  // namespace cleave

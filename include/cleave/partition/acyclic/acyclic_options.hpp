@@ -59,6 +59,10 @@ struct ordered_partition : partition {
   }
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::string> find_option_fault(acyclic_options const& o, basic_dense<Index> const& g,
@@ -73,4 +77,4 @@ std::optional<std::string> find_option_fault(acyclic_options const& o, basic_den
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

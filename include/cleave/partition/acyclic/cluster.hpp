@@ -13,7 +13,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/acyclic/level.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Which units may share a cluster: those of one part, where parts are given, up to a weight.
 struct acyclic_cluster_rules {
@@ -150,4 +150,4 @@ class acyclic_clustering {
   std::vector<std::int64_t> rating_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,7 +14,7 @@
 #include "cleave/partition/acyclic/level.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Values that the same clusters touch are one: rows of equal lists are merged and their prices added.
 /// `touching` has ascending rows. O(touches log values).
@@ -170,4 +170,4 @@ acyclic_hierarchy<Index> coarsened(acyclic_level<Index> const& finest, coarsen_o
   return h;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

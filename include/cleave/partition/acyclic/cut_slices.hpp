@@ -15,7 +15,7 @@
 #include "cleave/partition/slices/slice_bands.hpp"
 #include "cleave/partition/slices/transfer_pairs.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What slices of an order add to the cut, as pairs of positions: the price of each value that a slice
 /// touches. All slices together pay that much more than the cut as all values cost once. O(units + touches).
@@ -144,4 +144,4 @@ std::optional<slices<Index>> best_cut_slices(slicing_task<Index> const& task, st
   return cut_slicer<Index>(task, bound).run();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/partition/model/per_part.hpp"
 #include "cleave/partition/slices/balance_options.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The devices of `limits` in another order: part i becomes device `order[i]`.
 inline balance_options in_device_order(balance_options limits, std::vector<std::uint32_t> const& order) {
@@ -79,4 +79,4 @@ inline device_orders device_orders_near(std::vector<std::uint32_t> const& given,
   return found;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

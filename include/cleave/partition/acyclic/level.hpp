@@ -9,7 +9,7 @@
 #include "cleave/partition/units/topological_orders.hpp"
 #include "cleave/partition/units/unit_memory.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Units of a dataflow graph, or clusters of them: what acyclic refinement sees. Units need each other in no
 /// cycle.
@@ -37,4 +37,4 @@ struct acyclic_limits {
   std::uint32_t parts() const { return static_cast<std::uint32_t>(speed_of.size()); }
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -27,7 +27,7 @@
 #include "cleave/partition/units/unit_memory.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Partitions one graph for devices in the order given; `partition_acyclic` is its one use.
 template <std::unsigned_integral Index>
@@ -252,4 +252,4 @@ class acyclic_partitioner {
   bool balanced_ = true;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -9,7 +9,7 @@
 
 #include "cleave/partition/acyclic/state.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The moves of one pass of refinement, each unit once at most, of which the last can be taken back.
 template <std::unsigned_integral Index>
@@ -39,4 +39,4 @@ class pass_moves {
   std::vector<std::pair<Index, std::uint32_t>> done_;  // unit and where it was
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -9,7 +9,7 @@
 
 #include "cleave/graph/csr.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How many of the units that touch a value each part has, kept while units move. A value that few units
 /// touch has a place for each of them, any other one for each part: O(touches) in all.
@@ -72,4 +72,4 @@ class pin_counts {
   std::vector<slot> slots_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -23,7 +23,7 @@
 #include "cleave/partition/units/unit_memory.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The values that units of several parts may touch, and what each costs a cut for each part but one. O(V +
 /// E).
@@ -108,6 +108,10 @@ slicing_task<Index> slicing_task_of(acyclic_level<Index> const& level, acyclic_l
   return t;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Which part each unit is in, given slices of an order.
 template <std::unsigned_integral Index>
 std::vector<std::uint32_t> parts_of(std::span<Index const> order, std::vector<Index> const& at) {
@@ -116,6 +120,10 @@ std::vector<std::uint32_t> parts_of(std::span<Index const> order, std::vector<In
     for (Index i = at[s]; i < at[s + 1]; ++i) of[order[i]] = s;
   return of;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The best slices of an order by the largest load, if below `below`; `bound` is below every load. Parts of
 /// units.
@@ -150,4 +158,4 @@ std::optional<std::vector<std::uint32_t>> cut_slices(acyclic_level<Index> const&
   return parts_of(order, best->at);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

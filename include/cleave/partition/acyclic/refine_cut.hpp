@@ -11,7 +11,7 @@
 #include "cleave/partition/acyclic/pass_moves.hpp"
 #include "cleave/partition/acyclic/state.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Moves of single units that lower the cut; `refine_cut` is its one use.
 template <std::unsigned_integral Index>
@@ -125,4 +125,4 @@ void refine_cut(acyclic_state<Index>& state, std::size_t patience = 300, std::si
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -12,7 +12,7 @@
 #include "cleave/partition/acyclic/pass_moves.hpp"
 #include "cleave/partition/acyclic/state.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Moves of single units that lower the largest load; `refine_load` is its one use.
 template <std::unsigned_integral Index>
@@ -131,4 +131,4 @@ void refine_load(acyclic_state<Index>& state, std::size_t patience = 30, std::si
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

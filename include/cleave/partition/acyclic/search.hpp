@@ -20,7 +20,7 @@
 #include "cleave/partition/acyclic/state.hpp"
 #include "cleave/partition/units/topological_orders.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Makes partitions of one level's units and betters them: what all goals of `partition_acyclic` share.
 template <std::unsigned_integral Index>
@@ -162,4 +162,4 @@ class acyclic_search {
   std::int64_t bound_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -12,7 +12,7 @@
 #include "cleave/partition/acyclic/level.hpp"
 #include "cleave/partition/acyclic/pin_counts.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Units in parts such that no edge leads to a part of smaller number, with what parts take and hold, kept
 /// while single units move. A unit may move wherever what it needs is not behind it and what needs it is not
@@ -152,4 +152,4 @@ class acyclic_state {
   std::int64_t cut_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -19,7 +19,7 @@
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Asks a callable how long a step takes with some parts, each question once, and never more often than
 /// allowed.
@@ -107,4 +107,4 @@ std::pair<std::vector<std::uint32_t>, double> shortened_step(acyclic_level<Index
   return {std::move(of), least};
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

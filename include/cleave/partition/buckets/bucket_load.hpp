@@ -22,6 +22,10 @@ struct bucket_load {
   bool operator==(bucket_load const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// How long a bucket of that size is on its way.
 inline double sending_time(link_speed const& link, std::size_t bytes) {
   return link.latency + static_cast<double>(bytes) / link.bandwidth;
@@ -36,4 +40,4 @@ inline std::optional<std::string> find_link_fault(link_speed const& link) {
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

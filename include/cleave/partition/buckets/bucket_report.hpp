@@ -46,5 +46,4 @@ inline bucket_report report_of(std::vector<module_bucket> const& buckets) {
   if (r.rows.empty()) r.extended.clear();
   return r;
 }
-
 }  // namespace cleave

@@ -24,6 +24,10 @@ struct bucket_times {
   double finish = 0;    ///< … and the last bucket has arrived
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A load that makes no sense. The witness: its number.
 class bucket_load_error : public witness_error<std::size_t> {
  public:
@@ -43,12 +47,16 @@ inline std::optional<std::size_t> find_bad_load(std::span<bucket_load const> loa
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Two resources, each one thing at a time: buckets are computed one after another without a pause, and sent
 /// in that order, each when it is complete and the one before it has arrived. O(buckets).
 /// \throws error where the link makes no sense, bucket_load_error.
 inline bucket_times bucket_times_of(std::span<bucket_load const> loads, link_speed const& link) {
-  if (auto const fault = find_link_fault(link)) throw error("bucket times: " + *fault);
-  if (auto const bad = find_bad_load(loads)) throw bucket_load_error(*bad, loads[*bad].backward);
+  if (auto const fault = detail::find_link_fault(link)) throw error("bucket times: " + *fault);
+  if (auto const bad = detail::find_bad_load(loads)) throw detail::bucket_load_error(*bad, loads[*bad].backward);
   bucket_times t;
   double free = 0;  // the link is
   for (auto const& load : loads) {
@@ -58,7 +66,7 @@ inline bucket_times bucket_times_of(std::span<bucket_load const> loads, link_spe
       continue;
     }
     double const begin = (std::max)(t.computed, free);
-    free = begin + sending_time(link, load.bytes);
+    free = begin + detail::sending_time(link, load.bytes);
     t.buckets.push_back({t.computed, begin, free});
   }
   t.finish = (std::max)(t.computed, free);

@@ -30,15 +30,23 @@ struct bucket_options {
   std::optional<std::uint64_t> first_cap{};
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The tail's cap as it counts.
 inline std::uint64_t first_bucket_cap(bucket_options const& o) {
   return o.first_cap.value_or(std::min<std::uint64_t>(1_MiB, o.cap));
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What fills the buckets: entries, each a parameter that counts at one node.
 template <std::unsigned_integral Index>
 struct basic_bucket_counts {
-  csr<Index> entries;              ///< of a node, in the order in which they count
+  detail::csr<Index> entries;              ///< of a node, in the order in which they count
   std::vector<std::size_t> bytes;  ///< of an entry; 0 where nobody knows
   std::vector<Index> what;         ///< of an entry: the value that is the parameter
 };
@@ -62,6 +70,10 @@ struct basic_bucket_partition : partition {
   basic_bucket_counts<Index> counts;
   std::size_t unsized = 0;  ///< entries whose bytes nobody knows: they were taken for free
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Why no buckets can be filled with these options, or nothing.
 inline std::optional<std::string> find_option_fault(bucket_options const& o) {
@@ -113,6 +125,10 @@ void add_to_bucket(basic_dense<Index> const& s, basic_bucket_counts<Index> const
   b.nodes.push_back(static_cast<Index>(n));
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The partition that is these buckets, which are given from the tail to the front of the graph.
 template <std::unsigned_integral Index>
 basic_bucket_partition<Index> partition_of(basic_dense<Index> const& s, basic_bucket_counts<Index> counts,
@@ -139,14 +155,14 @@ template <std::unsigned_integral Index>
 basic_bucket_partition<Index> fill_buckets(basic_dense<Index> const& s, basic_bucket_counts<Index> counts,
                                            bucket_options const& options = {}) {
   expects(counts.entries.rows() == s.nodes(), "entries for each node");
-  if (auto const fault = find_option_fault(options)) throw error("buckets: " + *fault);
-  bucket_closing<Index> const closing(s);
+  if (auto const fault = detail::find_option_fault(options)) throw error("buckets: " + *fault);
+  detail::bucket_closing<Index> const closing(s);
   std::vector<basic_bucket<Index>> buckets(1);  // from the tail
   std::size_t end = s.nodes();                  // one past the last node of the bucket
   bool gives = false;                           // others read what it makes
   for (std::size_t n = s.nodes(); n-- > 0;) {
     auto& b = buckets.back();
-    auto const cap = buckets.size() == 1 ? (std::min)(first_bucket_cap(options), options.cap) : options.cap;
+    auto const cap = buckets.size() == 1 ? (std::min)(detail::first_bucket_cap(options), options.cap) : options.cap;
     if (b.bytes >= cap && gives && !closing.divides[n + 1]) {
       end = n + 1;
       gives = false;
@@ -154,7 +170,7 @@ basic_bucket_partition<Index> fill_buckets(basic_dense<Index> const& s, basic_bu
     } else if (b.bytes >= cap && b.extra_nodes++ == 0) {
       b.bytes_before_extra = b.bytes;
     }
-    add_to_bucket(s, counts, n, buckets.back());
+    detail::add_to_bucket(s, counts, n, buckets.back());
     gives |= closing.last_reader[n] >= end;
   }
   if (auto const& front = buckets.back(); buckets.size() > 1 && front.bytes == 0) {
@@ -184,7 +200,7 @@ basic_bucket_counts<Index> state_counts(basic_dense<Index> const& s) {
   std::vector<char> known(s.values()), spent(left.size());
   for (std::size_t n = 0; n < s.nodes(); ++n) {
     for (Index const v : s.operands[n]) {
-      if (s.from[v] != source::state || s.producer[v] != none<Index> || std::exchange(known[v], 1)) continue;
+      if (s.from[v] != source::state || s.producer[v] != detail::none<Index> || std::exchange(known[v], 1)) continue;
       auto const m = memory(v);
       if (spent[m] && left[m] == 0) continue;
       auto const counted = (std::min)(bytes(v), left[m]);

@@ -31,6 +31,10 @@ struct module_bucket {
   bool operator==(module_bucket const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A module_graph whose nodes are all but placeholders and the output: what a bucket holds.
 class bucket_graph {
  public:
@@ -90,14 +94,18 @@ inline std::vector<module_bucket> named_buckets(counted_graph const& c,
   return buckets;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The buckets of `g`, from its first part to its tail, as `fill_buckets` on a snapshot fills them; nodes are
 /// its calls and get_attr nodes. Expected O(V + E + parameters).
 ///
 /// \throws error where the caps make no sense, parameter_error, higher_order_error.
 inline std::vector<module_bucket> fill_buckets(module_graph const& g, model_parameters const& parameters,
                                                module_bucket_options const& options = {}) {
-  auto const c = count_parameters(g, parameters, options.counting);
-  return named_buckets(c, fill_buckets(c.nodes, c.counts, options.caps));
+  auto const c = detail::count_parameters(g, parameters, options.counting);
+  return detail::named_buckets(c, fill_buckets(c.nodes, c.counts, options.caps));
 }
 
 }  // namespace cleave

@@ -20,7 +20,7 @@
 #include "cleave/partition/buckets/buckets.hpp"
 #include "cleave/partition/model/validity.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A node as the backward pass meets it: from the graph's tail to its front.
 struct backward_step {
@@ -208,6 +208,10 @@ std::vector<backward_step> backward_steps(basic_dense<Index> const& s,
   return steps;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The buckets of `s` with which its backward pass finishes first, if node n takes `times[n]` in it. They
 /// obey the rules of `fill_buckets`; there are no caps. O(V log V + E).
 /// \throws error where times are missing; what optimal_cut_of throws.
@@ -219,11 +223,11 @@ basic_bucket_partition<Index> fill_optimal_buckets(basic_dense<Index> const& s,
   if (times.size() != s.nodes())
     throw error("optimal buckets: " + std::to_string(times.size()) + " backward times are given for " +
                 std::to_string(s.nodes()) + " nodes");
-  auto const cut = optimal_cut_of(backward_steps(s, counts, times), link);
+  auto const cut = detail::optimal_cut_of(detail::backward_steps(s, counts, times), link);
   std::vector<basic_bucket<Index>> buckets;
   for (std::size_t step = 0; auto const end : cut.ends)
     for (buckets.emplace_back(); step < end; ++step)
-      add_to_bucket(s, counts, s.nodes() - 1 - step, buckets.back());
+      detail::add_to_bucket(s, counts, s.nodes() - 1 - step, buckets.back());
   if (buckets.empty()) buckets.emplace_back();
   return partition_of(s, std::move(counts), std::move(buckets));
 }

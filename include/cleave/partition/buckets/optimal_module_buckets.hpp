@@ -18,10 +18,10 @@ template <class Time>
 std::vector<module_bucket> fill_optimal_buckets(module_graph const& g, model_parameters const& parameters,
                                                 Time time, link_speed const& link,
                                                 parameter_counting rule = parameter_counting::each_once) {
-  auto const c = count_parameters(g, parameters, rule);
+  auto const c = detail::count_parameters(g, parameters, rule);
   std::vector<double> times;
   for (auto const n : c.nodes.node.handles()) times.push_back(time(n));
-  return named_buckets(c, fill_optimal_buckets(c.nodes, c.counts, times, link));
+  return detail::named_buckets(c, fill_optimal_buckets(c.nodes, c.counts, times, link));
 }
 
 /// What a backward pass does between two sends, from the tail to the front of the graph: for
@@ -35,5 +35,4 @@ std::vector<bucket_load> loads_of(std::vector<module_bucket> const& buckets, Tim
   }
   return loads;
 }
-
 }  // namespace cleave

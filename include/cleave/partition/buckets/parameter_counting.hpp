@@ -41,6 +41,10 @@ struct counted_parameter {
   bool operator==(counted_parameter const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The operation at `n` runs a graph that is its operand, which this policy refuses. The witness: the node
 /// that reads the graph.
 class higher_order_error : public witness_error<module_graph::position> {
@@ -216,4 +220,4 @@ class module_parameter_counter {
   std::vector<char> known_, met_;                   // of a parameter, of memory: it has been counted
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

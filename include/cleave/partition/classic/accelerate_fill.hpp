@@ -11,7 +11,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What a device may hold, as Accelerate's `generate_device_map` writes it down and reads it back: the mean
 /// load with the largest layer added to the sum, in the largest binary unit (1024) rounded to two digits and
@@ -29,6 +29,10 @@ inline std::int64_t accelerate_room(std::int64_t total, std::int64_t largest, st
   if (rest * 200 > std::int64_t{1} << 52) ++whole;
   return static_cast<std::int64_t>(static_cast<double>(whole) * 1.1 * static_cast<double>(unit));
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Accelerate's `generate_device_map`, which `prepare_pippy` uses, for layers that are not to be split and
 /// share no parameter: devices are filled in order, the first with room kept for the largest layer that is
@@ -52,7 +56,7 @@ inline partition accelerate_fill(std::span<std::int64_t const> bytes, std::uint3
   }
   partition p{std::vector<part_id>(bytes.size(), k == 1 ? part_id{0} : no_part), k};
   if (k == 1 || bytes.empty()) return p;
-  auto const room = accelerate_room(total, largest_from[0], k);
+  auto const room = detail::accelerate_room(total, largest_from[0], k);
   std::uint32_t device = 0;
   std::int64_t used = 0;
   std::size_t watched = 0;  // the largest layer is looked for anew once the last of its size is reached

@@ -18,7 +18,7 @@
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A bisector says on which side of a graph each node goes, given what the two sides shall and may weigh.
 template <class T>
@@ -27,24 +27,32 @@ concept bisector =
       { t(g, two, seed) } -> std::same_as<node_sides>;
     };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Grows one side by least cut from some nodes, improves each by moves, and keeps the best.
 struct grow_and_move {
   std::size_t tries = 4, passes = 10;
 
-  node_sides operator()(integral_graph const& g, part_targets const& two, std::uint64_t seed) const {
-    std::pair best{std::pair(INT64_MAX, INT64_MAX), node_sides{}};
+  detail::node_sides operator()(detail::integral_graph const& g, detail::part_targets const& two, std::uint64_t seed) const {
+    std::pair best{std::pair(INT64_MAX, INT64_MAX), detail::node_sides{}};
     for (std::size_t i = 0; i < tries; ++i) {
-      auto const grown = part_growing(g, two, growing_rule::greedy).run(seed + i);
-      node_sides side(grown.begin(), grown.end());
-      fm_walk(g, two.most, {}).run(side, passes);
+      auto const grown = detail::part_growing(g, two, detail::growing_rule::greedy).run(seed + i);
+      detail::node_sides side(grown.begin(), grown.end());
+      detail::fm_walk(g, two.most, {}).run(side, passes);
       std::array<std::int64_t, 2> weight{};
       for (std::size_t n = 0; n < side.size(); ++n) weight[side[n]] += g.node_weight[n];
-      std::pair const standing(overload(weight, two.most), cut_weight(g, side));
+      std::pair const standing(detail::overload(weight, two.most), detail::cut_weight(g, side));
       if (standing < best.first) best = {standing, std::move(side)};
     }
     return std::move(best.second);
   }
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Divides a graph in two, and each side again, with a list of what is still to be divided.
 template <bisector Bisector>
@@ -124,6 +132,10 @@ class recursive_bisection {
   std::vector<std::uint32_t> part_, number_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 struct bisection_options {
   share_options weights{};
   std::uint64_t seed = 1;
@@ -134,13 +146,13 @@ struct bisection_options {
 /// the bisector keeps to those that it is given, and none is empty if there are k nodes. O((n + m) log k)
 /// beside what bisecting takes. \throws error where options make no sense, adjacency_error.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset,
-          bisector Bisector = grow_and_move>
+          detail::bisector Bisector = grow_and_move>
 measured_partition bisect_recursively(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                       std::uint32_t k, Bisector const& bisect = {},
                                       bisection_options const& o = {}) {
-  auto const copy = integral_graph_of(g);
-  auto const targets = targets_of(copy.total(), k, o.weights);
-  return measured(g, partition_of(recursive_bisection(copy, targets, bisect).run(o.seed), k));
+  auto const copy = detail::integral_graph_of(g);
+  auto const targets = detail::targets_of(copy.total(), k, o.weights);
+  return measured(g, partition_of(detail::recursive_bisection(copy, targets, bisect).run(o.seed), k));
 }
 
 }  // namespace cleave

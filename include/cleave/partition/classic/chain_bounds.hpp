@@ -13,7 +13,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A chain of layers cut into parts: part s has the layers from bound s up to bound s + 1. One bound more
 /// than parts, the first is 0, the last the number of layers. A part may be empty.
@@ -55,8 +55,12 @@ inline double largest_sum(std::span<double const> weights, chain_bounds const& b
   return largest;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The same as any other partition.
-inline partition partition_of(chain_bounds const& bounds) {
+inline partition partition_of(detail::chain_bounds const& bounds) {
   partition p;
   p.parts = static_cast<std::uint32_t>(bounds.size() - 1);
   for (std::uint32_t s = 0; s < p.parts; ++s) p.of.resize(bounds[s + std::size_t{1}], part_id{s});

@@ -17,7 +17,7 @@
 #include "cleave/partition/classic/part_targets.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Where a node is, in 1, 2, 3 or more dimensions.
 template <std::size_t Dimensions>
@@ -55,6 +55,10 @@ inline std::vector<std::int64_t> point_weights(std::span<std::int64_t const> wei
   return {weights.begin(), weights.end()};
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 struct point_options {
   std::span<std::int64_t const> node_weight{};  ///< empty: all weigh 1
   share_options weights{};                      ///< its imbalance is not used: cuts are where shares say
@@ -65,12 +69,12 @@ struct point_options {
 /// is heavier than its share by at most half a node for each cut. Edges play no role. O(n log n log k).
 /// \throws error where options make no sense, point_error.
 template <std::size_t Dimensions>
-partition bisect_coordinates(std::span<point<Dimensions> const> points, std::uint32_t k,
+partition bisect_coordinates(std::span<detail::point<Dimensions> const> points, std::uint32_t k,
                              point_options const& o = {}) {
-  if (auto const bad = find_bad_point(points)) throw point_error(*bad);
-  auto const weight = point_weights(o.node_weight, points.size());
+  if (auto const bad = detail::find_bad_point(points)) throw detail::point_error(*bad);
+  auto const weight = detail::point_weights(o.node_weight, points.size());
   auto const targets =
-      targets_of(std::accumulate(weight.begin(), weight.end(), std::int64_t{}), k, o.weights).target;
+      detail::targets_of(std::accumulate(weight.begin(), weight.end(), std::int64_t{}), k, o.weights).target;
   struct piece {
     std::span<std::uint32_t> nodes;
     std::uint32_t first, parts;
@@ -100,7 +104,7 @@ partition bisect_coordinates(std::span<point<Dimensions> const> points, std::uin
     std::span const own(targets.data() + p.first, p.parts);
     std::array<std::int64_t, 2> const shares{std::accumulate(own.begin(), own.begin() + left, std::int64_t{}),
                                              std::accumulate(own.begin() + left, own.end(), std::int64_t{})};
-    auto at = bounds_at_shares(p.nodes, weight, shares)[1];
+    auto at = detail::bounds_at_shares(p.nodes, weight, shares)[1];
     at = std::clamp<std::size_t>(at, left, p.nodes.size() - (p.parts - left));
     open.push_back({p.nodes.first(at), p.first, left});
     open.push_back({p.nodes.subspan(at), p.first + left, p.parts - left});

@@ -14,13 +14,17 @@ namespace cleave {
 
 /// DeepSpeed's `partition_uniform`: as many layers in each part, one more in the first ones. With fewer
 /// layers than parts the last parts are empty. O(k). \throws error for no parts.
-inline chain_bounds deepspeed_uniform(std::size_t layers, std::uint32_t k) {
-  check_chain({}, k);
-  chain_bounds bounds;
+inline detail::chain_bounds deepspeed_uniform(std::size_t layers, std::uint32_t k) {
+  detail::check_chain({}, k);
+  detail::chain_bounds bounds;
   for (std::size_t s = 0; s <= k; ++s)
     bounds.push_back(layers <= k ? (std::min)(s, layers) : s * (layers / k) + (std::min)(s, layers % k));
   return bounds;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The table of DeepSpeed's `partition_balanced`, one row for each number of parts.
 class deepspeed_table {
@@ -69,15 +73,19 @@ class deepspeed_table {
   std::vector<std::vector<std::size_t>> begin_;  // where the last of these parts begins
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// DeepSpeed's `partition_balanced` (since its change 4312), the method `parameters` of its pipelines: seeks
 /// the least difference between the largest and the smallest sum, not the least largest sum, by a recurrence
 /// that does not hold for it: the best cut of a beginning need not be part of a best cut. With no more layers
 /// than parts it is `deepspeed_uniform`. The same bounds as there for equal weights of double precision.
 /// O(n^2 k) time, O(n k) memory. \throws error for no parts, chain_weight_error.
-inline chain_bounds deepspeed_balanced(std::span<double const> weights, std::uint32_t k) {
-  check_chain(weights, k);
+inline detail::chain_bounds deepspeed_balanced(std::span<double const> weights, std::uint32_t k) {
+  detail::check_chain(weights, k);
   if (weights.size() <= k) return deepspeed_uniform(weights.size(), k);
-  return deepspeed_table(weights, k).bounds();
+  return detail::deepspeed_table(weights, k).bounds();
 }
 
 }  // namespace cleave

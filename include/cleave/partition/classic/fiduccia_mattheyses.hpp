@@ -18,7 +18,7 @@
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Which of two sides each node is on: 0 or 1.
 using node_sides = std::vector<std::uint8_t>;
@@ -134,6 +134,10 @@ class fm_walk {
                                    gain_lists(0, 0)};  // of the nodes not moved in this pass
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 struct fm_options {
   share_options weights{};
   std::vector<std::uint8_t> fixed{};  ///< of a node, whether it stays where it is; empty: none does
@@ -148,17 +152,17 @@ struct fm_options {
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 measured_partition fiduccia_mattheyses(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                        partition const& start, fm_options const& o = {}) {
-  auto const copy = integral_graph_of(g);
-  check_start(start, copy.nodes());
+  auto const copy = detail::integral_graph_of(g);
+  detail::check_start(start, copy.nodes());
   if (start.parts != 2)
     throw error("Fiduccia and Mattheyses improve 2 parts, not " + std::to_string(start.parts));
   if (!o.fixed.empty() && o.fixed.size() != copy.nodes())
     throw error("fixed nodes: give one entry for each of the " + std::to_string(copy.nodes()) +
                 " nodes, or none");
-  auto const targets = targets_of(copy.total(), 2, o.weights);
-  node_sides side(copy.nodes());
+  auto const targets = detail::targets_of(copy.total(), 2, o.weights);
+  detail::node_sides side(copy.nodes());
   for (std::size_t n = 0; n < side.size(); ++n) side[n] = static_cast<std::uint8_t>(index(start.of[n]));
-  fm_walk(copy, targets.most, o.fixed).run(side, o.passes);
+  detail::fm_walk(copy, targets.most, o.fixed).run(side, o.passes);
   return measured(g, partition_of({side.begin(), side.end()}, 2));
 }
 

@@ -12,7 +12,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/partition/classic/integral_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The eigenvalues of a small symmetric matrix, rising, and beside each its eigenvector as a column of
 /// `vectors` (row after row). Jacobi, 1846: rotations until nothing is left beside the diagonal. O(n^3) a
@@ -60,12 +60,20 @@ struct small_eigen {
   }
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 struct fiedler_options {
   double tolerance = 1e-2;     ///< of the residual, as a multiple of the eigenvalue
   std::size_t products = 200;  ///< with the matrix, at most
   std::size_t basis = 16;      ///< vectors that are kept at a time
   std::uint64_t seed = 1;      ///< of the node at whose distance it begins
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Lanczos' method on the Laplacian of a graph beside the constant vector, with full orthogonalisation, begun
 /// anew with the best directions so far whenever the basis is full: Wu and Simon, Thick-restart Lanczos, SIAM
@@ -187,12 +195,16 @@ class fiedler_search {
   std::vector<double> product_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The eigenvector of the second smallest eigenvalue of the Laplacian, of length 1: Fiedler, Czechoslovak
 /// Mathematical Journal 25, 1975. To the tolerance, or as near as the products allow; the same for a seed
 /// wherever arithmetic rounds each operation. O((m + n basis) products) time, O(n basis) memory.
 /// Precondition: the graph is connected and has two nodes at least.
-inline std::vector<double> fiedler_vector(integral_graph const& g, fiedler_options const& o = {}) {
-  return fiedler_search(g, o).run();
+inline std::vector<double> fiedler_vector(detail::integral_graph const& g, fiedler_options const& o = {}) {
+  return detail::fiedler_search(g, o).run();
 }
 
 }  // namespace cleave

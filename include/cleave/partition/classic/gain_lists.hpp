@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The node that is none.
 inline constexpr std::uint32_t no_node = 0xffffffff;
@@ -70,4 +70,4 @@ class gain_lists {
   std::vector<std::uint32_t> next_, before_, list_of_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

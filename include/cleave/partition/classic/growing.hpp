@@ -14,7 +14,7 @@
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 enum class growing_rule : std::uint8_t {
   breadth_first,  ///< the node that was reached first; Farhat, Computers & Structures 28, 1988
@@ -158,4 +158,4 @@ measured_partition grow_parts(adjacency_view<Index, NodeWeight, EdgeWeight, Offs
   return measured(g, partition_of(part_growing(copy, targets, o.rule).run(o.seed), k));
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -17,7 +17,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// An undirected graph as the classic methods work on it: integer weights, each edge at both ends, no edge
 /// from a node to itself. The sums of all weights fit 64 bits.
@@ -102,4 +102,4 @@ inline void check_start(partition const& start, std::size_t nodes) {
                   " parts");
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

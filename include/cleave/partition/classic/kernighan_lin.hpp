@@ -18,7 +18,7 @@
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Swaps pairs of nodes between two sides, each node once a pass; the best moment of a pass is kept.
 class kl_walk {
@@ -112,6 +112,10 @@ class kl_walk {
   std::vector<char> swapped_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 struct kl_options {
   share_options weights{};
   std::size_t passes = 10;  ///< at most; fewer as soon as one does not help
@@ -125,13 +129,13 @@ struct kl_options {
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 measured_partition kernighan_lin(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                  partition const& start, kl_options const& o = {}) {
-  auto const copy = integral_graph_of(g);
-  check_start(start, copy.nodes());
+  auto const copy = detail::integral_graph_of(g);
+  detail::check_start(start, copy.nodes());
   if (start.parts != 2) throw error("Kernighan and Lin improve 2 parts, not " + std::to_string(start.parts));
-  auto const targets = targets_of(copy.total(), 2, o.weights);
-  node_sides side(copy.nodes());
+  auto const targets = detail::targets_of(copy.total(), 2, o.weights);
+  detail::node_sides side(copy.nodes());
   for (std::size_t n = 0; n < side.size(); ++n) side[n] = static_cast<std::uint8_t>(index(start.of[n]));
-  kl_walk(copy, targets.most).run(side, o.passes);
+  detail::kl_walk(copy, targets.most).run(side, o.passes);
   return measured(g, partition_of({side.begin(), side.end()}, 2));
 }
 

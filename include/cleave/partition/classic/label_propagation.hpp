@@ -18,7 +18,7 @@
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Which of the labels goes that most edges lead to, alike.
 enum class label_tie : std::uint8_t {
@@ -120,6 +120,10 @@ class label_walk {
   splitmix dice_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 struct label_options {
   double most_weight = 0;   ///< of a cluster, in the graph's unit; 0: no limit
   std::size_t rounds = 10;  ///< at most
@@ -134,19 +138,19 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 measured_partition label_clusters(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                   label_options const& o = {}) {
   if (!(o.most_weight >= 0)) throw error("label_clusters: the most that a cluster weighs is not negative");
-  auto const copy = integral_graph_of(g);
-  auto const unit = exact_unit(g.node_weight);
+  auto const copy = detail::integral_graph_of(g);
+  auto const unit = detail::exact_unit(g.node_weight);
   auto most = copy.total();
   if (o.most_weight > 0 && o.most_weight < unit.value(most))
-    most = static_cast<std::int64_t>(o.most_weight * power_of_two(unit.exponent));
+    most = static_cast<std::int64_t>(o.most_weight * detail::power_of_two(unit.exponent));
   std::vector<std::uint32_t> alone(copy.nodes());
   std::iota(alone.begin(), alone.end(), 0u);
   std::vector<std::int64_t> limits(alone.size());
   for (std::size_t n = 0; n < limits.size(); ++n) limits[n] = (std::max)(most, copy.node_weight[n]);
-  auto label = label_walk(copy, std::move(alone), std::move(limits), label_tie::any, o.seed).run(o.rounds, 0);
-  std::vector<std::uint32_t> number(label.size(), no_node);
+  auto label = detail::label_walk(copy, std::move(alone), std::move(limits), detail::label_tie::any, o.seed).run(o.rounds, 0);
+  std::vector<std::uint32_t> number(label.size(), detail::no_node);
   std::uint32_t clusters = 0;
-  for (auto& l : label) l = number[l] = number[l] == no_node ? clusters++ : number[l];
+  for (auto& l : label) l = number[l] = number[l] == detail::no_node ? clusters++ : number[l];
   return measured(g, partition_of(label, clusters));
 }
 
@@ -163,14 +167,14 @@ struct label_refine_options {
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 measured_partition refine_by_labels(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                     partition const& start, label_refine_options const& o = {}) {
-  auto const copy = integral_graph_of(g);
-  check_start(start, copy.nodes());
+  auto const copy = detail::integral_graph_of(g);
+  detail::check_start(start, copy.nodes());
   if (start.of.empty()) return measured(g, start);
-  auto targets = targets_of(copy.total(), start.parts, o.weights);
+  auto targets = detail::targets_of(copy.total(), start.parts, o.weights);
   std::vector<std::uint32_t> of;
   for (auto const p : start.of) of.push_back(index(p));
   return measured(
-      g, partition_of(label_walk(copy, std::move(of), std::move(targets.most), label_tie::lighter, o.seed)
+      g, partition_of(detail::label_walk(copy, std::move(of), std::move(targets.most), detail::label_tie::lighter, o.seed)
                           .run(o.rounds, 1),
                       start.parts));
 }

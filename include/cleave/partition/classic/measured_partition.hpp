@@ -50,5 +50,4 @@ inline partition partition_of(std::vector<std::uint32_t> const& of, std::uint32_
   for (std::size_t n = 0; n < of.size(); ++n) p.of[n] = part_id{of[n]};
   return p;
 }
-
 }  // namespace cleave

@@ -21,6 +21,10 @@ struct share_options {
   per_part<double> imbalance = 0.03;  ///< by which part of its share a part may be heavier
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What each part shall weigh, and what it may weigh at most.
 struct part_targets {
   std::vector<std::int64_t> target, most;
@@ -94,4 +98,4 @@ inline std::vector<std::size_t> bounds_at_shares(std::span<std::uint32_t const> 
   return bounds;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

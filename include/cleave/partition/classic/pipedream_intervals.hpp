@@ -52,6 +52,10 @@ struct pipedream_plan {
   bool operator==(pipedream_plan const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The table of PipeDream's optimizer over the beginnings of a chain and numbers of machines.
 class pipedream_table {
  public:
@@ -133,6 +137,10 @@ class pipedream_table {
   std::vector<entry> table_;  // of the layers up to one, and a number of machines
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The stages that PipeDream's optimizer finds for a chain, on one level of machines: Narayanan et al., SOSP
 /// 2019, §3.1, as its code does it (optimizer_graph_hierarchical.py); nothing, where none fit the memory.
 /// Without `compression` it counts no transfer between stages. Its model of memory and of what replicas of a
@@ -156,7 +164,7 @@ inline std::optional<pipedream_plan> find_pipedream_plan(std::span<pipedream_lay
       throw error("PipeDream: layer #" + std::to_string(i) +
                   " has a time or size that is negative or makes a sum infinite");
   }
-  return pipedream_table(layers, machines, o).plan();
+  return detail::pipedream_table(layers, machines, o).plan();
 }
 
 }  // namespace cleave

@@ -20,6 +20,10 @@ enum class space_curve : std::uint8_t {
   morton    ///< the bits of the coordinates by turns; with jumps
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The place on a curve of a cell of 2^Bits cells along each axis. Morton, IBM, 1966; Skilling, Programming
 /// the Hilbert curve, AIP Conf. Proc. 707, 2004.
 template <std::size_t Dimensions, int Bits = 63 / static_cast<int>(Dimensions)>
@@ -73,17 +77,21 @@ std::vector<std::uint32_t> curve_order(std::span<point<Dimensions> const> points
   return order;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Parts as pieces of a curve through space, cut at their shares. Pilkington and Baden, IEEE Trans. Parallel
 /// Distributed Systems 7, 1996. A part is heavier than its share by at most a node. Edges play no role.
 /// O(n log n). \throws error where options make no sense, point_error.
 template <std::size_t Dimensions>
-partition cut_curve(std::span<point<Dimensions> const> points, std::uint32_t k,
+partition cut_curve(std::span<detail::point<Dimensions> const> points, std::uint32_t k,
                     space_curve curve = space_curve::hilbert, point_options const& o = {}) {
-  auto const weight = point_weights(o.node_weight, points.size());
+  auto const weight = detail::point_weights(o.node_weight, points.size());
   auto const targets =
-      targets_of(std::accumulate(weight.begin(), weight.end(), std::int64_t{}), k, o.weights);
-  auto const order = curve_order(points, curve);
-  auto const bounds = bounds_at_shares(order, weight, targets.target);
+      detail::targets_of(std::accumulate(weight.begin(), weight.end(), std::int64_t{}), k, o.weights);
+  auto const order = detail::curve_order(points, curve);
+  auto const bounds = detail::bounds_at_shares(order, weight, targets.target);
   std::vector<std::uint32_t> part(points.size());
   for (std::uint32_t p = 0; p < k; ++p)
     for (auto i = bounds[p]; i < bounds[p + std::size_t{1}]; ++i) part[order[i]] = p;

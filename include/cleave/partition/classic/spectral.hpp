@@ -16,7 +16,7 @@
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The nodes of each connected component, in order of search from the first of them. O(n + m).
 inline std::vector<std::vector<std::uint32_t>> node_components(integral_graph const& g) {
@@ -33,18 +33,22 @@ inline std::vector<std::vector<std::uint32_t>> node_components(integral_graph co
   return found;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts at the weighted median of the Fiedler vector: Pothen, Simon and Liou, SIAM J. Matrix Anal. Appl. 11,
 /// 1990. Components stay whole where there is room, the heaviest first.
 struct spectral_bisection {
   fiedler_options eigen{};
   std::size_t passes = 0;  ///< of Fiduccia's and Mattheyses' moves afterwards
 
-  node_sides operator()(integral_graph const& g, part_targets const& two, std::uint64_t seed) const {
+  detail::node_sides operator()(detail::integral_graph const& g, detail::part_targets const& two, std::uint64_t seed) const {
     struct component {
       std::int64_t weight;
       std::size_t number;
     };
-    auto const nodes = node_components(g);
+    auto const nodes = detail::node_components(g);
     std::vector<component> parts;
     for (auto const& list : nodes) {
       std::int64_t weight = 0;
@@ -52,7 +56,7 @@ struct spectral_bisection {
       parts.push_back({weight, parts.size()});
     }
     std::ranges::sort(parts, {}, [](component const& c) { return std::pair(-c.weight, c.number); });
-    node_sides side(g.nodes());
+    detail::node_sides side(g.nodes());
     std::int64_t left[] = {two.target[0], two.target[1]};
     std::vector<std::uint32_t> scratch(g.nodes());
     for (auto const& [weight, number] : parts) {
@@ -65,16 +69,16 @@ struct spectral_bisection {
         divide(g, nodes[number], left, side, scratch, seed);
       }
     }
-    if (passes > 0) fm_walk(g, two.most, {}).run(side, passes);
+    if (passes > 0) detail::fm_walk(g, two.most, {}).run(side, passes);
     return side;
   }
 
  private:
-  void divide(integral_graph const& g, std::vector<std::uint32_t> const& nodes, std::int64_t (&left)[2],
-              node_sides& side, std::vector<std::uint32_t>& scratch, std::uint64_t seed) const {
+  void divide(detail::integral_graph const& g, std::vector<std::uint32_t> const& nodes, std::int64_t (&left)[2],
+              detail::node_sides& side, std::vector<std::uint32_t>& scratch, std::uint64_t seed) const {
     auto o = eigen;
     o.seed = seed;
-    auto const inside = subgraph(g, nodes, scratch);
+    auto const inside = detail::subgraph(g, nodes, scratch);
     auto const value = fiedler_vector(inside, o);
     std::vector<std::pair<double, std::uint32_t>> row;
     for (std::uint32_t i = 0; i < nodes.size(); ++i) row.push_back({value[i], i});

@@ -19,6 +19,10 @@ class torchgpipe_error : public error {
   using error::error;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Moves the ends of parts as torchgpipe's `blockpartition.solve` does; `torchgpipe_blocks` is its one use.
 class torchgpipe_walk {
  public:
@@ -97,6 +101,10 @@ class torchgpipe_walk {
   std::vector<double> sums_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What torchgpipe's `balance_by_size` and `balance_by_time` make of sizes and times, and FairScale's: after
 /// Bárány and Grinberg, Block partitions of sequences, arXiv 1308.2452. It subtracts the smallest weight from
 /// all, so that many layers of it weigh nothing, and stops once the largest sum exceeds the smallest by no
@@ -104,11 +112,11 @@ class torchgpipe_walk {
 /// paper asks, the nearest; so it may go on for ever or give a layer to two parts, which is an error here.
 /// O(k n^3) in theory, near O(k n) steps of O(k + n / k) as a rule.
 /// \throws error for no parts or fewer layers than parts, chain_weight_error, torchgpipe_error.
-inline chain_bounds torchgpipe_blocks(std::span<double const> weights, std::uint32_t k) {
-  check_chain(weights, k);
+inline detail::chain_bounds torchgpipe_blocks(std::span<double const> weights, std::uint32_t k) {
+  detail::check_chain(weights, k);
   if (weights.size() < k)
     throw error(std::to_string(weights.size()) + " layers are fewer than " + std::to_string(k) + " parts");
-  return torchgpipe_walk(weights, k).run();
+  return detail::torchgpipe_walk(weights, k).run();
 }
 
 }  // namespace cleave

@@ -30,6 +30,10 @@ struct backbone {
   }
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The path that takes the most time, and of its units about `places`, spread evenly over all time that
 /// passes before them. O(units + edges).
 template <std::unsigned_integral Index>
@@ -67,4 +71,4 @@ backbone backbone_of(unit_edges<Index> const& e, std::vector<std::int64_t> const
   return b;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

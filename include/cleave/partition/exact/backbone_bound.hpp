@@ -15,7 +15,7 @@
 #include "cleave/partition/units/mirrored.hpp"
 #include "cleave/partition/units/unit_costs.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How closely a backbone bound looks.
 struct backbone_options {
@@ -167,4 +167,4 @@ backbone_answer backbone_bound(unit_edges<Index> const& e, unit_costs<Index> con
   return backbone_search<Index>(c, order, b, below, o.most_steps).least(low, below);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/partition/exact/pushed_flow.hpp"
 #include "cleave/partition/units/unit_costs.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What a part pays at least that lies between boundaries at two places of a backbone.
 template <std::unsigned_integral Index>
@@ -122,4 +122,4 @@ class backbone_cuts {
   std::size_t steps_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

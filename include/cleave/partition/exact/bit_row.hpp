@@ -8,7 +8,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A set of places as bits in words.
 class bit_row {
@@ -35,4 +35,4 @@ void each_bit(std::span<std::uint64_t const> words, F f) {
       f(static_cast<std::uint32_t>(64 * w + static_cast<std::size_t>(std::countr_zero(bits))));
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -31,6 +31,10 @@ struct certificate {
   }
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The best of the bounds that need no search; of several backbones, as long as they do not meet `below`.
 /// Up to a second, most of the time a tenth.
 template <std::unsigned_integral Index>
@@ -49,19 +53,23 @@ proved_bound quick_bound_of(exact_task<Index> const& t, device_states const& sta
   return best;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A bound for partitions of `g` into at most k parts as `balance` makes them; no search looks for more than
 /// `reached`, a bottleneck that is known to be possible.
 /// \throws error where weights, options or sums make no sense, naming the node.
 template <std::unsigned_integral Index>
 certificate certify(basic_dense<Index> const& g, std::uint32_t k, balance_options const& options = {},
                     double reached = std::numeric_limits<double>::infinity()) {
-  if (auto const fault = find_option_fault(options, g, k)) throw error("certify: " + *fault);
-  auto const t = exact_task_of(g, k, {.balance = options});
+  if (auto const fault = detail::find_option_fault(options, g, k)) throw error("certify: " + *fault);
+  auto const t = detail::exact_task_of(g, k, {.balance = options});
   if (t.units.size() == 0) return {};
-  double const all = t.costs.scale.value(unreachable_load);
+  double const all = t.costs.scale.value(detail::unreachable_load);
   auto below = t.costs.scale.of((std::min)(reached, all));
-  if (below < unreachable_load && t.costs.scale.value(below) < reached) ++below;
-  auto const found = quick_bound_of(t, {}, below);
+  if (below < detail::unreachable_load && t.costs.scale.value(below) < reached) ++below;
+  auto const found = detail::quick_bound_of(t, {}, below);
   return {(std::min)(reached, t.costs.scale.value(found.bound)), found.by};
 }
 
@@ -69,12 +77,12 @@ template <weighted_graph Graph>
   requires sized_graph<Graph>
 certificate certify(Graph const& g, std::uint32_t k, balance_options const& options = {},
                     double reached = std::numeric_limits<double>::infinity()) {
-  return with_snapshot(g, [&](auto const& s) { return certify(s, k, options, reached); });
+  return detail::with_snapshot(g, [&](auto const& s) { return certify(s, k, options, reached); });
 }
 
-template <uncosted_graph Graph>
-refused certify(Graph const&, std::uint32_t, balance_options const& = {}, double = 0) {
-  refuse_costs<Graph>();
+template <detail::uncosted_graph Graph>
+detail::refused certify(Graph const&, std::uint32_t, balance_options const& = {}, double = 0) {
+  detail::refuse_costs<Graph>();
 }
 
 }  // namespace cleave

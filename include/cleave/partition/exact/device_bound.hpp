@@ -10,7 +10,7 @@
 #include "cleave/partition/exact/exact_task.hpp"
 #include "cleave/partition/slices/lower_bound.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A bound and what it rests on.
 struct proved_bound {
@@ -47,4 +47,4 @@ proved_bound device_bound_of(exact_task<Index> const& t, device_states const& st
   return b;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -8,7 +8,7 @@
 
 #include "cleave/partition/exact/ideal_task.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Which devices the parts so far may have used, as far as that matters: a prefix of the parts where their
 /// devices are numbered, else how many of each class.
@@ -93,4 +93,4 @@ inline device_states states_of(ideal_task const& t) {
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

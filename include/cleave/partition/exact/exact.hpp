@@ -40,6 +40,10 @@ struct exact_partition : balanced_partition {
   std::size_t ideals = 0, steps = 0;               ///< that the search kept and took
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Searches one graph; `balance_exactly` is its one use.
 template <std::unsigned_integral Index>
 class exact_balancer {
@@ -222,6 +226,10 @@ class exact_balancer {
   part_chain best_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts `g` as `balance` does, but into the best parts there are, whatever the order, with a proof; or, where
 /// the limits of the search do not allow that, into the best parts found, with the best bound.
 ///
@@ -236,19 +244,19 @@ class exact_balancer {
 template <std::unsigned_integral Index>
 exact_partition balance_exactly(basic_dense<Index> const& g, std::uint32_t k,
                                 exact_balance_options const& options = {}) {
-  if (auto const fault = find_exact_option_fault(options, g, k)) throw error("balance_exactly: " + *fault);
-  return exact_balancer<Index>(g, k, options).run();
+  if (auto const fault = detail::find_exact_option_fault(options, g, k)) throw error("balance_exactly: " + *fault);
+  return detail::exact_balancer<Index>(g, k, options).run();
 }
 
 template <weighted_graph Graph>
   requires sized_graph<Graph>
 exact_partition balance_exactly(Graph const& g, std::uint32_t k, exact_balance_options const& options = {}) {
-  return with_snapshot(g, [&](auto const& s) { return balance_exactly(s, k, options); });
+  return detail::with_snapshot(g, [&](auto const& s) { return balance_exactly(s, k, options); });
 }
 
-template <uncosted_graph Graph>
-refused balance_exactly(Graph const&, std::uint32_t, exact_balance_options const& = {}) {
-  refuse_costs<Graph>();
+template <detail::uncosted_graph Graph>
+detail::refused balance_exactly(Graph const&, std::uint32_t, exact_balance_options const& = {}) {
+  detail::refuse_costs<Graph>();
 }
 
 }  // namespace cleave

@@ -48,6 +48,10 @@ enum class bound_proof : std::uint8_t {
   branches,    ///< all parts of all units were looked at that could be better
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::string> find_exact_option_fault(exact_balance_options const& o,
@@ -81,4 +85,4 @@ std::optional<std::string> find_exact_option_fault(exact_balance_options const& 
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

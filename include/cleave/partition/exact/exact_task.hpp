@@ -23,7 +23,7 @@
 #include "cleave/partition/units/unit_memory.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What a search over ideals is tried with at most.
 inline constexpr std::size_t most_units_of_exact = 16'384;
@@ -199,4 +199,4 @@ inline std::vector<std::int64_t> loads_of(ideal_task const& t, std::vector<std::
   return load;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

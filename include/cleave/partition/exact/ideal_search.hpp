@@ -16,7 +16,7 @@
 #include "cleave/partition/exact/ideals.hpp"
 #include "cleave/partition/exact/step_limit.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Units in parts, each part after those it needs.
 struct part_chain {
@@ -198,4 +198,4 @@ class ideal_search {
   std::size_t all_memory_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

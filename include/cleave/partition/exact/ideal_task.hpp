@@ -12,7 +12,7 @@
 #include "cleave/partition/units/unit_costs.hpp"
 #include "cleave/partition/units/unit_memory.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Devices that are alike.
 struct device_class {
@@ -79,4 +79,4 @@ ideal_task ideal_task_of(csr<Index> const& needs, unit_costs<Index> const& costs
   return t;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

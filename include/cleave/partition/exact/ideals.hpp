@@ -12,7 +12,7 @@
 #include "cleave/partition/exact/ideal_task.hpp"
 #include "cleave/partition/exact/step_limit.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Ideals that can lie between two parts, ascending by time.
 struct ideal_list {
@@ -222,4 +222,4 @@ class ideal_walk {
   ideal_list list_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -38,6 +38,10 @@ struct least_cut_partition : partition {
   std::size_t steps = 0;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Branches over the part of one node after the other; `least_cut` is its one use.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 class cut_branching {
@@ -189,6 +193,10 @@ class cut_branching {
   std::vector<std::size_t> order_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts a small graph into k parts so that the edges between parts weigh least, by branch and bound: what
 /// other partitioners are judged by. No part weighs more than (1 + imbalance) ceil(total / k), or than the
 /// heaviest node if that is more; none is empty where there are k nodes. Exponential: some 20 to 40 nodes.
@@ -214,7 +222,7 @@ least_cut_partition<EdgeWeight> least_cut(adjacency_view<Index, NodeWeight, Edge
   double const limit = (std::min)((1 + o.imbalance) * share, 0x1p62);
   auto const most = (std::max)(heaviest, static_cast<total>(limit));
   auto const found =
-      cut_branching<Index, NodeWeight, EdgeWeight, Offset>(g, k, most).run({o.most_steps, o.seconds});
+      detail::cut_branching<Index, NodeWeight, EdgeWeight, Offset>(g, k, most).run({o.most_steps, o.seconds});
   if (found.of.size() < g.nodes())
     throw infeasible_error(
         (found.proved ? "there are no " : "in " + std::to_string(found.steps) + " steps were found no ") +

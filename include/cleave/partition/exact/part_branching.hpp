@@ -13,7 +13,7 @@
 #include "cleave/partition/exact/ideal_task.hpp"
 #include "cleave/partition/exact/step_limit.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Branches over the part of one unit after the other, for graphs that are too wide for their ideals to be
 /// listed: memory does not grow with the search. Devices are those of `class_of`, part by part.
@@ -164,4 +164,4 @@ class part_branching {
   std::vector<std::uint32_t> order_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -8,7 +8,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What a maximum flow is worth, for networks whose paths are long and many: flow is pushed towards the sink
 /// from wherever most of it stands far away, and not back. Goldberg and Tarjan, J. ACM 35(4), 1988;
@@ -159,4 +159,4 @@ class pushed_flow {
   std::size_t steps_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

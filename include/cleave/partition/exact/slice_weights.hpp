@@ -17,7 +17,7 @@
 #include "cleave/graph/adjacency_fault.hpp"
 #include "cleave/partition/classic/chain_bounds.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Slices of a chain: slice s has the layers from at[s] up to at[s + 1].
 template <weight_number Weight>
@@ -187,4 +187,4 @@ weight_slices<Weight> slice_weights(std::span<Weight const> weights, std::uint32
   return found;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

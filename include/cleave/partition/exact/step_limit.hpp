@@ -5,7 +5,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How long a search may go on: steps, which are the same everywhere, and seconds, which are not.
 class step_limit {
@@ -38,4 +38,4 @@ class step_limit {
   double seconds_, begin_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

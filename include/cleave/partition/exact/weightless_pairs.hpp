@@ -12,7 +12,7 @@
 #include "cleave/partition/units/mirrored.hpp"
 #include "cleave/partition/units/unit_costs.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Of each unit, those that come before it. O(units (units + edges) / 64).
 template <std::unsigned_integral Index>
@@ -88,4 +88,4 @@ std::vector<std::pair<Index, Index>> weightless_pairs(unit_edges<Index> const& e
   return pairs;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -34,6 +34,10 @@ struct alternating_partition : labelled_partition<std::string> {
   std::vector<char> accelerated;  ///< of a part
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Whether the host begins: a unit of its side needs nothing.
 template <std::unsigned_integral Index>
 bool host_begins(capability_units<Index> const& u) {
@@ -55,6 +59,10 @@ std::vector<std::uint32_t> turns_of(capability_units<Index> const& u, bool host_
   return turn;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts the nodes into parts that run by turns on an accelerator, which runs only what is `supported`, and on
 /// its host: as torch.fx's splitter_base does. Nodes that must share a part, because a value between them
 /// cannot cross, run on the host unless all are supported. A part of the accelerator that is too small joins
@@ -67,11 +75,11 @@ template <std::unsigned_integral Index>
 alternating_partition alternation(basic_dense<Index> const& s, std::vector<char> const& supported,
                                   alternation_options const& o = {}) {
   expects(supported.size() == s.nodes(), "an entry of `supported` for each node");
-  if (auto const fault = find_option_fault({.together = o.together}, s))
+  if (auto const fault = detail::find_option_fault({.together = o.together}, s))
     throw error("alternation: " + *fault);
-  auto const units = capability_units_of<Index>(s, supported, o.together);
-  bool host_turn = host_begins(units);
-  auto const turn = turns_of(units, host_turn);
+  auto const units = detail::capability_units_of<Index>(s, supported, o.together);
+  bool host_turn = detail::host_begins(units);
+  auto const turn = detail::turns_of(units, host_turn);
   std::vector<std::size_t> size;
   for (std::size_t i = 0; i < units.size(); ++i) {
     if (turn[i] >= size.size()) size.resize(turn[i] + std::size_t{1});
@@ -109,12 +117,12 @@ template <dataflow_graph Graph, class Supports>
 alternating_partition alternation(Graph const& g, Supports supports, alternation_options const& o = {}) {
   std::vector<char> supported;
   for (auto n : g.nodes()) supported.push_back(supports(n) ? 1 : 0);
-  return with_snapshot(g, [&](auto const& s) { return alternation(s, supported, o); });
+  return detail::with_snapshot(g, [&](auto const& s) { return alternation(s, supported, o); });
 }
 
-template <unfinished_graph Graph, class Supports>
-refused alternation(Graph const&, Supports const&, alternation_options const& = {}) {
-  refuse_graph<Graph>();
+template <detail::unfinished_graph Graph, class Supports>
+detail::refused alternation(Graph const&, Supports const&, alternation_options const& = {}) {
+  detail::refuse_graph<Graph>();
 }
 
 }  // namespace cleave

@@ -9,7 +9,7 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/groups/fusion_group.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// `groups` without the nodes at their ends that do no work, such as views: those that are `trivial` and that
 /// no other node of their group leads to, or that lead to none, trivial ones like themselves apart. What goes
@@ -38,4 +38,4 @@ std::vector<fusion_group> without_bookends(basic_dense<Index> const& s, std::vec
   return groups;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

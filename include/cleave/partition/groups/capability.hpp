@@ -22,7 +22,7 @@
 #include "cleave/partition/groups/merge_walk.hpp"
 #include "cleave/partition/groups/projections.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Accepts every group.
 struct no_veto {
@@ -132,6 +132,10 @@ class capability_grouper {
   Veto& veto_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Groups of nodes that one device can run as a piece: of the nodes that are `supported` as many as the
 /// options allow are in a group, no group needs itself through others or through nodes in none, and no two
 /// can be merged. By default there are no more groups than any such grouping must have, in the order of their
@@ -143,29 +147,29 @@ class capability_grouper {
 ///
 /// Preconditions: an entry of `supported` a node; `s` is not changed by `veto`.
 /// \throws error where options make no sense for `s`.
-template <std::unsigned_integral Index, class Veto = no_veto>
+template <std::unsigned_integral Index, class Veto = detail::no_veto>
 std::vector<fusion_group> capability_groups(basic_dense<Index> const& s, std::vector<char> const& supported,
                                             capability_options const& o = {}, Veto veto = {}) {
   expects(supported.size() == s.nodes(), "an entry of `supported` for each node");
-  if (auto const fault = find_option_fault(o, s)) throw error("capability_groups: " + *fault);
-  capability_grouper<Index, Veto> grouper(s, o, veto);
+  if (auto const fault = detail::find_option_fault(o, s)) throw error("capability_groups: " + *fault);
+  detail::capability_grouper<Index, Veto> grouper(s, o, veto);
   return o.by == grouping::fewest ? grouper.fewest(supported) : grouper.by_merge_walk(supported);
 }
 
 /// The same of a graph. `supports(node)` is asked once for each node, in order; `veto` is given positions.
 /// \throws what snapshot_of throws.
-template <dataflow_graph Graph, class Supports, class Veto = no_veto>
+template <dataflow_graph Graph, class Supports, class Veto = detail::no_veto>
   requires std::predicate<Supports&, node_t<Graph>>
 std::vector<fusion_group> capability_groups(Graph const& g, Supports supports,
                                             capability_options const& o = {}, Veto veto = {}) {
   std::vector<char> supported;
   for (auto n : g.nodes()) supported.push_back(supports(n) ? 1 : 0);
-  return with_snapshot(g, [&](auto const& s) { return capability_groups(s, supported, o, std::move(veto)); });
+  return detail::with_snapshot(g, [&](auto const& s) { return capability_groups(s, supported, o, std::move(veto)); });
 }
 
-template <unfinished_graph Graph, class Supports, class Veto = no_veto>
-refused capability_groups(Graph const&, Supports const&, capability_options const& = {}, Veto const& = {}) {
-  refuse_graph<Graph>();
+template <detail::unfinished_graph Graph, class Supports, class Veto = detail::no_veto>
+detail::refused capability_groups(Graph const&, Supports const&, capability_options const& = {}, Veto const& = {}) {
+  detail::refuse_graph<Graph>();
 }
 
 }  // namespace cleave

@@ -31,6 +31,10 @@ struct capability_options {
   std::size_t effort = 10'000;        ///< edges looked at before a merge of `fusion::connected` is given up
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The first thing in options that makes no sense for `s`, as a sentence, or nothing. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::string> find_option_fault(capability_options const& o, basic_dense<Index> const& s) {
@@ -46,4 +50,4 @@ std::optional<std::string> find_option_fault(capability_options const& o, basic_
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -13,7 +13,7 @@
 #include "cleave/partition/units/topological_orders.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What groups are made of: units, each after those it needs, and which of them may be in a group.
 template <std::unsigned_integral Index>
@@ -94,4 +94,4 @@ capability_units<Index> capability_units_of(basic_dense<Index> const& s, std::sp
   return sorted_units(units);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

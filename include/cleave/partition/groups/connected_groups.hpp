@@ -10,7 +10,7 @@
 #include "cleave/graph/joined_sets.hpp"
 #include "cleave/partition/groups/capability_units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Merges supported units along values wherever that closes no cycle; `connected_groups` is its one use.
 ///
@@ -184,4 +184,4 @@ capability_units<Index> connected_groups(capability_units<Index> u, std::size_t 
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -7,7 +7,7 @@
 
 #include "cleave/partition/groups/capability_units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Merges supported units into the fewest groups there can be, whether values connect them or not. The
 /// supported units of the answer are the groups. O(V + E).
@@ -34,4 +34,4 @@ capability_units<Index> fewest_groups(capability_units<Index> const& u) {
   return contracted_units(u, group);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

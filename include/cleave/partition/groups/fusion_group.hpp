@@ -34,5 +34,4 @@ inline partition partition_of(std::span<fusion_group const> groups, std::size_t 
     if (part == no_part) part = part_id{p.parts++};
   return p;
 }
-
 }  // namespace cleave

@@ -22,7 +22,7 @@ namespace cleave {
 template <std::unsigned_integral Index>
 class merge_walk {
  public:
-  merge_walk(csr<Index> const& users, std::span<char const> supported)
+  merge_walk(detail::csr<Index> const& users, std::span<char const> supported)
       : users_(users), supported_(supported) {}
 
   std::vector<fusion_group> run(fusion along) {
@@ -148,12 +148,11 @@ class merge_walk {
     return list;
   }
 
-  csr<Index> const& users_;
+  detail::csr<Index> const& users_;
   std::span<char const> supported_;
   std::vector<group> groups_;
   std::size_t words_ = 0;  // of a row: those that the walk has come to
   Index next_id_ = 0;
   std::size_t clock_ = 0, settled_ = 0;
 };
-
 }  // namespace cleave

@@ -12,7 +12,7 @@
 
 /// Nodes that take one result out of the several of their operand (`getitem`). Where a node is read by
 /// nothing else, they go where it goes, so that no tuple crosses a boundary.
-namespace cleave {
+namespace cleave::detail {
 
 /// Calls `f(m, n)` for each node `m` that projections alone read, not the caller, and each `n` of these. O(V
 /// + E).
@@ -66,4 +66,4 @@ void move_projections(basic_dense<Index> const& s, std::span<char const> project
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

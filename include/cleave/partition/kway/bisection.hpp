@@ -16,7 +16,7 @@
 #include "cleave/partition/kway/team.hpp"
 #include "cleave/partition/kway/two_sides.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A bisection of a graph with limits for both sides: multilevel, the smallest graph grown from several
 /// nodes, each level refined by moves. O((n + m) * restarts).
@@ -148,4 +148,4 @@ class multilevel_bisection {
   bisection_effort effort_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/partition/kway/lazy_walk.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Straightens the borders of all parts at once: each part spreads over the graph for some steps, then each
 /// node goes to the part that it has most of, at prices at which the parts weigh alike. O(rounds * steps *
@@ -118,4 +118,4 @@ class border_smoothing {
   std::vector<holdings> now_, next_;  // of a node
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -8,7 +8,7 @@
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The nodes that refinement looks at: those with a neighbour in another part, and those that moves made
 /// such.
@@ -74,4 +74,4 @@ std::int64_t cut_of(Level const& g, std::vector<std::uint32_t> const& of) {
   return twice / 2;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/partition/kway/lazy_walk.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Centres far from each other, each with the nodes that are nearest to it, again and again from the middles
 /// of those: round parts, where bisections make bricks. An edge is the shorter the more it weighs for the
@@ -201,4 +201,4 @@ class centre_growing {
   std::vector<reached> open_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/partition/kway/raw_array.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The cluster of a node that is left out of the level above: it has no edge.
 inline constexpr std::uint32_t no_cluster = 0xffffffff;
@@ -95,4 +95,4 @@ inline clustering numbered_clusters(raw_array<std::uint32_t> leader, id_ranges c
   return c;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

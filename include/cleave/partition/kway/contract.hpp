@@ -10,7 +10,7 @@
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The level above: a node for each cluster, and edges between them with the sum of the weights of those that
 /// they stand for. The rows are merged with an array that remembers where each neighbour was put last, not by
@@ -121,4 +121,4 @@ class contraction {
   clustering const& c_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

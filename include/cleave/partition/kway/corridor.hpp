@@ -9,7 +9,7 @@
 #include "cleave/partition/kway/flow_cutter.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How wide the strip along a cut is in which the cut may move.
 struct corridor_width {
@@ -128,4 +128,4 @@ class corridor {
   std::int64_t cut_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -5,7 +5,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How hard a small graph is tried to be cut in two.
 struct bisection_effort {
@@ -48,4 +48,4 @@ struct level_effort {
   bisection_effort bisection{};
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

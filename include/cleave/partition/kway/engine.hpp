@@ -18,7 +18,7 @@
 #include "cleave/partition/kway/refine_level.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What a front asks of the engine: a graph, limits, options, and parts to start from if there are any.
 struct kway_task {
@@ -83,4 +83,4 @@ inline level_parts kway_parts(kway_task task) {
                         task);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -12,7 +12,7 @@
 #include "cleave/partition/kway/part_links.hpp"
 #include "cleave/partition/kway/rebalance.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Nodes for parts that have none, as far as there are nodes, each from a part that keeps one: those that
 /// cost least. O(n + m) where a part weighs nothing, O(parts) otherwise.
@@ -66,4 +66,4 @@ void pack_if_over(Level const& g, level_parts& p, std::vector<std::uint32_t> con
   if (worst(packed) < worst(p)) p = std::move(packed);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

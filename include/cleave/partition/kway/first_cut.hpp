@@ -15,7 +15,7 @@
 #include "cleave/partition/kway/repeated_bisection.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Parts of the smallest level.
 class first_cut {
@@ -75,4 +75,4 @@ class first_cut {
   thread_team const& team_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -13,7 +13,7 @@
 #include "cleave/graph/adjacency_weights.hpp"
 #include "cleave/partition/kway/level_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// More nodes or arcs than 32 bits can number.
 class kway_size_error : public error {
@@ -107,4 +107,4 @@ flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   return make_flat(g, count_loops(g));
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

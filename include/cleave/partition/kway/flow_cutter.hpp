@@ -11,7 +11,7 @@
 
 #include "cleave/partition/kway/undirected_flow.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A network whose nodes lie on two sides of a cut that may be moved.
 struct cut_network {
@@ -173,4 +173,4 @@ class flow_cutter {
   std::vector<std::uint8_t> sides_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,7 +14,7 @@
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 struct flow_options {
   corridor_width width;
@@ -198,4 +198,4 @@ std::int64_t refine_by_flows(Level const& g, level_parts& p, std::span<std::uint
   return flow_refinement<Level>(g, p, fixed, active, team).refine(options);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

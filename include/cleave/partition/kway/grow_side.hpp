@@ -9,7 +9,7 @@
 #include "cleave/partition/kway/move_buckets.hpp"
 #include "cleave/partition/kway/two_sides.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Where a side that grows takes its next node: among the neighbours of those it has, or wherever the gain is
 /// best for the node's weight (which peels off nodes of low degree, where limits leave room).
@@ -129,4 +129,4 @@ class side_growing {
   std::vector<std::uint32_t> outside_, order_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,7 +14,7 @@
 #include "cleave/partition/kway/matching.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A level that stands on another.
 struct level_above {
@@ -112,4 +112,4 @@ class level_hierarchy {
   weight_width width_ = weight_width::wide;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

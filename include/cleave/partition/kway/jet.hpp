@@ -12,7 +12,7 @@
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/part_links.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 struct jet_options {
   std::array<double, 3> boldness{0.75, 0.35, 0};  ///< of its ties to its part a node may lose, round by round
@@ -234,4 +234,4 @@ std::int64_t refine_by_jet(Level const& g, level_parts& p, std::span<std::uint32
   return jet_refinement<Level>(g, p, fixed).refine(active, options);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

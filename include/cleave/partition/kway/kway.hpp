@@ -37,6 +37,10 @@ struct kway_partition : partition {
   bool within_limits = true;  ///< false where weights of nodes allow no balance found
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A given partition does not fit the graph: `witness` is the first node without a part, or the number of
 /// nodes that it has.
 class kway_start_error : public witness_error<std::size_t> {
@@ -114,6 +118,10 @@ kway_partition<NodeWeight, EdgeWeight> kway_from(adjacency_view<Index, NodeWeigh
   return result;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts an undirected graph into k parts so that the weight of the edges between them is small and no part
 /// weighs more than (1 + imbalance) times its share of the nodes, rounded up; more only where a node, or what
 /// is fixed, is too heavy for that. No part is empty if there are nodes enough and shares are alike. The same
@@ -122,9 +130,9 @@ kway_partition<NodeWeight, EdgeWeight> kway_from(adjacency_view<Index, NodeWeigh
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 kway_partition<NodeWeight, EdgeWeight> partition_kway(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                       std::uint32_t k, kway_options const& options = {}) {
-  check_options(options, g.nodes(), k);
-  auto const loops = check_arrays(g, thread_team(options.threads));
-  return kway_from(g, k, {}, options, loops);
+  detail::check_options(options, g.nodes(), k);
+  auto const loops = detail::check_arrays(g, detail::thread_team(options.threads));
+  return detail::kway_from(g, k, {}, options, loops);
 }
 
 /// Moves nodes of a given partition, from wherever it comes, so that it is within its limits and the cut is
@@ -133,21 +141,21 @@ kway_partition<NodeWeight, EdgeWeight> partition_kway(adjacency_view<Index, Node
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 kway_partition<NodeWeight, EdgeWeight> refine_kway(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                    partition const& start, kway_options const& options = {}) {
-  check_options(options, g.nodes(), start.parts);
-  auto const loops = check_arrays(g, thread_team(options.threads));
+  detail::check_options(options, g.nodes(), start.parts);
+  auto const loops = detail::check_arrays(g, detail::thread_team(options.threads));
   if (start.of.size() != g.nodes())
-    throw kway_start_error("k-way partition: the start has parts for " + std::to_string(start.of.size()) +
+    throw detail::kway_start_error("k-way partition: the start has parts for " + std::to_string(start.of.size()) +
                                " nodes of " + std::to_string(g.nodes()),
                            start.of.size());
   std::vector<std::uint32_t> of(g.nodes());
   for (std::size_t n = 0; n < of.size(); ++n) {
     of[n] = index(options.fixed.empty() || options.fixed[n] == no_part ? start.of[n] : options.fixed[n]);
     if (of[n] >= start.parts)
-      throw kway_start_error("k-way partition: the start gives node #" + std::to_string(n) +
+      throw detail::kway_start_error("k-way partition: the start gives node #" + std::to_string(n) +
                                  " no part below " + std::to_string(start.parts),
                              n);
   }
-  return kway_from(g, start.parts, std::move(of), options, loops);
+  return detail::kway_from(g, start.parts, std::move(of), options, loops);
 }
 
 }  // namespace cleave

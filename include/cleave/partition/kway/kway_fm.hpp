@@ -12,7 +12,7 @@
 #include "cleave/partition/kway/part_links.hpp"
 #include "cleave/partition/kway/raw_array.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Moves active nodes one by one to the part of best gain, each at most once a pass, downhill too, and
 /// returns to the best state seen. Sanders, Schulz, ESA 2011, §4 (k-way local search); Karypis, Kumar, JPDC
@@ -136,4 +136,4 @@ class kway_fm {
   std::uint32_t least_open_ = 0;  // bucket, below which only what moves have touched is open
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

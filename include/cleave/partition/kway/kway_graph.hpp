@@ -14,13 +14,12 @@ namespace cleave {
 /// \throws neighbour_error, and what the function on arrays throws.
 template <undirected_graph Graph>
 auto partition_kway(Graph const& g, std::uint32_t k, kway_options const& options = {}) {
-  return with_neighbours(g, [&](auto const& s) { return partition_kway(s.view(), k, options); });
+  return detail::with_neighbours(g, [&](auto const& s) { return partition_kway(s.view(), k, options); });
 }
 
 /// \throws neighbour_error, and what the function on arrays throws.
 template <undirected_graph Graph>
 auto refine_kway(Graph const& g, partition const& start, kway_options const& options = {}) {
-  return with_neighbours(g, [&](auto const& s) { return refine_kway(s.view(), start, options); });
+  return detail::with_neighbours(g, [&](auto const& s) { return refine_kway(s.view(), start, options); });
 }
-
 }  // namespace cleave

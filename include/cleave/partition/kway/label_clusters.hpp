@@ -10,7 +10,7 @@
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Size-constrained label propagation: in rounds, each node moves to the cluster that it is most connected
 /// with, as long as it has room. O(rounds * (n + m)). Meyerhenke, Sanders, Schulz, SEA 2014, §4.
@@ -171,4 +171,4 @@ class label_clustering {
   raw_array<std::uint32_t> bound_;  // the part that a cluster is bound to; empty where nothing is fixed
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -5,7 +5,7 @@
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/raw_array.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Spreading over a graph, step by step: a node keeps a fifth of what it has and gets the rest from its
 /// neighbours, each as much as its edge weighs among those of the node. In whole numbers, `one` for 1, so
@@ -33,4 +33,4 @@ class lazy_walk {
   raw_array<std::uint32_t> share_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -7,7 +7,7 @@
 
 #include "cleave/partition/kway/level_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Puts nodes without edges where they must be or where there is most room, the heaviest first.
 template <class Level>
@@ -37,4 +37,4 @@ void place_left_out(Level const& g, level_parts& p, std::vector<std::uint32_t> c
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -7,7 +7,7 @@
 #include "cleave/partition/kway/level_weights.hpp"
 #include "cleave/partition/kway/raw_array.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// One level of a k-way partition: an undirected graph in compressed rows, with neither loops nor negative
 /// weights. The sum of all weights of arcs, and that of nodes, fits 63 bits.
@@ -54,4 +54,4 @@ struct level_parts {
 /// The part a node must be in: `free_node`, or a part.
 inline constexpr std::uint32_t free_node = 0xffffffff;
 
-}  // namespace cleave
+}  // namespace cleave::detail

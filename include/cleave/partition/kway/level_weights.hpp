@@ -5,7 +5,7 @@
 
 #include "cleave/partition/kway/raw_array.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// In how many bits a weight is stored: 32 do where the sum of all fits them, and take half the memory.
 enum class weight_width : std::uint8_t { narrow, wide };
@@ -64,4 +64,4 @@ class level_weights {
   raw_array<std::int64_t> wide_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

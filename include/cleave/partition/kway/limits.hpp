@@ -10,7 +10,7 @@
 #include "cleave/partition/kway/flat_graph.hpp"
 #include "cleave/partition/kway/options.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The share of the total that each part should weigh: rounded up, where weights are integers.
 template <class Total>
@@ -60,4 +60,4 @@ inline std::vector<std::int64_t> weight_limits(flat_graph const& g, std::vector<
   return limit;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Pairs of neighbours along heavy edges: each node in turn takes the free neighbour of the heaviest edge, of
 /// those the lightest. On regular meshes whose nodes are numbered row by row the coarse graph is such a mesh
@@ -170,4 +170,4 @@ class heavy_edge_matching {
   raw_array<std::uint32_t> mate_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -8,7 +8,7 @@
 
 #include "cleave/partition/kway/raw_array.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Nodes in buckets of like gain, the last put in first out. Gains below 32 have a bucket each, larger ones
 /// share one with those within 6 %: so any weights do, and every act is O(1). Fiduccia, Mattheyses, DAC 1982.
@@ -91,4 +91,4 @@ class move_buckets {
   std::size_t size_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,7 +14,7 @@
 #include "cleave/partition/kway/part_links.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What each active node would gain in the part that it is tied to most beside its own, were there room:
 /// known until a neighbour moves. Counted by all threads, so that the moves, one after another, find few
@@ -90,4 +90,4 @@ class move_gains {
   std::vector<std::int64_t> gain_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

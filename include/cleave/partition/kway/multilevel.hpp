@@ -18,7 +18,7 @@
 #include "cleave/partition/kway/refine_level.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Coarsen, cut the smallest level, and refine on the way back. Karypis, Kumar, JPDC 48(1), 1998.
 class multilevel_kway {
@@ -85,4 +85,4 @@ class multilevel_kway {
   kway_observer* observer_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

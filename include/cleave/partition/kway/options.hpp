@@ -31,6 +31,10 @@ struct kway_options {
   kway_observer* observer = nullptr;  ///< outlives the call
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What is wrong with options for a graph.
 enum class broken_kway_option : std::uint8_t { parts, imbalance, share, fixed_length, fixed_part };
 
@@ -99,4 +103,4 @@ inline void check_options(kway_options const& o, std::size_t nodes, std::uint32_
   throw kway_option_error("k-way partition: " + sentence(), *fault);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -6,7 +6,7 @@
 
 #include "cleave/partition/kway/level_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How strongly one node at a time is tied to each part.
 class part_links {
@@ -57,4 +57,4 @@ void move_node(Level const& g, level_parts& p, std::uint32_t n, std::uint32_t to
   p.of[n] = to;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

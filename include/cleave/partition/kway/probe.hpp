@@ -11,7 +11,7 @@
 #include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How alike the degrees of a graph are.
 struct degree_probe {
@@ -210,4 +210,4 @@ level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
   return e;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Makes the parts of a level those of `below`, the level it stands on: each node gets the part of its
 /// cluster, and nodes that have none go where there is room. O(nodes).
@@ -33,4 +33,4 @@ void project(Level const& below, level_parts& p, std::vector<std::uint32_t> cons
   place_left_out(below, p, fixed, left_out);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

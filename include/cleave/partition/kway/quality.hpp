@@ -22,7 +22,7 @@
 #include "cleave/partition/kway/swaps.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Several multilevel partitions, the best of which is combined with the others: coarsened where neither
 /// cuts, and refined on the way back. In the end, least cuts in wide strips between its parts. Sanders,
@@ -199,4 +199,4 @@ class quality_kway {
   std::int64_t edge_total_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

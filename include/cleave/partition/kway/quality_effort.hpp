@@ -9,7 +9,7 @@
 #include "cleave/partition/kway/probe.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What is worth its time where a small cut matters more.
 struct quality_effort {
@@ -64,4 +64,4 @@ quality_effort quality_effort_of(Level const& g, std::uint32_t parts,
   return e;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -8,7 +8,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// An array whose elements have no value until they are written, or are zero: memory that is never touched
 /// costs nothing, so that an upper bound is a fair size to ask for.
@@ -54,4 +54,4 @@ class raw_array {
   std::size_t size_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/partition/kway/move_buckets.hpp"
 #include "cleave/partition/kway/part_links.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 inline std::int64_t excess_weight(level_parts const& p) {
   std::int64_t sum = 0;
@@ -71,4 +71,4 @@ std::int64_t rebalance(Level const& g, level_parts& p, std::vector<std::uint32_t
   return gained;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

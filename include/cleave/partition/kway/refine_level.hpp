@@ -12,7 +12,7 @@
 #include "cleave/partition/kway/sweep.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Brings parts within their limits and lessens the cut. Returns by how much it fell; where balance costs
 /// more than moves gain, that is negative.
@@ -27,4 +27,4 @@ std::int64_t refine_level(Level const& g, level_parts& p, std::vector<std::uint3
   return gained;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -16,7 +16,7 @@
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A small graph cut into parts by cutting it in two, and the halves again. The slack that the limits leave
 /// is dealt out over the bisections that are still to come, so that it lasts to the end.
@@ -213,4 +213,4 @@ class repeated_bisection {
   std::vector<piece> pieces_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/partition/kway/flat_graph.hpp"
 #include "cleave/partition/kway/team.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// `check_adjacency` on several threads, for graphs without weights; on one for others. Returns how many arcs
 /// lead from a node to itself. \throws adjacency_error.
@@ -56,4 +56,4 @@ std::size_t check_arrays(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g
   return sum.loops;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/part_links.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Lets nodes into parts that have no room for them, each against one that leaves: for parts that are full
 /// and would be denser with others. Moves alone cannot do that. Kernighan, Lin, Bell Syst. Tech. J. 49, 1970.
@@ -103,4 +103,4 @@ std::int64_t refine_by_swaps(Level const& g, level_parts& p, std::span<std::uint
   return swap_refinement<Level>(g, p, fixed).refine(rounds);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

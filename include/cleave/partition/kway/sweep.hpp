@@ -9,7 +9,7 @@
 #include "cleave/partition/kway/move_gains.hpp"
 #include "cleave/partition/kway/part_links.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Goes through the active nodes in rounds and moves each to the part that it is tied to most, where that
 /// lessens the cut or, at the same cut, evens out the parts. Returns by how much the cut fell. O(rounds *
@@ -43,4 +43,4 @@ std::int64_t sweep_boundary(Level const& g, level_parts& p, active_nodes& active
   return gained;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Threads that share the pieces of one piece of work. What a piece does may not depend on which thread does
 /// it, nor on another piece: then the result is the same for any number of threads.
@@ -68,4 +68,4 @@ class thread_team {
   std::uint32_t threads_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

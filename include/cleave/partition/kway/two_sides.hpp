@@ -9,7 +9,7 @@
 #include "cleave/partition/kway/level_graph.hpp"
 #include "cleave/partition/kway/move_buckets.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Nodes on two sides, what the sides weigh and may weigh.
 struct two_sides {
@@ -162,4 +162,4 @@ class two_way_fm {
   std::int64_t heaviest_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

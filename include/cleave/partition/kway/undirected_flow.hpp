@@ -9,7 +9,7 @@
 
 #include "cleave/core/expects.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The two ends of a flow.
 enum class flow_end : std::uint8_t { source, sink };
@@ -237,4 +237,4 @@ class undirected_flow {
   bool first_search_ = true;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

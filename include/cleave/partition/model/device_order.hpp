@@ -11,5 +11,4 @@ enum class device_order : std::uint8_t {
   given,  ///< it has
   any,    ///< devices stand in the pipeline as is best
 };
-
 }  // namespace cleave

@@ -28,6 +28,10 @@ struct load_model {
                              ///< that pays none, such as a host whose memory the others reach
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Calls `f(v, from, readers)` for each value that is read outside the part of its producer; `readers` are
 /// those other parts, each once, by first use. O(V + E).
 template <std::unsigned_integral Index, class F>
@@ -50,14 +54,22 @@ void each_crossing(basic_dense<Index> const& g, partition const& p, F f) {
   }
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The weights of each part's nodes.
 template <std::unsigned_integral Index>
 std::vector<double> part_weights(basic_dense<Index> const& g, partition const& p) {
   std::vector<double> weight(p.parts);
   for (std::size_t n = 0; n < g.weight.size(); ++n)
-    if (p.of[n] != no_part && !is_replicable(g, n)) weight[index(p.of[n])] += g.weight[n];
+    if (p.of[n] != no_part && !detail::is_replicable(g, n)) weight[index(p.of[n])] += g.weight[n];
   return weight;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The bytes that enter or leave each part. \throws error if a sum overflows.
 template <std::unsigned_integral Index>
@@ -71,6 +83,10 @@ std::vector<std::size_t> part_transfers(basic_dense<Index> const& g, partition c
   return bytes;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What each part pays.
 template <std::unsigned_integral Index>
 std::vector<double> part_loads(basic_dense<Index> const& g, partition const& p,
@@ -78,7 +94,7 @@ std::vector<double> part_loads(basic_dense<Index> const& g, partition const& p,
   expects(model.speed.covers(p.parts), "one speed, or one for each part");
   expects(model.link.covers(p.parts), "one link, or one for each part");
   auto load = part_weights(g, p);
-  auto const bytes = part_transfers(g, p);
+  auto const bytes = detail::part_transfers(g, p);
   for (std::size_t i = 0; i < load.size(); ++i)
     load[i] = load[i] / (model.speed.empty() ? 1 : model.speed[i]) +
               (model.link.empty() ? 1 : model.link[i]) * model.cost_per_byte * static_cast<double>(bytes[i]);
@@ -100,6 +116,10 @@ double imbalance(basic_dense<Index> const& g, partition const& p) {
   for (double const w : part_weights(g, p)) most = (std::max)(most, w), sum += w;
   return sum > 0 ? most * p.parts / sum - 1 : 0;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The bytes received by all parts: a value counts once for each part that reads it elsewhere.
 template <std::unsigned_integral Index>
@@ -129,4 +149,4 @@ std::size_t unsized_cut_values(basic_dense<Index> const& g, partition const& p) 
   return count;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -47,6 +47,10 @@ struct model_parameters {
   std::vector<placed> placeholders;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The bytes of a tensor of that shape, of the element type that torch calls `f16`, `float16` or `half`, and
 /// so on. Nothing where the type is not known, an extent is negative or the product does not fit.
 inline std::optional<std::size_t> tensor_bytes(std::vector<std::int64_t> const& shape,
@@ -79,6 +83,10 @@ inline std::optional<std::size_t> tensor_bytes(std::vector<std::int64_t> const& 
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What the attributes of `g` say: each of kind parameter belongs to the module with the longest path above
 /// its own; its size is `bytes_of(attribute)`. Placeholders that are parameters are the caller's to add.
 /// Expected O(attributes and the lengths of their paths).
@@ -95,13 +103,17 @@ model_parameters parameters_of(module_graph const& g, F bytes_of) {
     p.list.push_back({.bytes = bytes_of(a), .storage = a.storage});
     p.attributes.push_back({a.path, number});
     for (auto dot = a.path.rfind('.'); dot != a.path.npos && dot > 0; dot = a.path.rfind('.', dot - 1))
-      if (auto const m = modules.find(a.path.substr(0, dot)); m != none<std::uint32_t>) {
+      if (auto const m = modules.find(a.path.substr(0, dot)); m != detail::none<std::uint32_t>) {
         p.modules[m].holds.push_back({a.path.substr(dot + 1), number});
         break;
       }
   }
   return p;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What is wrong with a table of parameters: where, and what.
 struct parameter_fault {
@@ -141,4 +153,4 @@ inline std::optional<parameter_fault> find_parameter_fault(model_parameters cons
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

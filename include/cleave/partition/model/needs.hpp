@@ -6,7 +6,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Calls `f` with each node that node `n` needs: what makes its operands, what makes the companions of the
 /// operands for whose producer (`none` for those from outside the graph) `crosses` holds, and what it must
@@ -35,4 +35,4 @@ void each_need(basic_dense<Index> const& g, F f) {
     if (!is_replicable(g, n)) each_needed_node(g, n, may_cross, [&](Index m) { f(m, n); });
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -15,7 +15,7 @@
 #include "cleave/partition/model/needs.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// `each_needed_node` under a partition: companions come along only with operands from outside `n`'s part.
 template <std::unsigned_integral Index, class F>
@@ -62,4 +62,4 @@ part_graph part_graph_of(basic_dense<Index> const& s, partition const& p) {
   return parts;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,8 +10,8 @@
 namespace cleave {
 
 /// Of each part its nodes, ascending; nodes without a part are in none. O(n + k).
-inline csr<std::size_t> part_members(partition const& p) {
-  csr<std::size_t> members;
+inline detail::csr<std::size_t> part_members(partition const& p) {
+  detail::csr<std::size_t> members;
   members.first.assign(p.parts + std::size_t{1}, 0);
   for (auto const part : p.of)
     if (index(part) < p.parts) ++members.first[index(part) + std::size_t{1}];
@@ -22,5 +22,4 @@ inline csr<std::size_t> part_members(partition const& p) {
     if (index(p.of[n]) < p.parts) members.item[next[index(p.of[n])]++] = n;
   return members;
 }
-
 }  // namespace cleave

@@ -12,7 +12,7 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Numbers that sum up to more than can be held, or to no number. The witness: the node that the sum reached.
 class overflow_error : public witness_error<std::size_t> {
@@ -56,6 +56,10 @@ void each_held(basic_dense<Index> const& g, F f) {
   }
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The bytes that each part must hold: of state and constants, each once a part, and `node_memory[n]` for
 /// each of its nodes where that is given. \throws overflow_error.
 template <std::unsigned_integral Index>
@@ -65,15 +69,15 @@ std::vector<std::size_t> part_memory(basic_dense<Index> const& g, partition cons
   expects(node_memory.empty() || node_memory.size() == g.nodes(),
           "node_memory to have an entry for each node");
   std::vector<std::size_t> bytes(p.parts), seen(p.parts, g.values());
-  each_held(g, [&](Index v, std::span<Index const> holders) {
+  detail::each_held(g, [&](Index v, std::span<Index const> holders) {
     for (Index const n : holders)
       if (auto const part = p.of[n]; part != no_part && seen[index(part)] != v) {
         seen[index(part)] = v;
-        add_bytes(bytes[index(part)], g.bytes[v], g, n);
+        detail::add_bytes(bytes[index(part)], g.bytes[v], g, n);
       }
   });
   for (std::size_t n = 0; n < node_memory.size(); ++n)
-    if (p.of[n] != no_part && !is_replicable(g, n)) add_bytes(bytes[index(p.of[n])], node_memory[n], g, n);
+    if (p.of[n] != no_part && !detail::is_replicable(g, n)) detail::add_bytes(bytes[index(p.of[n])], node_memory[n], g, n);
   return bytes;
 }
 

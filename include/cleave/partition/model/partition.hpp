@@ -14,5 +14,4 @@ struct partition {
 
   bool operator==(partition const&) const = default;
 };
-
 }  // namespace cleave

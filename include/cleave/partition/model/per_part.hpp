@@ -31,5 +31,4 @@ class per_part {
   std::vector<T> values_;
   bool shared_ = false;
 };
-
 }  // namespace cleave

@@ -22,7 +22,7 @@
 
 /// What can be wrong with a partition, each as a function with a witness. Nodes are positions. The first two
 /// take any partition; the others one in which `find_unassigned_node` finds nothing.
-namespace cleave {
+namespace cleave::detail {
 
 /// `consumer` reads a value of `producer`, or must follow it.
 struct dependency {
@@ -31,12 +31,20 @@ struct dependency {
   bool operator==(dependency const&) const = default;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A partition that cannot be planned. `witness` lists the nodes concerned; of a cycle, producer and consumer
 /// of each of its edges.
 class partition_error : public witness_error<std::vector<std::size_t>> {
  public:
   using witness_error::witness_error;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The first node that belongs to no part, or to one that the partition does not have; replicable nodes need
 /// none where there is a part at all. O(V).
@@ -158,6 +166,10 @@ std::optional<std::vector<dependency>> find_cycle_between_parts(basic_dense<Inde
   return edges;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A part and what it holds beyond its limit.
 struct overfull_part {
   part_id part;
@@ -179,6 +191,10 @@ std::optional<overfull_part> find_overfull_part(basic_dense<Index> const& s, par
     if (bytes[i] > limit[i]) return overfull_part{part_id{i}, bytes[i], limit[i]};
   return std::nullopt;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What messages call a node that has a part: its label and the part.
 template <std::unsigned_integral Index>
@@ -214,12 +230,16 @@ void check_assignment(basic_dense<Index> const& s, partition const& p) {
         {pair->first, pair->second});
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// \throws partition_error unless each node has a part, groups are whole and no parts need each other in a
 /// cycle; of a long cycle the message names the two ends. O(V + E).
 template <std::unsigned_integral Index>
 void check_partition(basic_dense<Index> const& s, partition const& p) {
-  check_assignment(s, p);
-  if (auto const cycle = find_cycle_between_parts(s, p)) {
+  detail::check_assignment(s, p);
+  if (auto const cycle = detail::find_cycle_between_parts(s, p)) {
     std::string text = "parts need each other in a cycle: ";
     std::vector<std::size_t> nodes;
     std::size_t const shown = 4;  // at each end of a long cycle
@@ -227,7 +247,7 @@ void check_partition(basic_dense<Index> const& s, partition const& p) {
       auto const& edge = (*cycle)[i];
       if (i < shown || i + shown >= cycle->size())
         text +=
-            (i == 0 ? "" : "; ") + part_label(s, p, edge.producer) + " -> " + part_label(s, p, edge.consumer);
+            (i == 0 ? "" : "; ") + detail::part_label(s, p, edge.producer) + " -> " + detail::part_label(s, p, edge.consumer);
       else if (i == shown)
         text += "; … " + std::to_string(cycle->size() - 2 * shown) + " more …";
       nodes.insert(nodes.end(), {edge.producer, edge.consumer});

@@ -28,6 +28,10 @@ struct labelled_partition : partition {
   std::vector<Label> label;  ///< of a part
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// How a label is kept: text by value, so that no label dangles.
 template <class T>
 using label_t =
@@ -70,32 +74,44 @@ auto assign_each(Nodes const& nodes, F& label_of) {
   return p;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Puts nodes with equal labels `f(n)` into one part; parts are numbered by first appearance. `f` is called
 /// once for each node, in order. A label is anything that compares: a number, an enumerator, text. Expected
 /// O(V) where labels have a hash, else O(V parts).
 template <dataflow_graph Graph, class F>
   requires std::invocable<F&, node_t<Graph>>
 auto assign(Graph const& g, F f) {
-  return assign_each(g.nodes(), f);
+  return detail::assign_each(g.nodes(), f);
 }
 
-template <unfinished_graph Graph, class Labels>
-refused assign(Graph const&, Labels const&) {
-  refuse_graph<Graph>();
+template <detail::unfinished_graph Graph, class Labels>
+detail::refused assign(Graph const&, Labels const&) {
+  detail::refuse_graph<Graph>();
 }
 
 /// The same by position, on a snapshot.
 template <std::unsigned_integral Index, class F>
   requires std::invocable<F&, std::size_t>
 auto assign(basic_dense<Index> const& g, F f) {
-  return assign_each(std::views::iota(std::size_t{}, g.nodes()), f);
+  return detail::assign_each(std::views::iota(std::size_t{}, g.nodes()), f);
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// An array that has not one entry a node. The witness: the position from which entries or nodes are missing.
 class assignment_size_error : public witness_error<std::size_t> {
  public:
   using witness_error::witness_error;
 };
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// The parts as they are given, one number a node; parts are numbered as the array does, up to its largest.
 /// \throws assignment_size_error where the array has not one entry a node, naming the first node without.
@@ -105,14 +121,14 @@ partition assign(Graph const& g, std::vector<std::uint32_t> const& part_of) {
   for (auto n : g.nodes()) {
     auto const at = p.of.size();
     if (at >= part_of.size())
-      throw assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
+      throw detail::assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
                                       " entries: none for node " + label(g, n, at),
                                   at);
     p.of.push_back(part_id{part_of[at]});
     if (p.of[at] != no_part && part_of[at] >= p.parts) p.parts = part_of[at] + 1;
   }
   if (part_of.size() > p.of.size())
-    throw assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
+    throw detail::assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
                                     " entries, the graph " + std::to_string(p.of.size()) + " nodes",
                                 p.of.size());
   return p;

@@ -15,13 +15,17 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A module that is to be cut after, and that no node lies in. The witness: its path.
 class module_path_error : public witness_error<std::string> {
  public:
   using witness_error::witness_error;
 };
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Cuts a flat list of nodes after modules: a part ends with the last node that lies in a module of `cuts`, a
 /// path of names joined by dots, at any depth; what comes after the last of them is one more part. Where a
@@ -46,8 +50,8 @@ partition assign_after_modules(Graph const& g, std::vector<std::string> const& c
   std::vector<char> ends(nodes);
   for (auto const& cut : cuts) {
     auto const m = modules.find(cut);
-    if (m == none<std::uint32_t>)
-      throw module_path_error(
+    if (m == detail::none<std::uint32_t>)
+      throw detail::module_path_error(
           "no node lies in module " + quoted(cut) + suggestion(nearest_names(cut, modules.handles())), cut);
     ends[last[m]] = 1;
   }

@@ -79,6 +79,10 @@ cut_list cuts_by_policy(basic_dense<Index> const& s, F cuts_before) {
   return list;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Goes through a program from cut to cut; `cut_at` is its one use.
 template <std::unsigned_integral Index>
 class program_cutter {
@@ -143,12 +147,16 @@ class program_cutter {
   std::size_t reported_ = 0;  // those whose effect is known
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts `s` at all places of `list`. A part holds nodes that are neither markers nor replicable, or is none.
 /// O(V + cuts log cuts).
 template <std::unsigned_integral Index>
 cut_partition cut_at(basic_dense<Index> const& s, cut_list list) {
   for (auto const& c : list.points) expects(c.before <= s.nodes(), "cuts of this program");
-  return program_cutter<Index>(s, std::move(list)).cut();
+  return detail::program_cutter<Index>(s, std::move(list)).cut();
 }
 
 /// `p` with each part cut once more, as `q` does: nodes share a part if they do in both. Parts are numbered

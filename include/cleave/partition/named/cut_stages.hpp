@@ -26,12 +26,20 @@ inline std::string label(hierarchical_cut const& cut, level_call const& c) {
   return level.path + ":" + std::string(level.graph->name(c.node));
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Whether `n` only takes an element out of a tuple, list or dict, as `getitem(whole, key)` or
 /// `whole.get(key, default)`: no work of its own.
 inline bool reads_element(module_node const& n) {
   return (n.kind == node_kind::call_function && n.target == "getitem") ||
          (n.kind == node_kind::call_method && n.target == "get");
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// What the cuts mean, whatever is made of them: the program in order, entered only where cuts lie, and a
 /// stage ended after each call that a cut names. A module without cuts inside is one call; readings of
@@ -57,7 +65,7 @@ inline std::vector<std::vector<level_call>> stages_of(hierarchical_cut const& cu
         visits.push_back({inside});
         continue;
       }
-      if (!reads_element((*level.graph)[n])) stages.back().push_back({at.level, n});
+      if (!detail::reads_element((*level.graph)[n])) stages.back().push_back({at.level, n});
     }
     auto& after = visits.back();  // a call of this level is complete
     auto const& here = cut.levels[after.level];

@@ -8,7 +8,7 @@
 
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Dotted paths as a tree of their words, so that a path is followed word by word while the modules are
 /// entered. A place of the tree is a number; the root is place 0.
@@ -67,4 +67,4 @@ class cut_tree {
   std::vector<char> below_{0};
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

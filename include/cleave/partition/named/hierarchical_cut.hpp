@@ -40,7 +40,7 @@ struct cut_level {
   std::vector<position> ends;  ///< the calls that a cut names, ascending: after each a stage ends
   /// The calls whose inside holds cuts, ascending, each with the number of its level.
   std::vector<std::pair<position, std::uint32_t>> opened;
-  std::uint32_t first_cut = none<std::uint32_t>;  ///< of the cuts on calls in it or below: the first
+  std::uint32_t first_cut = detail::none<std::uint32_t>;  ///< of the cuts on calls in it or below: the first
   std::size_t runs = 1;                           ///< how often the level runs; many read as the largest
 };
 
@@ -97,6 +97,10 @@ class module_cut_error : public witness_error<module_cut_fault> {
  public:
   explicit module_cut_error(module_cut_fault f) : witness_error("hierarchy: " + describe(f), f) {}
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// `target` in the level of `path`.
 inline std::string joined_path(std::string const& path, std::string const& target) {
@@ -268,4 +272,4 @@ inline hierarchical_cut cut_modules(module_graph const& root, std::vector<std::s
   return std::move(finder).take();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

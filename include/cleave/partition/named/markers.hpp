@@ -15,7 +15,7 @@
 #include "cleave/partition/named/cut_points.hpp"
 
 /// Nodes that say: cut here.
-namespace cleave {
+namespace cleave::detail {
 
 /// What keeps a node from being a marker that can be taken out, or a program from being cut at it.
 struct marker_fault {
@@ -78,6 +78,10 @@ std::optional<marker_fault> find_nested_marker(Graph const& g, F is_marker) {
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A cut at each marker; stages are made without markers. `is_marker(n)` is asked by position. O(V).
 /// \throws marker_error
 template <std::unsigned_integral Index, class F>
@@ -85,8 +89,8 @@ template <std::unsigned_integral Index, class F>
 cut_list cuts_at_markers(basic_dense<Index> const& s, F is_marker) {
   std::vector<char> marks(s.nodes());
   for (std::size_t n = 0; n < s.nodes(); ++n) marks[n] = is_marker(n);
-  if (auto const f = find_marker_fault(s, [&](std::size_t n) { return marks[n] != 0; }))
-    throw marker_error(*f, s.label(f->node));
+  if (auto const f = detail::find_marker_fault(s, [&](std::size_t n) { return marks[n] != 0; }))
+    throw detail::marker_error(*f, s.label(f->node));
   cut_list list;
   for (std::size_t n = 0; n < s.nodes(); ++n) {
     if (!marks[n]) continue;
@@ -102,10 +106,10 @@ template <dataflow_graph Graph, std::unsigned_integral Index, class F>
   requires std::predicate<F&, node_t<Graph>>
 cut_list cuts_at_markers(Graph const& g, snapshot<Graph, Index> const& s, F is_marker) {
   if constexpr (nested_graph<Graph>)
-    if (auto const f = find_nested_marker(g, is_marker)) {
+    if (auto const f = detail::find_nested_marker(g, is_marker)) {
       std::size_t at = f->node;
       for (auto n : g.nodes())
-        if (at-- == 0) throw marker_error(*f, label(g, n, f->node));
+        if (at-- == 0) throw detail::marker_error(*f, label(g, n, f->node));
     }
   basic_dense<Index> const& flat = s;
   return cuts_at_markers(flat, [&](std::size_t n) { return is_marker(s.node[static_cast<Index>(n)]); });

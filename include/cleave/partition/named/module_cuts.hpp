@@ -31,6 +31,10 @@ struct module_cut {
   module_side side = module_side::begin;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// `begin` or `end`.
 /// \throws error that names any other text
 inline module_side module_side_of(std::string_view text) {
@@ -39,11 +43,19 @@ inline module_side module_side_of(std::string_view text) {
   return text == "begin" ? module_side::begin : module_side::end;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A cut at a module that the program does not have. The witness: its place in the list of cuts.
 class unknown_module_error : public witness_error<std::size_t> {
  public:
   using witness_error::witness_error;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The path of the module of a call: `a.b@2` is the third call of `a.b`.
 inline std::string_view module_of_call(std::string_view call) {
@@ -96,6 +108,10 @@ inline std::optional<std::size_t> find_unknown_module(std::vector<module_cut> co
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A cut before the first node of each call of a module, or after the last one. `calls_of(n)` is a range of
 /// text: the calls that node n is inside, each a module's path and, from its second call on, `@1`, `@2`, ….
 /// `modules` are the paths that there are, none: those of the calls. A module that no node is inside gives an
@@ -104,18 +120,18 @@ inline std::optional<std::size_t> find_unknown_module(std::vector<module_cut> co
 template <std::unsigned_integral Index, class F>
 cut_list cuts_at_modules(basic_dense<Index> const& s, std::vector<module_cut> const& cuts, F calls_of,
                          std::vector<std::string> modules = {}) {
-  call_spans const calls(s.nodes(), calls_of);
+  detail::call_spans const calls(s.nodes(), calls_of);
   auto const spans = calls.list();
   if (modules.empty())
-    for (auto const& c : spans) modules.emplace_back(module_of_call(c.call));
-  if (auto const i = find_unknown_module(cuts, modules))
+    for (auto const& c : spans) modules.emplace_back(detail::module_of_call(c.call));
+  if (auto const i = detail::find_unknown_module(cuts, modules))
     throw unknown_module_error("cut #" + std::to_string(*i) + ": there is no module " +
                                    quoted(cuts[*i].path) + suggestion(nearest_names(cuts[*i].path, modules)),
                                *i);
   numbering<std::string_view, std::uint32_t> paths;
   std::vector<std::vector<std::size_t>> calls_of_path;  // in step with `paths`
   for (std::size_t c = 0; c < spans.size(); ++c) {
-    auto const at = paths.insert(module_of_call(spans[c].call));
+    auto const at = paths.insert(detail::module_of_call(spans[c].call));
     if (at == calls_of_path.size()) calls_of_path.emplace_back();
     calls_of_path[at].push_back(c);
   }
@@ -124,7 +140,7 @@ cut_list cuts_at_modules(basic_dense<Index> const& s, std::vector<module_cut> co
     bool const begins = cuts[i].side == module_side::begin;
     auto const what = begins ? cut_kind::module_begin : cut_kind::module_end;
     auto const at = paths.find(cuts[i].path);
-    if (at == none<std::uint32_t>) {
+    if (at == detail::none<std::uint32_t>) {
       list.idle.push_back({what, i, idle_reason::never_called});
       continue;
     }

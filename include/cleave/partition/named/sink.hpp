@@ -12,7 +12,7 @@
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/partition/named/cut_points.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Moves nodes within the limits that values and effects leave them; `sunk` is its one use.
 template <std::unsigned_integral Index>
@@ -77,6 +77,10 @@ class node_sinker {
   std::vector<part_id> followed_;  // of a node: the first part with one that must follow it
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `p` with nodes moved to where they are needed, as far as `may_sink(n)`, asked once by position, allows:
 /// what others read to the first part that reads it, what is run for its effect to the part of the last value
 /// or node that it waits for. What the program returns, copies, markers and nodes that must share a part
@@ -87,11 +91,11 @@ class node_sinker {
 template <std::unsigned_integral Index, class F>
   requires std::predicate<F&, std::size_t>
 cut_partition sunk(basic_dense<Index> const& s, cut_partition p, F may_sink) {
-  if (auto const back = find_backward_edge(s, p))
+  if (auto const back = detail::find_backward_edge(s, p))
     throw partition_error("nodes are sunk in parts that run in ascending order, but " +
-                              part_label(s, p, back->consumer) + " needs " + part_label(s, p, back->producer),
+                              detail::part_label(s, p, back->consumer) + " needs " + detail::part_label(s, p, back->producer),
                           {back->producer, back->consumer});
-  return node_sinker<Index>(s, std::move(p)).sink(may_sink);
+  return detail::node_sinker<Index>(s, std::move(p)).sink(may_sink);
 }
 
 }  // namespace cleave

@@ -9,7 +9,7 @@
 
 #include "cleave/core/expects.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Gives each row of a square table a column of its own so that the entries taken add up to the most:
 /// `profit[row * n + column]`, each of at most 2^61 / n in magnitude. O(n^3), without recursion. Kuhn, Naval
@@ -52,4 +52,4 @@ inline std::vector<std::uint32_t> heaviest_assignment(std::span<std::int64_t con
   return column_of;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

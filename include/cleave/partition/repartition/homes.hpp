@@ -14,7 +14,7 @@
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/repartition/assignment.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Where nodes are, and what moves with them.
 struct home_table {
@@ -131,4 +131,4 @@ partition renumbered_to_stay(partition p, home_table const& home, Alike alike) {
   return p;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -37,6 +37,10 @@ struct repartitioned : kway_partition<NodeWeight, EdgeWeight> {
   repartition_way way = repartition_way::kept;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Tries ways to new parts and keeps the best; `repartition` is its one use.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 class repartitioner {
@@ -187,6 +191,10 @@ class repartitioner {
   shortfall best_short_{};
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// New parts for a graph whose costs, edges or number of parts have changed: the cut and the cost of the
 /// bytes that move from the part where they are are small together, no part weighs more than it may (as
 /// `partition_kway` says). Never worse than the old parts if they are still within their limits, nor than a
@@ -200,10 +208,10 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 repartitioned<NodeWeight, EdgeWeight> repartition(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                                                   partition const& old, std::uint32_t k,
                                                   repartition_options const& options = {}) {
-  check_repartition(g.nodes(), old, k, options);
-  check_options(options.kway, g.nodes(), k);
+  detail::check_repartition(g.nodes(), old, k, options);
+  detail::check_options(options.kway, g.nodes(), k);
   check_adjacency(g);
-  return repartitioner<Index, NodeWeight, EdgeWeight, Offset>(g, old, k, options).best();
+  return detail::repartitioner<Index, NodeWeight, EdgeWeight, Offset>(g, old, k, options).best();
 }
 
 }  // namespace cleave

@@ -11,7 +11,7 @@
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/repartition/repartition_options.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What is wrong with what `repartition` is given besides the graph and `kway`.
 enum class broken_repartition : std::uint8_t {
@@ -90,4 +90,4 @@ inline void check_repartition(std::size_t nodes, partition const& old, std::uint
   throw repartition_error("repartition: " + sentence(), *fault);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

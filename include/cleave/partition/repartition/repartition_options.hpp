@@ -13,5 +13,4 @@ struct repartition_options {
   std::vector<char> stays{};           ///< of a node: it must not move
   kway_options kway{};                 ///< balance, time, fixed nodes
 };
-
 }  // namespace cleave

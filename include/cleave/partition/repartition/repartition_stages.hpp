@@ -25,7 +25,7 @@
 #include "cleave/partition/units/unit_memory.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Finds new parts for a pipeline; `repartition_stages` is its one use.
 template <std::unsigned_integral Index>
@@ -173,6 +173,10 @@ class stage_repartitioner {
   std::size_t trials_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// New parts for a pipeline whose costs have changed: the bottleneck and the cost of the bytes that move from
 /// the part where they are are small together, and all holds that `balance` holds. From the old parts, from
 /// those of `balance` and from `starts`, as they are or with heavy parts cut down first, units return home or
@@ -184,21 +188,21 @@ class stage_repartitioner {
 template <std::unsigned_integral Index>
 repartitioned_stages repartition_stages(basic_dense<Index> const& g, partition const& old, std::uint32_t k,
                                         stage_repartition_options const& options = {}) {
-  if (auto const fault = find_option_fault(options, g, old, k)) throw error("repartition: " + *fault);
-  return stage_repartitioner<Index>(g, old, k, options).run();
+  if (auto const fault = detail::find_option_fault(options, g, old, k)) throw error("repartition: " + *fault);
+  return detail::stage_repartitioner<Index>(g, old, k, options).run();
 }
 
 template <weighted_graph Graph>
   requires sized_graph<Graph>
 repartitioned_stages repartition_stages(Graph const& g, partition const& old, std::uint32_t k,
                                         stage_repartition_options const& options = {}) {
-  return with_snapshot(g, [&](auto const& s) { return repartition_stages(s, old, k, options); });
+  return detail::with_snapshot(g, [&](auto const& s) { return repartition_stages(s, old, k, options); });
 }
 
-template <uncosted_graph Graph>
-refused repartition_stages(Graph const&, partition const&, std::uint32_t,
+template <detail::uncosted_graph Graph>
+detail::refused repartition_stages(Graph const&, partition const&, std::uint32_t,
                            stage_repartition_options const& = {}) {
-  refuse_costs<Graph>();
+  detail::refuse_costs<Graph>();
 }
 
 }  // namespace cleave

@@ -14,7 +14,7 @@
 #include "cleave/partition/acyclic/level.hpp"
 #include "cleave/partition/acyclic/state.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A pipeline whose units may move, and what that costs.
 template <std::unsigned_integral Index>
@@ -204,4 +204,4 @@ class stage_moves {
   stage_score now_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

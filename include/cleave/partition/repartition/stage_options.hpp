@@ -33,6 +33,10 @@ struct repartitioned_stages : partition {
   double objective = 0;  ///< the bottleneck and the cost of what moves
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The first thing in options that makes no sense, as a sentence, or nothing. O(V).
 template <std::unsigned_integral Index>
 std::optional<std::string> find_option_fault(stage_repartition_options const& o, basic_dense<Index> const& g,
@@ -54,4 +58,4 @@ std::optional<std::string> find_option_fault(stage_repartition_options const& o,
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

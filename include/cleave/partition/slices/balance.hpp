@@ -28,7 +28,7 @@
 #include "cleave/partition/units/unit_memory.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Balances one graph step by step; `balance` is its one use.
 template <std::unsigned_integral Index>
@@ -246,6 +246,10 @@ class balancer {
   unit_edges<Index> edges_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts `g` into min(k, units) parts so that the largest load is least: of all slices of each tried
 /// topological order the best, exactly.
 ///
@@ -264,19 +268,19 @@ class balancer {
 template <std::unsigned_integral Index>
 balanced_partition balance(basic_dense<Index> const& g, std::uint32_t k,
                            balance_options const& options = {}) {
-  if (auto const fault = find_option_fault(options, g, k)) throw error("balance: " + *fault);
-  return balancer<Index>(g, k, options).run();
+  if (auto const fault = detail::find_option_fault(options, g, k)) throw error("balance: " + *fault);
+  return detail::balancer<Index>(g, k, options).run();
 }
 
 template <weighted_graph Graph>
   requires sized_graph<Graph>
 balanced_partition balance(Graph const& g, std::uint32_t k, balance_options const& options = {}) {
-  return with_snapshot(g, [&](auto const& s) { return balance(s, k, options); });
+  return detail::with_snapshot(g, [&](auto const& s) { return balance(s, k, options); });
 }
 
-template <uncosted_graph Graph>
-refused balance(Graph const&, std::uint32_t, balance_options const& = {}) {
-  refuse_costs<Graph>();
+template <detail::uncosted_graph Graph>
+detail::refused balance(Graph const&, std::uint32_t, balance_options const& = {}) {
+  detail::refuse_costs<Graph>();
 }
 
 }  // namespace cleave

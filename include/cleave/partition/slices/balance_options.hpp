@@ -61,6 +61,10 @@ struct balanced_partition : partition {
   }
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Whether an empty part may stand before one with nodes: only where parts differ; else more parts than units
 /// are of no use.
 inline bool may_leave_gaps(balance_options const& o) {
@@ -117,4 +121,4 @@ std::optional<std::string> find_option_fault(balance_options const& o, basic_den
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -8,7 +8,7 @@
 
 #include "cleave/core/fixed_point.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The least load over the slices that begin at any of some places, while their common end moves: a cost that
 /// occurs at a place is paid by the slices that begin there or before. A tree of (sum, least) pairs; places
@@ -67,4 +67,4 @@ class least_load {
   std::vector<range> tree_ = std::vector<range>(2, {0, unreachable_load});
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

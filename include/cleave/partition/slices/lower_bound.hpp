@@ -16,7 +16,7 @@
 
 /// Bounds that hold for every assignment of units to parts, contiguous or not, with cycles between parts or
 /// without, whatever the memory limits: the certificate of `balance`.
-namespace cleave {
+namespace cleave::detail {
 
 /// No part can have less than an even share of all time.
 template <std::unsigned_integral Index>
@@ -102,4 +102,4 @@ std::int64_t load_bound(unit_costs<Index> const& c) {
   return bound;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/partition/slices/transfer_pairs.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// An order of units that is to be cut into slices, part s from boundary s to boundary s + 1.
 template <std::unsigned_integral Index>
@@ -37,12 +37,20 @@ struct slicing_task {
   }
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Boundaries, one more than parts, and the largest load between them.
 template <std::unsigned_integral Index>
 struct slices {
   std::vector<Index> at;
-  std::int64_t load = unreachable_load;
+  std::int64_t load = detail::unreachable_load;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What time, memory and pins alone say about slices within a bound, transfers aside. Each question costs
 /// O(parts log units).
@@ -134,4 +142,4 @@ class slice_bands {
   slicing_task<Index> const& task_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,7 +14,7 @@
 #include "cleave/partition/slices/slice_bands.hpp"
 #include "cleave/partition/slices/transfer_pairs.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Answers whether an order can be cut so that no part's load exceeds a bound, and where.
 ///
@@ -230,4 +230,4 @@ std::optional<slices<Index>> best_slices(slicing_task<Index> const& task, std::i
   return best;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -9,7 +9,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/units/unit_costs.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What slices of an order pay for transfers, as a sum over pairs of positions.
 ///
@@ -74,4 +74,4 @@ transfer_pairs<Index> pairs_of(unit_costs<Index> const& c, std::span<Index const
   return pairs_of<Index>(c.touching, c.touched, order, c.transfer);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

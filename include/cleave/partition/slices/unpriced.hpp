@@ -27,5 +27,4 @@ struct unpriced {
     return of == 0 ? 0 : static_cast<double>(part) / static_cast<double>(of);
   }
 };
-
 }  // namespace cleave

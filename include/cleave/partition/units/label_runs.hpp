@@ -8,7 +8,7 @@
 
 #include "cleave/graph/csr.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The rows of an acyclic table in an order in which each follows those it needs, seen as runs: neighbours of
 /// one label.
@@ -236,4 +236,4 @@ label_runs<Index> fewest_label_runs(csr<Index> const& needs, std::vector<Index> 
   return label_run_finder<Index>(needs, label, labels).find(options);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -13,7 +13,7 @@
 #include "cleave/partition/model/needs.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Edges between units that an order is to respect, and the same from their other end.
 template <std::unsigned_integral Index>
@@ -52,4 +52,4 @@ unit_edges<Index> mirrored_edges(basic_dense<Index> const& g, unit_graph<Index> 
   return {std::move(needs), std::move(needed_by)};
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

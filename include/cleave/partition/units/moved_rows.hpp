@@ -11,7 +11,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/units/label_runs.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Gives rows of an acyclic table other labels, so that the labels can be ordered; `fewest_moved_rows` is its
 /// one use. A way to do so is an order of the labels and of each row a rank in it which no need exceeds.
@@ -163,4 +163,4 @@ std::vector<Index> fewest_moved_rows(csr<Index> const& needs, std::vector<Index>
   return row_mover<Index>(needs, label, labels, weight).find();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

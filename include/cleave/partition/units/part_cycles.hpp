@@ -45,11 +45,15 @@ struct acyclic_partition {
   partition parts;
   /// Of a part: those that it was before, ascending: one, unless some were merged. A part that was cut keeps
   /// its number for its first instance; the others come after all parts, in an order in which they can run.
-  csr<std::uint32_t> made_of;
+  detail::csr<std::uint32_t> made_of;
   std::vector<moved_node> moved;  ///< ascending
   std::size_t new_cuts = 0;       ///< instances beyond one a part
   std::size_t least_cuts = 0;  ///< no way to cut has fewer; the same as `new_cuts` where the search proves it
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Makes a partition acyclic; `acyclic_parts` is its one use. Companions count as needed by all readers of
 /// their value: which of them will cross is not known before the parts are.
@@ -204,6 +208,10 @@ class part_cycle_breaker {
   acyclic_partition result_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `p` with its parts made acyclic as the policy says; `p` itself, where it has no cycle. To cut with the
 /// fewest instances and to move the fewest nodes are NP-hard: cuts are proven the fewest where `least_cuts`
 /// says so, moves never are, but in the order of parts that it found no moved node could go back alone.
@@ -213,9 +221,9 @@ class part_cycle_breaker {
 /// part lies between nodes that must share another.
 template <std::unsigned_integral Index>
 acyclic_partition acyclic_parts(basic_dense<Index> const& s, partition const& p, cycle_policy policy) {
-  policy == cycle_policy::refuse ? check_partition(s, p) : check_assignment(s, p);
-  part_cycle_breaker<Index> breaker(s, p);
-  if (policy == cycle_policy::refuse || !find_cycle_between_parts(s, p)) return std::move(breaker).keep();
+  policy == cycle_policy::refuse ? check_partition(s, p) : detail::check_assignment(s, p);
+  detail::part_cycle_breaker<Index> breaker(s, p);
+  if (policy == cycle_policy::refuse || !detail::find_cycle_between_parts(s, p)) return std::move(breaker).keep();
   return policy == cycle_policy::cut     ? std::move(breaker).cut()
          : policy == cycle_policy::merge ? std::move(breaker).merge()
                                          : std::move(breaker).move();
@@ -224,12 +232,12 @@ acyclic_partition acyclic_parts(basic_dense<Index> const& s, partition const& p,
 /// The same for a graph. \throws what snapshot_of throws, too.
 template <dataflow_graph Graph>
 acyclic_partition acyclic_parts(Graph const& g, partition const& p, cycle_policy policy) {
-  return with_snapshot(g, [&](auto const& s) { return acyclic_parts(s, p, policy); });
+  return detail::with_snapshot(g, [&](auto const& s) { return acyclic_parts(s, p, policy); });
 }
 
-template <unfinished_graph Graph>
-refused acyclic_parts(Graph const&, partition const&, cycle_policy) {
-  refuse_graph<Graph>();
+template <detail::unfinished_graph Graph>
+detail::refused acyclic_parts(Graph const&, partition const&, cycle_policy) {
+  detail::refuse_graph<Graph>();
 }
 
 }  // namespace cleave

@@ -16,7 +16,7 @@
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How many needs of nodes lie between parts, kept while nodes move, and an order of the parts that none
 /// runs against.
@@ -102,4 +102,4 @@ class part_needs {
   bool backward_ = false;                           // a need runs against the ranks
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

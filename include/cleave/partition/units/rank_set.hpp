@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A set of numbers below a bound that gives up its smallest: 64 bits a word, and above each 64 words one
 /// that tells which of them are not empty. O(log bound / 6) an operation.
@@ -44,4 +44,4 @@ class rank_set {
   std::vector<std::vector<std::uint64_t>> levels_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

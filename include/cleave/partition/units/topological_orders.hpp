@@ -29,6 +29,10 @@ enum class unit_order : std::uint8_t {
   random,          ///< the one that a shuffled list names first
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The parts that a unit may be in, by what is pinned before and behind it. Empty: all.
 struct part_window {
   std::vector<std::uint32_t> earliest, latest;  ///< of a unit
@@ -222,4 +226,4 @@ pin_reach<Index> reach_of_pins(csr<Index> const& needs, std::span<Index const> o
   return reach;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -19,7 +19,7 @@
 #include "cleave/partition/model/part_memory.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The first node whose weight is negative, infinite or no number. O(V).
 template <std::unsigned_integral Index>
@@ -29,10 +29,14 @@ std::optional<std::size_t> find_bad_weight(basic_dense<Index> const& g) {
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What units cost, as integers.
 template <std::unsigned_integral Index>
 struct unit_costs {
-  fixed_point scale;
+  detail::fixed_point scale;
   std::vector<std::uint32_t> speed_of;            ///< of a part: which of the rows below holds for it
   std::vector<std::vector<std::int64_t>> weight;  ///< for each different speed: of a unit, its time
   std::size_t fastest = 0;                        ///< the row of the highest speed
@@ -42,8 +46,8 @@ struct unit_costs {
   std::vector<std::uint32_t> link_of;  ///< of a part: which of the rows below holds for it
   std::vector<std::vector<std::int64_t>> linked;  ///< for each different link: of a value, what each crossing
                                                   ///< costs; empty where all parts are alike
-  csr<Index> touching;  ///< of a value: the units that make or read it, two or more, each once
-  csr<Index> touched;   ///< the same from the unit's side, ascending
+  detail::csr<Index> touching;  ///< of a value: the units that make or read it, two or more, each once
+  detail::csr<Index> touched;   ///< the same from the unit's side, ascending
 
   std::size_t units() const { return weight.front().size(); }
   /// Of each value, what part `s` pays for it.
@@ -51,6 +55,10 @@ struct unit_costs {
     return linked.empty() ? transfer : linked[link_of[s]];
   }
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The values that several units touch and whose transfer costs something, with the cost of each. O(V + E).
 template <std::unsigned_integral Index>
@@ -79,6 +87,10 @@ std::vector<double> list_transfers(basic_dense<Index> const& g, unit_graph<Index
   return cost;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Weighs units and transfers on one scale. O(V + E), and the units once more for each different speed.
 /// \throws overflow_error where a sum of costs is not a finite number.
 template <std::unsigned_integral Index>
@@ -105,16 +117,16 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
     if (c.link_of.back() == links.size()) links.push_back(link);
   }
 
-  auto const prices = list_transfers(g, u, model.cost_per_byte, c.touching);
+  auto const prices = detail::list_transfers(g, u, model.cost_per_byte, c.touching);
   std::vector<double> sum(u.size());
   double total = 0;
   auto const demand = [&](double reached, std::size_t n, char const* what) {
     if (!is_finite(reached))
-      throw overflow_error(std::string(what) + " summed up to node " + g.label(n) + " are no finite number",
+      throw detail::overflow_error(std::string(what) + " summed up to node " + g.label(n) + " are no finite number",
                            n);
   };
   for (std::size_t n = 0; n < g.nodes(); ++n)
-    if (u.of[n] != none<Index>) {
+    if (u.of[n] != detail::none<Index>) {
       demand(sum[u.of[n]] += g.weight[n], n, "the weights");
       demand(total += g.weight[n] / slowest, n, "the weights");
     }
@@ -122,7 +134,7 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
     demand(total += 2 * static_cast<double>(c.touching[v].size()) * prices[v] * (std::ranges::max)(links),
            u.members[c.touching[v].front()].front(), "the transfers' costs");
 
-  c.scale = fixed_point::for_total(total);
+  c.scale = detail::fixed_point::for_total(total);
   std::uint64_t bits = 0;  // what all costs are multiples of needs not be searched in finer steps
   auto const exact = [&](double cost) {
     auto const scaled = c.scale.of(cost);
@@ -148,7 +160,7 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
   for (auto& row : c.linked)
     for (auto& t : row) t >>= spare;
 
-  c.touched = users_of(c.touching, u.size());
+  c.touched = detail::users_of(c.touching, u.size());
   return c;
 }
 

@@ -12,7 +12,7 @@
 #include "cleave/partition/model/part_memory.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What units make their part hold. What several units need is held once.
 template <std::unsigned_integral Index>
@@ -87,4 +87,4 @@ std::vector<Index> first_fitting(unit_memory<Index> const& m, std::span<Index co
   return first;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

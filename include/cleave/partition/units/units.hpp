@@ -22,12 +22,16 @@ namespace cleave {
 template <std::unsigned_integral Index>
 struct unit_graph {
   std::vector<Index> of;  ///< of a node: its unit, or none
-  csr<Index> members;     ///< of a unit: its nodes, ascending
-  csr<Index> needs;       ///< of a unit: units that come before it, each once
-  csr<Index> needed_by;   ///< the same edges from their other end, ascending
+  detail::csr<Index> members;     ///< of a unit: its nodes, ascending
+  detail::csr<Index> needs;       ///< of a unit: units that come before it, each once
+  detail::csr<Index> needed_by;   ///< the same edges from their other end, ascending
 
   std::size_t size() const { return members.rows(); }
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What units are made of, besides the groups that the graph itself has.
 struct unit_rules {
@@ -101,4 +105,4 @@ unit_graph<Index> units_of(basic_dense<Index> const& g, unit_rules const& rules 
   return linked_units(g, sets, rules.backward);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

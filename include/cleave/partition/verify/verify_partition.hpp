@@ -93,6 +93,10 @@ struct partition_verdict {
 template <weight_number Weight>
 using verified_sum = std::conditional_t<std::floating_point<Weight>, double, std::int64_t>;
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Adds weights up without a wrong answer: says whether the sum has left its type.
 template <weight_number Weight>
 struct exact_sum {
@@ -108,6 +112,10 @@ struct exact_sum {
     value += static_cast<verified_sum<Weight>>(w);
   }
 };
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Measures and judges; never throws for what the parts say. Precondition: the rows of the graph lie within
 /// its arrays (`find_adjacency_fault`), weights are not negative. O(n + m + parts).
@@ -127,8 +135,8 @@ partition_verdict<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_par
       find({partition_fault::no_such_part, i, index(p.of[i]), 0, static_cast<double>(p.parts)});
   if (!v.sound()) return v;
 
-  exact_sum<NodeWeight> total;
-  std::vector<exact_sum<NodeWeight>> weight(p.parts);
+  detail::exact_sum<NodeWeight> total;
+  std::vector<detail::exact_sum<NodeWeight>> weight(p.parts);
   v.part_size.resize(p.parts);
   for (std::size_t i = 0; i < n; ++i) {
     auto const part = index(p.of[i]);
@@ -137,7 +145,7 @@ partition_verdict<verified_sum<NodeWeight>, verified_sum<EdgeWeight>> verify_par
     ++v.part_size[part];
     v.heaviest_node = (std::max)(v.heaviest_node, static_cast<verified_sum<NodeWeight>>(g.weight(i)));
   }
-  exact_sum<EdgeWeight> up, down;
+  detail::exact_sum<EdgeWeight> up, down;
   for (std::size_t i = 0, arc = 0; i < n; ++i)
     for (Index const to : g.neighbours(i)) {
       auto const here = index(p.of[i]), there = index(p.of[static_cast<std::size_t>(to)]);
@@ -190,6 +198,10 @@ struct dag_verdict {
 
   bool sound() const { return findings.empty(); }
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The same of operations that need each other: `arcs` are values with `from`, `to` and `cost`, `work` is of
 /// a node. What a node makes costs as much as the dearest of the arcs from it, to its part and to each other
@@ -271,4 +283,4 @@ dag_verdict verify_dag_partition(std::span<double const> work, std::span<Arc con
   return v;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

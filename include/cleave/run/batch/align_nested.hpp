@@ -55,6 +55,10 @@ inline std::string describe(nested_mismatch const& m, std::string_view here, std
   return {};
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// One past the end of each entry's subtree. O(entries).
 inline std::vector<std::size_t> subtree_ends(nested_shape const& shape) {
   std::vector<std::size_t> ends(shape.size()),
@@ -184,4 +188,4 @@ inline std::variant<std::vector<std::size_t>, nested_mismatch> align_nested(nest
   return nested_aligner(here, there, root).run();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -61,5 +61,4 @@ struct batch_rules {
 
   bool operator==(batch_rules const&) const = default;
 };
-
 }  // namespace cleave

@@ -46,5 +46,4 @@ concept mergeable_leaves =
       { a.stacked(list) } -> std::same_as<Leaf>;
       { a.equal(x, x) } -> std::same_as<bool>;
     };
-
 }  // namespace cleave

@@ -79,6 +79,10 @@ inline std::string describe(loss_weight_fault const& f) {
   return {};
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// No weights make the loss of the batch, or those that are given do not. The witness: why.
 class loss_weight_error : public witness_error<loss_weight_fault> {
  public:
@@ -105,12 +109,16 @@ inline std::optional<loss_weight_fault> find_loss_policy_fault(loss_policy const
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The weights by which losses, and with them gradients, of microbatches of `rows` rows add up to those of
 /// the batch: a mean counts by its share of the rows; a sum counts once, or by one row's share where the
 /// batch is to have the mean.
 /// \throws loss_weight_error where `find_loss_policy_fault` finds something.
 inline loss_weights loss_weights_for(loss_policy const& policy, std::span<std::int64_t const> rows) {
-  if (auto const fault = find_loss_policy_fault(policy, rows)) throw loss_weight_error(*fault);
+  if (auto const fault = detail::find_loss_policy_fault(policy, rows)) throw detail::loss_weight_error(*fault);
   double sum = 1;
   if (policy.batch == loss_reduction::mean) {
     std::int64_t all = 0;
@@ -135,7 +143,7 @@ inline std::optional<loss_weight_fault> find_loss_weight_fault(loss_policy polic
                                                                loss_weights const& weights) {
   using enum loss_weight_fault::kind;
   policy.scale = loss_policy::place::losses;
-  if (auto const fault = find_loss_policy_fault(policy, rows)) return fault;
+  if (auto const fault = detail::find_loss_policy_fault(policy, rows)) return fault;
   if (weights.losses.size() != rows.size())
     return loss_weight_fault{.what = other_count,
                              .rows = static_cast<std::int64_t>(rows.size()),
@@ -152,11 +160,11 @@ inline std::optional<loss_weight_fault> find_loss_weight_fault(loss_policy polic
 /// The loss of the batch. \throws loss_weight_error where there is not a weight for each loss.
 inline double batch_loss(std::span<double const> losses, loss_weights const& weights) {
   if (losses.size() != weights.losses.size())
-    throw loss_weight_error({.what = loss_weight_fault::kind::other_count,
+    throw detail::loss_weight_error({.what = loss_weight_fault::kind::other_count,
                              .rows = static_cast<std::int64_t>(losses.size()),
                              .others = static_cast<std::int64_t>(weights.losses.size())});
   double sum = 0;
-  for (std::size_t i = 0; i < losses.size(); ++i) sum += rounded_product(losses[i], weights.losses[i]);
+  for (std::size_t i = 0; i < losses.size(); ++i) sum += detail::rounded_product(losses[i], weights.losses[i]);
   return sum * weights.gradients;
 }
 

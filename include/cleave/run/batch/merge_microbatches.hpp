@@ -18,7 +18,7 @@
 #include "cleave/run/batch/nested.hpp"
 #include "cleave/run/batch/split_batch.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Merges what the microbatches gave; `merge_microbatches` and `merge_masked` are its uses.
 template <class Leaf, class Access>
@@ -171,6 +171,10 @@ std::optional<microbatch_fault> find_merge_fault(Access const& a, std::vector<ne
   return merger(a, results, rules, merger::form::sliced, root).find_fault();
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What the microbatches gave, in their order, as the batch would have given it. Nothing, texts and numbers
 /// stay what they are where all microbatches agree. The result nests as the first microbatch does; `root` is
 /// what messages call it.
@@ -179,7 +183,7 @@ template <class Leaf, mergeable_leaves<Leaf> Access>
 nested<Leaf> merge_microbatches(Access const& a, std::vector<nested<Leaf>> const& results,
                                 typename batch_rules<Leaf>::tree const& rules = {},
                                 std::string_view root = "results") {
-  using merger = microbatch_merger<Leaf, Access>;
+  using merger = detail::microbatch_merger<Leaf, Access>;
   merger m(a, results, rules, merger::form::sliced, root);
   if (auto fault = m.find_fault()) throw microbatch_error("merge_microbatches", *std::move(fault));
   return m.merge();
@@ -191,7 +195,7 @@ template <class Leaf, mergeable_leaves<Leaf> Access>
 nested<Leaf> merge_masked(Access const& a, std::vector<nested<Leaf>> const& results,
                           typename batch_rules<Leaf>::tree const& rules = {},
                           std::string_view root = "results") {
-  using merger = microbatch_merger<Leaf, Access>;
+  using merger = detail::microbatch_merger<Leaf, Access>;
   merger m(a, results, rules, merger::form::masked, root);
   if (auto fault = m.find_fault()) throw microbatch_error("merge_masked", *std::move(fault));
   return m.merge();

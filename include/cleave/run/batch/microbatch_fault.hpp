@@ -50,7 +50,7 @@ inline std::string describe(microbatch_fault const& f) {
   std::string const pair = "microbatches " + text(f.first) + " and " + text(f.second);
   switch (f.what) {
     case bad_count:
-      return text(f.count) + " microbatches are asked for; ask for 1 to " + text(most_microbatches);
+      return text(f.count) + " microbatches are asked for; ask for 1 to " + text(detail::most_microbatches);
     case other_count:
       return text(f.count) + " microbatches are given, but " + text(f.rows) +
              " are needed; give one for each";
@@ -101,5 +101,4 @@ class microbatch_error : public witness_error<microbatch_fault> {
  public:
   microbatch_error(std::string const& who, microbatch_fault f) : witness_error(who + ": " + describe(f), f) {}
 };
-
 }  // namespace cleave

@@ -7,7 +7,7 @@
 
 #include "cleave/core/error.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Rows `first`, first + 1, …, last - 1.
 struct row_range {
@@ -45,4 +45,4 @@ inline std::vector<std::int64_t> microbatch_sizes(std::int64_t rows, std::int64_
   return sizes;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,6 +14,13 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/printable.hpp"
 
+namespace cleave::detail {
+
+template <class Leaf>
+class nested_builder;
+
+}  // namespace cleave::detail
+
 namespace cleave {
 
 enum class nesting : std::uint8_t { leaf, list, tuple, dict };
@@ -70,7 +77,7 @@ class nested {
   template <class>
   friend class nested;
   template <class>
-  friend class nested_builder;
+  friend class detail::nested_builder;
 
   nested(nested_shape shape, std::vector<Leaf> leaves)
       : shape_(std::move(shape)), leaves_(std::move(leaves)) {}
@@ -89,6 +96,10 @@ class nested {
   nested_shape shape_;
   std::vector<Leaf> leaves_;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Builds a nested value in prefix order, each step in O(1): for a reader of some other form. In a dict each
 /// step brings its key.
@@ -126,6 +137,10 @@ class nested_builder {
   std::vector<std::size_t> open_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Where an entry is: `arguments[1]['mask'][0]`, where the whole is called `root`. Of a long way the two ends
 /// are told. O(entry). Precondition: entry < shape.size().
 inline std::string place_text(nested_shape const& shape, std::size_t entry, std::string_view root) {
@@ -154,6 +169,10 @@ inline std::string place_text(nested_shape const& shape, std::size_t entry, std:
   return text;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The same for leaf number `leaf`. O(entries). Precondition: there is such a leaf.
 inline std::string leaf_place_text(nested_shape const& shape, std::size_t leaf, std::string_view root) {
   std::size_t entry = 0;
@@ -162,4 +181,4 @@ inline std::string leaf_place_text(nested_shape const& shape, std::size_t leaf, 
   return place_text(shape, entry, root);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

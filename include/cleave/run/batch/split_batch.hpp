@@ -46,6 +46,10 @@ struct microbatch_list {
   std::optional<microbatch_limit> limit;  ///< why there are fewer than asked for, if so
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What is done to one leaf: it is divided along an axis, or replicated.
 struct leaf_division {
   std::optional<std::size_t> axis{};
@@ -231,16 +235,20 @@ std::optional<microbatch_fault> find_batch_fault(Access const& a, batch_values<L
   return d.find_count_fault(options);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Divides a batch: `microbatches` of them, or one a row of the divided value that has the fewest. Values may
 /// differ in their rows; each is divided by `microbatch_rows`. The order of keywords is kept.
 /// \throws microbatch_error where `find_batch_fault` finds something. O(values * microbatches).
 template <class Leaf, sliceable_leaves<Leaf> Access>
 microbatch_list<Leaf> split_batch(Access const& a, batch_values<Leaf> const& values,
                                   batch_rules<Leaf> const& rules, split_batch_options const& options) {
-  batch_divider<Leaf, Access> d(a, values, rules);
+  detail::batch_divider<Leaf, Access> d(a, values, rules);
   if (auto fault = d.find_fault()) throw microbatch_error("split_batch", *std::move(fault));
   if (auto fault = d.find_count_fault(options)) throw microbatch_error("split_batch", *std::move(fault));
-  return d.divide(options.microbatches, [&](Leaf const& x, std::size_t axis, row_range rows) {
+  return d.divide(options.microbatches, [&](Leaf const& x, std::size_t axis, detail::row_range rows) {
     return a.slice(x, axis, rows.first, rows.last);
   });
 }
@@ -250,10 +258,10 @@ microbatch_list<Leaf> split_batch(Access const& a, batch_values<Leaf> const& val
 template <class Leaf, maskable_leaves<Leaf> Access>
 microbatch_list<Leaf> mask_batch(Access const& a, batch_values<Leaf> const& values,
                                  batch_rules<Leaf> const& rules, split_batch_options const& options) {
-  batch_divider<Leaf, Access> d(a, values, rules);
+  detail::batch_divider<Leaf, Access> d(a, values, rules);
   if (auto fault = d.find_fault()) throw microbatch_error("mask_batch", *std::move(fault));
   if (auto fault = d.find_count_fault(options)) throw microbatch_error("mask_batch", *std::move(fault));
-  return d.divide(options.microbatches, [&](Leaf const& x, std::size_t axis, row_range rows) {
+  return d.divide(options.microbatches, [&](Leaf const& x, std::size_t axis, detail::row_range rows) {
     return a.masked(x, axis, rows.first, rows.last);
   });
 }

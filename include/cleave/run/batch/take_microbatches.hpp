@@ -13,7 +13,7 @@
 #include "cleave/run/batch/microbatch_fault.hpp"
 #include "cleave/run/batch/split_batch.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Where `b` does not nest as `a` does.
 template <class Leaf>
@@ -75,13 +75,17 @@ std::optional<microbatch_fault> find_microbatch_fault(Access const& a,
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Microbatches that somebody else has made, as `split_batch` would give them; their rows are those of the
 /// values that `rules` would divide.
 /// \throws microbatch_error where `find_microbatch_fault` finds something.
 template <class Leaf, sliceable_leaves<Leaf> Access>
 microbatch_list<Leaf> take_microbatches(Access const& a, std::vector<batch_values<Leaf>> microbatches,
                                         std::int64_t expected, batch_rules<Leaf> const& rules = {}) {
-  auto list = microbatches_as_given(a, microbatches, expected, rules);
+  auto list = detail::microbatches_as_given(a, microbatches, expected, rules);
   if (auto* fault = std::get_if<microbatch_fault>(&list))
     throw microbatch_error("take_microbatches", std::move(*fault));
   auto taken = std::get<0>(std::move(list));

@@ -11,11 +11,15 @@ namespace cleave {
 class activity_source {
  public:
   /// Called by the board's thread; must not wait for anything.
-  virtual rank_activity activity() const = 0;
+  virtual detail::rank_activity activity() const = 0;
 
  protected:
   ~activity_source() = default;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Whom a board asks what its rank does; nobody at first. Any thread may call any member.
 class asked_source {
@@ -41,4 +45,4 @@ class asked_source {
   activity_source const* source_ = nullptr;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -22,6 +22,10 @@ inline std::string name_of(rank_id r, network_address const& at) {
   return "rank " + std::to_string(index(r)) + " (" + name_of(at) + ")";
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The keys of one connection, made from what both ends have drawn: what was recorded on one proves nothing
 /// on another, nor in the other direction.
 struct board_keys {
@@ -127,4 +131,4 @@ class board_connection {
   bool finishing_ = false, silent_ = false;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -19,7 +19,7 @@
 /// - the rank sends a hello: who it is, its version, number, count of ranks, a nonce, a code of both;
 /// - rank 0 sends a verdict: joined, or why not, and a code of all three.
 /// Both nonces go into every code and into the keys that follow, so that nothing recorded can be used again.
-namespace cleave {
+namespace cleave::detail {
 
 inline constexpr std::string_view board_mark = "cleavebd";
 inline constexpr std::uint32_t board_version = 1;
@@ -131,4 +131,4 @@ inline board_keys make_board_keys(std::string_view key, std::string const& befor
   return index(whose) == 0 ? board_keys{down, up} : board_keys{up, down};
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

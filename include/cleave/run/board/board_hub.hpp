@@ -13,7 +13,7 @@
 #include "cleave/run/model/blame.hpp"
 #include "cleave/run/model/failure.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Whether a rank takes part in a run.
 enum class rank_presence : std::uint8_t { here, left, lost };
@@ -221,4 +221,4 @@ class board_hub {
   bool decided_ = false;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -21,7 +21,7 @@
 #include "cleave/run/model/failure.hpp"
 
 /// How rank 0 and the others find each other.
-namespace cleave {
+namespace cleave::detail {
 
 /// What all ranks of a board agree upon.
 struct board_terms {
@@ -278,4 +278,4 @@ class board_joiner {
   std::string last_ = "nobody listens there";
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -17,7 +17,7 @@
 #include "cleave/run/board/board_message.hpp"
 #include "cleave/run/board/tcp_socket.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The connections of a rank, those by rank to all others at rank 0, elsewhere the one to rank 0; and what
 /// wakes the thread that waits for them. All but `wake` and `wait` wants a mutex.
@@ -83,4 +83,4 @@ class board_links {
   tcp_socket woken_, waker_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -15,7 +15,7 @@
 #include "cleave/run/board/board_message.hpp"
 #include "cleave/run/model/failure.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What a rank knows of the run, from what rank 0 says; and how long it lets rank 0 take to say it. Without a
 /// clock and without sockets.
@@ -162,4 +162,4 @@ class board_member {
   bool meets_ = false, is_asked_ = false;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

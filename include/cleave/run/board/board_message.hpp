@@ -19,7 +19,7 @@
 
 /// What rank 0 and the others tell each other, as bytes: numbers in little-endian order, texts behind their
 /// length.
-namespace cleave {
+namespace cleave::detail {
 
 enum class board_word : std::uint8_t {
   start,     ///< 0 to all: everybody has joined
@@ -220,4 +220,4 @@ inline board_arrival read_arrive(std::string_view body) {
   return a;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -13,7 +13,7 @@
 #include "cleave/run/board/board_message.hpp"
 #include "cleave/run/model/failure.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Carries what ranks say: from this one to rank 0, what has arrived to whom it is for, and, at rank 0, what
 /// that decides to all. It waits for nothing, and wants a mutex.
@@ -98,4 +98,4 @@ class board_post {
   bool has_said_good_bye_ = false;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -6,7 +6,7 @@
 
 #include "cleave/run/board/network_address.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The first machine of a list as Slurm writes it, `node[01-04,07],login`: `node01`. Nothing where that is no
 /// name. O(size).
@@ -30,4 +30,4 @@ inline std::optional<std::string> find_first_node(std::string_view list) {
   return found->host;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,7 +14,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/run/board/network_address.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A machine, and how many ranks it takes.
 struct listed_host {
@@ -128,4 +128,4 @@ inline std::optional<network_address> find_host(std::vector<listed_host> const& 
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -12,7 +12,7 @@
 
 /// Codes that only who knows a key can make. They prove who wrote a message and that it is whole; they hide
 /// nothing.
-namespace cleave {
+namespace cleave::detail {
 
 using sha256_digest = std::array<std::uint8_t, 32>;
 
@@ -136,4 +136,4 @@ constexpr bool equal_in_constant_time(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -24,6 +24,10 @@ inline std::string name_of(network_address const& a) {
   return (bracketed ? "[" + a.host + "]" : a.host) + ":" + std::to_string(a.port);
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The number of a port from 1 on, or nothing.
 constexpr std::optional<std::uint16_t> find_port(std::string_view text) {
   std::uint32_t port = 0;
@@ -60,4 +64,4 @@ inline std::optional<network_address> find_address(std::string_view text) {
   return found;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

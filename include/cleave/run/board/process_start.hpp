@@ -41,6 +41,10 @@ struct own_environment {
   char const* operator()(char const* name) const { return std::getenv(name); }
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What a variable lacks.
 struct start_fault {
   std::string variable;  ///< empty: there is none that says which rank this is
@@ -194,15 +198,23 @@ std::optional<start_fault> find_start_fault(E const& variables) {
   return start_reader(variables).fault;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Who this process is, as torchrun, Open MPI, MPICH or Slurm told it, whoever started it. All ranks are
 /// given one CLEAVE_KEY; CLEAVE_HOST and CLEAVE_PORT say where rank 0 can be reached where the launcher does
 /// not, or not well. \throws start_error
 template <environment E = own_environment>
 process_start read_process_start(E const& variables = {}) {
-  start_reader read(variables);
-  if (read.fault) throw start_error(*std::move(read.fault));
+  detail::start_reader read(variables);
+  if (read.fault) throw detail::start_error(*std::move(read.fault));
   return std::move(read.made);
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The board of the processes that were started together; returns when all have joined, within
 /// `o.join_within`. `o.key` is that of the start. \throws error where rank 0 cannot listen, run_error
@@ -215,4 +227,4 @@ inline tcp_board join_board(process_start const& s, tcp_board_options o = {}) {
   return tcp_board(tcp_listener({alone ? s.meeting.host : everywhere, s.meeting.port}), s.size, o);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

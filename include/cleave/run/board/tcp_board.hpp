@@ -40,8 +40,8 @@ class tcp_board {
   /// Rank 0. Returns once all have joined; then nobody listens any more. \throws run_error, error
   tcp_board(tcp_listener at, std::uint32_t ranks, tcp_board_options const& options)
       : tcp_board(rank_id{0}, ranks, options) {
-    auto const terms = terms_of(options_, ranks_);
-    board_reception reception(at, terms);
+    auto const terms = detail::terms_of(options_, ranks_);
+    detail::board_reception reception(at, terms);
     links_.open(reception.admit_all());
     refused_ = reception.refused();
     start();
@@ -51,9 +51,9 @@ class tcp_board {
   tcp_board(rank_id here, std::uint32_t ranks, network_address const& at, tcp_board_options const& options)
       : tcp_board(here, ranks, options) {
     if (here == rank_id{0}) throw error("rank 0 joins no board; it listens");
-    auto const terms = terms_of(options_, ranks_);
-    std::vector<std::optional<board_connection>> link;
-    link.emplace_back(board_joiner(here, at, terms).join());
+    auto const terms = detail::terms_of(options_, ranks_);
+    std::vector<std::optional<detail::board_connection>> link;
+    link.emplace_back(detail::board_joiner(here, at, terms).join());
     links_.open(std::move(link));
     start();
   }
@@ -90,7 +90,7 @@ class tcp_board {
     std::lock_guard lock(mutex_);
     std::vector<rank_id> found;
     for (std::uint32_t r = 0; r < ranks_; ++r)
-      if (member_.presence()[r] == rank_presence::here) found.push_back(rank_id{r});
+      if (member_.presence()[r] == detail::rank_presence::here) found.push_back(rank_id{r});
     return found;
   }
 
@@ -98,7 +98,7 @@ class tcp_board {
   /// lost, has left, comes too late, or is at another broadcast or barrier, which fails the run.
   void broadcast(std::span<std::byte> bytes, rank_id root, time_point until) {
     expects(index(root) < ranks_, "tcp_board: a root among the ranks");
-    board_arrival a{.root = root, .size = bytes.size()};
+    detail::board_arrival a{.root = root, .size = bytes.size()};
     if (bytes.size() > options_.largest_broadcast) refuse_broadcast(bytes.size());
     if (root == here_) a.bytes.assign(reinterpret_cast<char const*>(bytes.data()), bytes.size());
     auto const got = meet(std::move(a), until);
@@ -111,7 +111,7 @@ class tcp_board {
 
   /// The deadline of this rank has passed. All are asked what they do, and within `answer_within` the run
   /// fails with a timeout that says who keeps the others waiting.
-  void report_waiting(rank_activity const& a) noexcept {
+  void report_waiting(detail::rank_activity const& a) noexcept {
     change([&] { return member_.report(a, from_now(options_.answer_within + options_.decide_within)); });
   }
   /// Whether somebody has asked what this rank does, and it has not been reported since. Never waits.
@@ -152,7 +152,7 @@ class tcp_board {
         post_(here, ranks, options.answer_within, member_, links_) {
     if (index(here) >= ranks)
       throw error("there is no rank " + std::to_string(index(here)) + " of " + std::to_string(ranks));
-    if (auto const fault = find_key_fault(options.key)) throw error(*fault);
+    if (auto const fault = detail::find_key_fault(options.key)) throw error(*fault);
   }
   static time_point from_now(std::chrono::milliseconds d) { return std::chrono::steady_clock::now() + d; }
 
@@ -180,16 +180,16 @@ class tcp_board {
     news_.wait(lock, [&] { return member_.first() || stopped_; });
   }
 
-  std::string meet(board_arrival a, time_point until) {
+  std::string meet(detail::board_arrival a, time_point until) {
     std::unique_lock lock(mutex_);
     auto const now = std::chrono::steady_clock::now();
     until = std::clamp(until, now, now + std::chrono::hours(24 * 365));
-    if (member_.first()) raise(*member_.first());
+    if (member_.first()) detail::raise(*member_.first());
     if (!member_.has_hub())
       fail_here({failure_code::peer_lost, {}, "rank 0 has left, and all are waited for"});
     a.patience = std::chrono::ceil<std::chrono::microseconds>(until - now);
     a.number = member_.arrive();
-    post_.tell_hub(arrive_message(a));
+    post_.tell_hub(detail::arrive_message(a));
     settle();
     links_.wake();
     news_.wait_until(lock, until + options_.decide_within,
@@ -212,7 +212,7 @@ class tcp_board {
   [[noreturn]] void fail_here(failure f) {
     if (!member_.first()) member_.decide_alone(std::move(f));
     settle();
-    raise(*member_.first());
+    detail::raise(*member_.first());
   }
   void say_good_bye() noexcept {
     try {
@@ -272,16 +272,15 @@ class tcp_board {
 
   mutable std::mutex mutex_;
   mutable std::condition_variable news_;
-  board_member member_;
-  board_links links_;
-  board_post post_;
+  detail::board_member member_;
+  detail::board_links links_;
+  detail::board_post post_;
   bool stopped_ = false;
   std::atomic<bool> failed_ = false, asked_ = false;
 
-  asked_source source_;
+  detail::asked_source source_;
   std::thread thread_;
 };
 
 static_assert(meeting_board<tcp_board>);
-
 }  // namespace cleave

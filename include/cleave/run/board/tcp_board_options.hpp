@@ -23,6 +23,10 @@ struct tcp_board_options {
   std::size_t largest_broadcast = 1_MiB;           ///< the same at all ranks
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What ranks that begin to join now agree upon.
 inline board_terms terms_of(tcp_board_options const& o, std::uint32_t ranks) {
   std::size_t const least = 2 * longest_detail + 4 * std::size_t{ranks};  // a failure, an activity
@@ -30,4 +34,4 @@ inline board_terms terms_of(tcp_board_options const& o, std::uint32_t ranks) {
           std::chrono::steady_clock::now() + o.join_within};
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

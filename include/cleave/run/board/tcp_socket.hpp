@@ -26,7 +26,7 @@
 #include "cleave/run/board/network_address.hpp"
 
 /// TCP without waiting: nothing here takes longer than it is told, and no signal is ever raised.
-namespace cleave {
+namespace cleave::detail {
 
 /// The system refused something of the network; the message says what, where and why.
 class socket_error : public error {
@@ -76,11 +76,19 @@ inline bool wait_for_socket(tcp_socket const& s, short events, std::chrono::stea
   }
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What one call to the system moved.
 struct moved_bytes {
   std::size_t count = 0;
   bool ended = false;  ///< the other end is gone, or the way to it
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What can be had without waiting.
 inline moved_bytes receive_some(tcp_socket const& s, std::span<char> to) {
@@ -162,6 +170,10 @@ inline void set_control_options(tcp_socket const& s) {
   set_socket_option(s, IPPROTO_TCP, TCP_USER_TIMEOUT, 10'000);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What accepts connections at an address of this machine. Port 0 takes a free one, which `address()` tells.
 class tcp_listener {
  public:
@@ -169,35 +181,39 @@ class tcp_listener {
   explicit tcp_listener(network_address const& at = {}) {
     auto const where = "listening at " + name_of(at);
     int code = EADDRNOTAVAIL;
-    for (auto const& a : system_addresses(at)) {
+    for (auto const& a : detail::system_addresses(at)) {
       socket_ =
-          tcp_socket(::socket(a.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
-      if (socket_.is_open()) set_socket_option(socket_, SOL_SOCKET, SO_REUSEADDR, 1);
+          detail::tcp_socket(::socket(a.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+      if (socket_.is_open()) detail::set_socket_option(socket_, SOL_SOCKET, SO_REUSEADDR, 1);
       if (socket_.is_open() && ::bind(socket_.descriptor(), a.get(), a.size) == 0 &&
           ::listen(socket_.descriptor(), SOMAXCONN) == 0)
         return;
       code = errno;
     }
-    throw socket_error(where, code);
+    throw detail::socket_error(where, code);
   }
 
-  network_address address() const { return local_address(socket_); }
-  tcp_socket const& socket() const { return socket_; }
+  network_address address() const { return detail::local_address(socket_); }
+  detail::tcp_socket const& socket() const { return socket_; }
   /// The next connection, if one is there. \throws socket_error where this process can have no more.
-  std::optional<tcp_socket> accept() const {
-    tcp_socket s(::accept4(socket_.descriptor(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  std::optional<detail::tcp_socket> accept() const {
+    detail::tcp_socket s(::accept4(socket_.descriptor(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!s.is_open()) {
       for (int const code : {EMFILE, ENFILE, ENOBUFS, ENOMEM})
-        if (errno == code) throw socket_error("accepting a connection at " + name_of(address()), code);
+        if (errno == code) throw detail::socket_error("accepting a connection at " + name_of(address()), code);
       return std::nullopt;  // whoever knocked has gone
     }
-    set_control_options(s);
+    detail::set_control_options(s);
     return s;
   }
 
  private:
-  tcp_socket socket_;
+  detail::tcp_socket socket_;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// A connection to `at`, tried once at each of its addresses; nothing where none accepts before `until`. None
 /// takes more than its share of the time.
@@ -225,4 +241,4 @@ inline std::optional<tcp_socket> try_connect(std::span<system_address const> at,
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

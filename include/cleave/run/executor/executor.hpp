@@ -25,7 +25,7 @@
 #include "cleave/run/program/step_recorder.hpp"
 #include "cleave/run/program/step_values.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 struct executor_options {
   /// How many passes are issued beyond the last that has ended, where work runs beside the program that
@@ -342,4 +342,4 @@ class executor {
   stream computing_, moving_;  // last: what they still do uses all else
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

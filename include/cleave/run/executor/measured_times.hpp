@@ -14,7 +14,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_times.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What one rank has run, and when.
 struct measured_rank {
@@ -108,4 +108,4 @@ inline schedule_times measured_times(schedule const& s, std::span<measured_rank 
   return made;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

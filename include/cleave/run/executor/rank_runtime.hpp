@@ -36,7 +36,7 @@ concept planned_step = requires(P const& p, rank_id r) {
 /// With whom a rank works together. What is pointed to must outlive whoever is given it.
 template <class C>
 struct rank_communicators {
-  rank_id here = no_rank;     ///< who it is on the board; none: as in the pipe
+  rank_id here = detail::no_rank;     ///< who it is on the board; none: as in the pipe
   C* pipe = nullptr;          ///< all ranks that together have every stage once
   C* replicas = nullptr;      ///< those that run the same stages on other samples; null: there are none
   std::vector<C*> ties = {};  ///< for each set of ties the ranks that hold it; null: this one has none or all
@@ -50,7 +50,7 @@ class rank_runtime {
   /// `rank` among those of `with.pipe`. What is referred to must outlive it.
   /// \throws error where there are replicas or ties, and the stages have no gradients
   rank_runtime(D& d, rank_communicators<C> with, B& b, S& stages, placement const& place, rank_id rank,
-               std::vector<tie_set> sets = {}, std::size_t bucket_bytes = std::size_t{25} << 20,
+               std::vector<detail::tie_set> sets = {}, std::size_t bucket_bytes = std::size_t{25} << 20,
                step_mode steps = step_mode::issued)
       : device_(d),
         with_(std::move(with)),
@@ -63,7 +63,7 @@ class rank_runtime {
     for (std::uint32_t s = 0; s < place.stages(); ++s)
       if (place.rank_of[s] == rank) here_.push_back(stage_id{s});
     make_reducer(sets, bucket_bytes);
-    if constexpr (updated_stage<S, D>) {
+    if constexpr (detail::updated_stage<S, D>) {
       updater_.emplace(device_, *with_.pipe, stages_, here_, std::move(sets), with_.ties);
     }
   }
@@ -73,10 +73,10 @@ class rank_runtime {
   /// \throws placement_change_error where stages would move; program_need_error
   void add_plan(planned_step auto const& p, std::size_t number) {
     expects(number <= executors_.size(), "rank_runtime: plans are numbered one after the other");
-    if (auto const c = find_placement_change(place_, p.order().place)) throw placement_change_error(*c);
+    if (auto const c = detail::find_placement_change(place_, p.order().place)) throw placement_change_error(*c);
     executors_.keep_first(number);
     executors_.emplace(device_, *with_.pipe, board_, stages_, make_rank_program(p, rank_),
-                       executor_options{.reporter = with_.here, .steps = steps_},
+                       detail::executor_options{.reporter = with_.here, .steps = steps_},
                        reducer_ ? &*reducer_ : nullptr);
   }
 
@@ -88,12 +88,12 @@ class rank_runtime {
   std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::size_t plan_number) const {
     return executors_[plan_number].result(m, number);
   }
-  std::vector<instruction_time> times(std::size_t plan_number) { return executors_[plan_number].times(); }
+  std::vector<detail::instruction_time> times(std::size_t plan_number) { return executors_[plan_number].times(); }
   /// Where the rank is in the program of a plan. From any thread.
   std::uint32_t at(std::size_t plan_number) const { return executors_[plan_number].at(); }
 
-  step_recorder<D>& replays(std::size_t plan_number) { return executors_[plan_number].replays(); }
-  step_recorder<D> const& replays(std::size_t plan_number) const { return executors_[plan_number].replays(); }
+  detail::step_recorder<D>& replays(std::size_t plan_number) { return executors_[plan_number].replays(); }
+  detail::step_recorder<D> const& replays(std::size_t plan_number) const { return executors_[plan_number].replays(); }
   /// Lets go of what was recorded by all plans. Precondition: no step follows.
   void forget_recordings() noexcept {
     for (std::size_t i = 0; i < executors_.size(); ++i) executors_[i].replays().forget();
@@ -101,23 +101,23 @@ class rank_runtime {
 
   /// As of `parameter_updater`.
   void share_ties()
-    requires updated_stage<S, D>
+    requires detail::updated_stage<S, D>
   {
     updater_->share_ties();
   }
-  update_report update(update_options const& o)
-    requires updated_stage<S, D>
+  detail::update_report update(detail::update_options const& o)
+    requires detail::updated_stage<S, D>
   {
     return updater_->update(o);
   }
 
  private:
-  using rank_executor = executor<D, C, B, S>;
+  using rank_executor = detail::executor<D, C, B, S>;
 
-  void make_reducer(std::vector<tie_set> const& sets, std::size_t bucket_bytes) {
+  void make_reducer(std::vector<detail::tie_set> const& sets, std::size_t bucket_bytes) {
     if (!with_.replicas && sets.empty()) return;
-    if constexpr (parameter_stage<S>) {
-      std::vector<gradients_of_stage> own;
+    if constexpr (detail::parameter_stage<S>) {
+      std::vector<detail::gradients_of_stage> own;
       for (auto const s : here_) {
         std::span<region const> const g = stages_.gradients(s);
         own.push_back({s, {g.begin(), g.end()}});
@@ -129,13 +129,13 @@ class rank_runtime {
   }
 
   struct no_updater {};
-  template <class Stages, bool = updated_stage<Stages, D>>
+  template <class Stages, bool = detail::updated_stage<Stages, D>>
   struct updater_of {
     using type = std::optional<no_updater>;
   };
   template <class Stages>
   struct updater_of<Stages, true> {
-    using type = std::optional<parameter_updater<D, C, Stages>>;
+    using type = std::optional<detail::parameter_updater<D, C, Stages>>;
   };
 
   D& device_;
@@ -146,9 +146,8 @@ class rank_runtime {
   rank_id rank_;
   step_mode steps_;
   std::vector<stage_id> here_;
-  std::optional<gradient_reducer<D, C>> reducer_;
+  std::optional<detail::gradient_reducer<D, C>> reducer_;
   typename updater_of<S>::type updater_;
-  steady_list<rank_executor> executors_;
+  detail::steady_list<rank_executor> executors_;
 };
-
 }  // namespace cleave

@@ -9,7 +9,7 @@
 
 #include "cleave/core/expects.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// At most `capacity` values on their way from one thread to one other, in order. Whoever waits is released
 /// by `close()`, from any thread.
@@ -70,4 +70,4 @@ class bounded_queue {
   bool closed_ = false;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

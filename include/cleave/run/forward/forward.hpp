@@ -34,6 +34,10 @@ struct forward_options {
   std::size_t capacity = 2;  ///< values that may wait on each edge between stages; at least 1
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Functions, one a stage, as a model of `stage` on the host.
 template <class Value, forward_function<Value> F>
 class function_stages {
@@ -104,15 +108,19 @@ struct no_observer {
   void operator()(forward_progress const&) const {}
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Runs `stages` over `microbatches` to the end. Tells `observe` how far it is, on the calling thread: ten
 /// times a second and once at the end, or at once when a stage has failed; the error itself leaves when the
 /// stage calls that go on have ended. \throws as start_forward and forward_run::wait.
 template <stage_value Value, forward_function<Value> F,
-          std::invocable<forward_progress const&> Observe = no_observer>
+          std::invocable<forward_progress const&> Observe = detail::no_observer>
 forward_report<Value> run_forward(std::vector<F>& stages, transport const& t,
                                   std::vector<std::vector<Value>> microbatches,
                                   forward_options const& options = {}, Observe observe = {}) {
-  auto run = start_forward(stages, t, std::move(microbatches), options);
+  auto run = detail::start_forward(stages, t, std::move(microbatches), options);
   while (!run.wait_for(std::chrono::milliseconds(100))) observe(run.progress());
   observe(run.progress());
   return run.wait();

@@ -16,6 +16,10 @@ namespace cleave {
 template <class Value>
 concept stage_value = std::movable<Value> && std::default_initializable<Value>;
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Which transfer: an edge of the transport, for one microbatch. Both ends name it alike, so that a
 /// disagreement is an error and not a wrong value or a wait for ever.
 struct envelope {
@@ -52,4 +56,4 @@ concept value_stage =
       { st.forward(s, i, mb, values, values) };
     };
 
-}  // namespace cleave
+}  // namespace cleave::detail

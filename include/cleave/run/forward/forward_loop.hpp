@@ -11,7 +11,7 @@
 #include "cleave/run/forward/timeline.hpp"
 #include "cleave/run/model/ports.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What one stage did, by microbatch: the record that failures and timelines are read from.
 template <clocked_device D>
@@ -97,4 +97,4 @@ void forward_stage(D& d, C& c, B& b, S& st, stage_id i, stage_ports const& ports
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

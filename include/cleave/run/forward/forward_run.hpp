@@ -29,9 +29,13 @@ struct forward_progress {
 template <class Value>
 struct forward_report {
   std::vector<std::vector<Value>> results;  ///< by microbatch, then as the transport numbers them
-  std::vector<interval> timeline;           ///< by stage, then microbatch: receive, forward, send
+  std::vector<detail::interval> timeline;           ///< by stage, then microbatch: receive, forward, send
   std::vector<std::size_t> most_queued;     ///< on each edge of the transport, at a time; 0 on the caller's
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// A forward run in the background, one thread a stage. `wait`, `wait_for` and `poll` tell of the first
 /// failure at once, while other stages still compute. The destructor stops the run where it has not ended,
@@ -131,4 +135,4 @@ class forward_run {
   std::unique_ptr<state> state_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The board of ranks that are threads of one process. The run is over once a failure is published or every
 /// rank has left.
@@ -69,4 +69,4 @@ class host_board {
 
 static_assert(board<host_board>);
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -4,7 +4,7 @@
 
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The processor where nothing goes on by itself: what was issued to a stream has run when the call returns.
 class host_clock {
@@ -22,4 +22,4 @@ class host_clock {
 
 static_assert(clocked_device<host_clock>);
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -17,6 +17,10 @@ enum class activity : std::uint8_t {
   send,     ///< waiting for room where its results go
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// One measured bar of a timeline: nanoseconds since the run began, begin <= end.
 struct interval {
   stage_id stage;
@@ -63,4 +67,4 @@ inline double idle_fraction(std::span<interval const> timeline, std::size_t stag
   return all > 0 ? 1 - busy / all : 0;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

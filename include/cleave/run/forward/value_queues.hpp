@@ -16,7 +16,7 @@
 #include "cleave/run/forward/host_clock.hpp"
 #include "cleave/run/model/ports.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Transfers between threads of one process, each stage on its own: a queue of `capacity` values for each
 /// edge between stages. What the caller gives is taken from, and what it gets is put to, where it lies,
@@ -129,4 +129,4 @@ class value_queues {
   std::optional<failure> reason_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

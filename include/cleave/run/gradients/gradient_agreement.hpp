@@ -18,7 +18,7 @@
 
 /// Before the first step, ranks find out whether the gradients that they are to sum are alike. A transport
 /// that is told no sizes would add up what does not belong together, or wait for ever.
-namespace cleave {
+namespace cleave::detail {
 
 /// What a rank says of a gradient of one of its stages, or of all of them: how many there are.
 struct gradient_claim {
@@ -113,4 +113,4 @@ void agree_on_gradients(B& board, std::vector<gradient_claim> own, rank_id here,
   if (auto what = find_gradient_disagreement(all, sets)) throw disagreement_error(*std::move(what));
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Memory that holds copies of one tensor: as many elements of one type each, one copy at least.
 using gradient_copies = std::vector<region>;
@@ -115,4 +115,4 @@ class gradient_buckets {
   std::vector<bucket> buckets_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/run/gradients/gradient_reducer.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The gradients that count on a rank when a norm is taken: of a tie, those of its first copy alone.
 inline std::vector<region> counted_gradients(std::span<gradients_of_stage const> stages,
@@ -43,4 +43,4 @@ struct update_options {
   double factor = 1;  ///< that gradients are multiplied by first: of a loss scale, or of accumulated steps
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -13,7 +13,7 @@
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The gradients of one stage of a rank.
 struct gradients_of_stage {
@@ -196,4 +196,4 @@ class gradient_reducer {
   typename D::stream reducing_;  // last: what it still does uses all else
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -17,7 +17,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/wait_on_host.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// One rank's part in what all do between steps: to start with equal copies of what is tied, and to step the
 /// optimiser. What it refers to must outlive it; the calls wait until they have ended.
@@ -133,4 +133,4 @@ class parameter_updater {
   typename D::stream stream_;  // last: what it still does uses all else
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -24,6 +24,10 @@ struct stage_gradient {
 /// Gradients of copies of one parameter, in the order in which they are summed: that of their stages.
 using tied_gradients = std::vector<stage_gradient>;
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Ties of the same stages, which are summed together.
 struct tie_set {
   std::vector<stage_id> stages;  ///< ascending
@@ -109,4 +113,4 @@ inline std::vector<rank_id> ranks_of(tie_set const& set, std::span<rank_id const
   return ranks;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

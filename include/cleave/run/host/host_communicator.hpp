@@ -11,5 +11,4 @@ namespace cleave {
 using host_communicator = member_communicator<host_device, host_group>;
 
 static_assert(communicator<host_communicator, host_device>);
-
 }  // namespace cleave

@@ -16,7 +16,7 @@ namespace cleave {
 class host_device : public host_memory {
  public:
   struct stream {};
-  using event = host_event;
+  using event = detail::host_event;
 
   /// `ranks` must outlive it. Precondition: there is such a rank.
   host_device(host_ranks& ranks, rank_id here) : ranks_(&ranks), rank_(here) {}
@@ -40,5 +40,4 @@ class host_device : public host_memory {
 };
 
 static_assert(measuring_device<host_device>);
-
 }  // namespace cleave

@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A point in time of a rank that is a thread: when it passed it itself, or when some transfers have ended,
 /// which other ranks end. One that nothing was recorded in has happened.
@@ -62,4 +62,4 @@ class host_event {
   std::vector<count> open_;  // none until transfers are expected, then one, which stays where it is
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -30,14 +30,14 @@ class host_group {
 
   /// Member `member` begins all of these, as of `transfer_matcher`; `end` happens when all have ended. The
   /// stream is the calling thread.
-  void issue(std::uint32_t member, std::span<group_transfer const> all, std::uint64_t reductions,
-             host_event& end, host_device::stream const& = {}) {
+  void issue(std::uint32_t member, std::span<detail::group_transfer const> all, std::uint64_t reductions,
+             detail::host_event& end, host_device::stream const& = {}) {
     if (all.empty()) return end.pass();
     matcher_.issue(member, all, reductions, &end.expect(static_cast<std::uint32_t>(all.size())), *this);
   }
 
  private:
-  using matcher = transfer_matcher<host_event::count*>;
+  using matcher = detail::transfer_matcher<detail::host_event::count*>;
   friend matcher;
 
   void copy(std::uint32_t from, std::uint32_t to, matcher::issued const& sent,
@@ -51,7 +51,7 @@ class host_group {
   void reduce(std::span<matcher::issued const> parts) {
     regions_.clear();
     for (auto const& p : parts) regions_.push_back(p.memory);
-    sum_in_order(regions_, parts.front().op);
+    detail::sum_in_order(regions_, parts.front().op);
     for (std::uint32_t m = 0; m < size(); ++m) end(m, parts[m]);
   }
 
@@ -62,5 +62,4 @@ class host_group {
   matcher matcher_;
   std::vector<region> regions_;
 };
-
 }  // namespace cleave

@@ -39,7 +39,7 @@ class host_memory {
     void* bytes_ = nullptr;
     std::size_t size_ = 0;
   };
-  using sums = sum_table;
+  using sums = detail::sum_table;
 
   static constexpr std::size_t alignment = 256;
 
@@ -59,7 +59,7 @@ class host_memory {
   }
 
   /// \throws sums_error
-  static sums make_sums(std::span<region_pair const> pairs) { return make_sum_table(pairs); }
+  static sums make_sums(std::span<region_pair const> pairs) { return detail::make_sum_table(pairs); }
 
   /// Precondition: they do not overlap.
   static void copy_bytes(void* to, void const* from, std::size_t n) {
@@ -69,44 +69,43 @@ class host_memory {
   /// Pair after pair. Product and sum are rounded, each; what goes into 16 bits, once more.
   static void run_sums(sums const& table, accumulate_options const& o) {
     for (auto const& run : table.runs)
-      with_floating(run.from, [&](auto from) {
-        with_floating(run.to, [&](auto to) {
+      detail::with_floating(run.from, [&](auto from) {
+        detail::with_floating(run.to, [&](auto to) {
           using From = decltype(from);
           using To = decltype(to);
           if (o.target == accumulate_options::target::added_to)
-            run_tiles<From, To, adding>(table, run, o);
+            run_tiles<From, To, detail::adding>(table, run, o);
           else
-            run_tiles<From, To, overwriting>(table, run, o);
+            run_tiles<From, To, detail::overwriting>(table, run, o);
         });
       });
   }
 
-  static double sum_of_squares(std::span<region const> regions) { return cleave::sum_of_squares(regions); }
+  static double sum_of_squares(std::span<region const> regions) { return cleave::detail::sum_of_squares(regions); }
 
  private:
   static constexpr std::size_t most_bytes = static_cast<std::size_t>(-1) / 4;
 
   template <class From, class To, class Operation>
-  static void run_tiles(sum_table const& table, sum_run const& run, accumulate_options const& o) {
-    using sum = common_sum_t<From, To>;
+  static void run_tiles(detail::sum_table const& table, detail::sum_run const& run, accumulate_options const& o) {
+    using sum = detail::common_sum_t<From, To>;
     auto factor = static_cast<sum>(o.factor);
     if (o.device_factor) factor *= static_cast<sum>(*o.device_factor);
     auto const segments = std::span(table.segments).subspan(run.first_segment, run.segments);
     if (!o.nonfinite)
       run_tiles<From, To, Operation>(segments, factor);
-    else if (run_tiles<From, To, watched<Operation>>(segments, factor))
+    else if (run_tiles<From, To, detail::watched<Operation>>(segments, factor))
       std::atomic_ref(*o.nonfinite).store(1, std::memory_order_relaxed);  // by several streams, maybe
   }
 
   /// Whether a result is not finite.
   template <class From, class To, class Operation>
-  static bool run_tiles(std::span<sum_segment const> segments, common_sum_t<From, To> factor) {
+  static bool run_tiles(std::span<detail::sum_segment const> segments, detail::common_sum_t<From, To> factor) {
     bool bad = false;
     for (auto const& s : segments)
-      for (std::uint32_t t = 0; t < tiles_of(s.count); ++t)
-        bad = accumulate_lane<From, To, Operation>(s, s.first_tile + t, factor) || bad;
+      for (std::uint32_t t = 0; t < detail::tiles_of(s.count); ++t)
+        bad = detail::accumulate_lane<From, To, Operation>(s, s.first_tile + t, factor) || bad;
     return bad;
   }
 };
-
 }  // namespace cleave

@@ -80,5 +80,4 @@ class host_ranks {
 };
 
 static_assert(board<host_ranks>);
-
 }  // namespace cleave

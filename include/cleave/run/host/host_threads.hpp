@@ -27,7 +27,7 @@ template <class B>
 concept thread_backend =
     communicator<typename B::communicator, typename B::device> &&
     std::constructible_from<typename B::communicator, typename B::group&, std::uint32_t> &&
-    requires(B& b, steady_list<typename B::group>& to, host_ranks& ranks, rank_id r,
+    requires(B& b, detail::steady_list<typename B::group>& to, host_ranks& ranks, rank_id r,
              std::vector<rank_id> members, std::span<typename B::device> devices) {
       { b.make_device(ranks, r) } -> std::same_as<typename B::device>;
       { b.make_group(to, ranks, members, devices) } -> std::same_as<typename B::group&>;
@@ -42,7 +42,7 @@ struct host_threads {
   using group = host_group;
 
   device make_device(host_ranks& ranks, rank_id r) { return {ranks, r}; }
-  group& make_group(steady_list<group>& to, host_ranks& ranks, std::vector<rank_id> members,
+  group& make_group(detail::steady_list<group>& to, host_ranks& ranks, std::vector<rank_id> members,
                     std::span<device> /*devices*/) {
     return to.emplace(ranks, std::move(members));
   }
@@ -51,5 +51,4 @@ struct host_threads {
 };
 
 static_assert(thread_backend<host_threads>);
-
 }  // namespace cleave

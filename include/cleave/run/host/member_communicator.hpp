@@ -27,13 +27,13 @@ class member_communicator {
 
   void begin_group() { pending_.clear(); }
   void send(region r, message const& m, typename D::stream&) {
-    pending_.push_back(group_transfer::send(r, m));
+    pending_.push_back(detail::group_transfer::send(r, m));
   }
   void receive(region r, message const& m, typename D::stream&) {
-    pending_.push_back(group_transfer::receive(r, m));
+    pending_.push_back(detail::group_transfer::receive(r, m));
   }
   void all_reduce(region r, reduce_op op, std::uint32_t number, typename D::stream&) {
-    pending_.push_back(group_transfer::reduce(r, op, number));
+    pending_.push_back(detail::group_transfer::reduce(r, op, number));
     ++reductions_;
   }
   /// \throws what the group does
@@ -48,8 +48,7 @@ class member_communicator {
  private:
   Group* group_;
   std::uint32_t member_;
-  std::vector<group_transfer> pending_;
+  std::vector<detail::group_transfer> pending_;
   std::uint64_t reductions_ = 0, first_reduction_ = 0;
 };
-
 }  // namespace cleave

@@ -17,7 +17,7 @@
 #include "cleave/run/model/group_transfer.hpp"
 #include "cleave/schedule/model/delivery.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// One member of a `host_group`, where streams are threads. The messages between `begin_group` and
 /// `end_group` are one piece of work of their stream. It must outlive the streams that it was given.
@@ -100,4 +100,4 @@ class queued_communicator {
 
 static_assert(communicator<queued_communicator, queued_device>);
 
-}  // namespace cleave
+}  // namespace cleave::detail

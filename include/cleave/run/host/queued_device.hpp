@@ -15,7 +15,7 @@
 #include "cleave/run/host/queued_stream.hpp"
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// When a stream comes to a point, and the transfers that it begins there have ended. One that was not
 /// recorded has happened.
@@ -120,4 +120,4 @@ class queued_device : public host_memory {
 
 static_assert(device<queued_device>);
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -19,7 +19,7 @@
 #include "cleave/run/host/stream_task.hpp"
 #include "cleave/run/model/failure.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 struct queued_options {
   /// How many pieces of work a stream may hold that have not begun; whoever issues one more waits.
@@ -209,4 +209,4 @@ class queued_stream {
   std::shared_ptr<state> state_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -9,7 +9,7 @@
 
 #include "cleave/core/expects.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Something to do, once, maybe on another thread. What is small needs no memory of its own.
 class stream_task {
@@ -73,4 +73,4 @@ class stream_task {
   operations const* with_ = nullptr;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

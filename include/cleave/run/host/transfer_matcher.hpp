@@ -14,7 +14,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Ranks of one process that send each other messages: where sends wait for their receives, and receives for
 /// their sends, and parts of reductions for the others. It carries nothing out itself. Whoever comes last has
@@ -160,4 +160,4 @@ class transfer_matcher {
   std::uint64_t first_reduction_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

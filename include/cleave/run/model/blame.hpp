@@ -15,7 +15,7 @@
 
 /// Who is to blame when a deadline passes. The rank that notices is rarely the one that hangs: it waits for a
 /// rank that waits for another.
-namespace cleave {
+namespace cleave::detail {
 
 /// What a rank does when it is asked. The smaller, the more it is to blame for those who wait for it.
 enum class activity_kind : std::uint8_t {
@@ -89,29 +89,37 @@ inline blame find_blame(std::span<rank_activity const> ranks, rank_id from) {
   return found;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `rank 2 computes stage 2 microbatch 5 (forward)`.
-inline std::string describe(rank_activity const& a, rank_id r) {
+inline std::string describe(detail::rank_activity const& a, rank_id r) {
   auto text = "rank " + std::to_string(index(r));
   auto const doing = a.operation.empty() ? "" : " (" + a.operation + ")";
   switch (a.kind) {
-    case activity_kind::silent:
+    case detail::activity_kind::silent:
       return text + " gives no answer";
-    case activity_kind::gone:
+    case detail::activity_kind::gone:
       return text + " is gone";
-    case activity_kind::done:
+    case detail::activity_kind::done:
       return text + " has nothing left to do" + doing;
-    case activity_kind::computing:
+    case detail::activity_kind::computing:
       text += " computes";
       break;
-    case activity_kind::waiting:
+    case detail::activity_kind::waiting:
       text += " waits";
       break;
   }
-  if (a.at && a.kind == activity_kind::computing)
+  if (a.at && a.kind == detail::activity_kind::computing)
     text += " stage " + std::to_string(index(a.at->stage)) + " microbatch " +
             std::to_string(index(a.at->microbatch));
   return text + doing;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// `rank 0 waits for rank 1 (recv B0 stage 0<-1), rank 1 computes stage 1 microbatch 0 (backward)`.
 inline std::string describe(blame const& b, std::span<rank_activity const> ranks) {
@@ -144,4 +152,4 @@ inline failure failure_of(blame const& b, std::span<rank_activity const> ranks, 
   return f;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -188,6 +188,10 @@ concept stage = device<D> && requires(S& st, typename D::stream& s, stage_pass c
   { st.forward(s, p, in, out) };
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// - `st.backward(s, p, gradients, in)`  from the gradients of the results, in their order and without data
 ///                                       where none arrives, makes those of the inputs, in theirs and without
 ///                                       data where nobody wants one; adds to those of the parameters.
@@ -248,4 +252,4 @@ concept recomputed_stage = stage<S, D> && requires(S& st, typename D::stream& s,
   { st.recompute(s, p, in) };
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -18,6 +18,10 @@ struct custom_part {
   std::span<tensor_view> out = {};
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Actions of the kinds in `call_options::custom`, which stages carry out instead of the members of those
 /// kinds. What passes receive is there, and what they make is handed on afterwards, as of those members.
 /// - `st.custom(s, a, parts)`  all parts of a compound, in any order or at once; of another action itself.
@@ -27,4 +31,4 @@ concept custom_stage = stage<S, D> && requires(S& st, typename D::stream& s, act
   { st.custom(s, a, parts) };
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -4,7 +4,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A device that a thread has as its current one, which is meant by calls that name none.
 /// - `d.scope()`  while it lives, `d` is that of this thread; then the one before is it again.
@@ -65,4 +65,4 @@ class made_on_device {
   std::optional<T> value_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

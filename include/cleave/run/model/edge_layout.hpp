@@ -40,5 +40,4 @@ struct run_layouts {
     return shape;
   }
 };
-
 }  // namespace cleave

@@ -23,12 +23,20 @@ enum class failure_code : std::uint8_t {
   device,     ///< so did what computes
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What a message of that code begins with, after its place; nothing where the place says all.
 constexpr std::string_view prefix_of(failure_code c) {
   constexpr std::array<std::string_view, 7> prefixes = {
       "", "operation mismatch: ", "", "peer lost: ", "timed out: ", "transport error: ", "device error: "};
   return prefixes[static_cast<std::size_t>(c)];
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// One execution of a stage.
 struct stage_call {
@@ -38,8 +46,16 @@ struct stage_call {
   bool operator==(stage_call const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A rank that is none.
 inline constexpr rank_id no_rank{0xffffffff};
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Why a run ended early. The first one of a run is the one that is reported, by everybody.
 struct failure {
@@ -47,8 +63,8 @@ struct failure {
   std::optional<stage_call> at = {};  ///< nothing where no stage is to blame
   std::string detail = {};
   std::exception_ptr cause = {};  ///< what a stage threw, in the process in which it did
-  rank_id reporter = no_rank;     ///< who noticed it
-  rank_id culprit = no_rank;      ///< who is to blame, where that is known
+  rank_id reporter = detail::no_rank;     ///< who noticed it
+  rank_id culprit = detail::no_rank;      ///< who is to blame, where that is known
   std::string operation = {};     ///< what the reporter was doing: `recv B3 stage 1<-2`
 };
 
@@ -56,16 +72,20 @@ struct failure {
 inline std::string describe(failure const& f) {
   std::string place;
   auto const add = [&](std::string const& part) { place += (place.empty() ? "" : ", ") + part; };
-  if (f.reporter != no_rank) add("rank " + std::to_string(index(f.reporter)));
+  if (f.reporter != detail::no_rank) add("rank " + std::to_string(index(f.reporter)));
   if (!f.operation.empty()) add(f.operation);
   if (f.at) {
     add("stage " + std::to_string(index(f.at->stage)));
     add("microbatch " + std::to_string(index(f.at->microbatch)));
   }
-  if (f.culprit != no_rank && f.culprit != f.reporter)
+  if (f.culprit != detail::no_rank && f.culprit != f.reporter)
     add("caused by rank " + std::to_string(index(f.culprit)));
-  return (place.empty() ? "" : place + ": ") + std::string(prefix_of(f.code)) + f.detail;
+  return (place.empty() ? "" : place + ": ") + std::string(detail::prefix_of(f.code)) + f.detail;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The failure that the exception now being handled means for `at`. Call it in a `catch` clause.
 inline failure current_failure(stage_call at) {
@@ -79,6 +99,10 @@ inline failure current_failure(stage_call at) {
   }
   return {failure_code::stage, at, std::move(detail), std::current_exception()};
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// A run ended early.
 class run_error : public error {
@@ -97,6 +121,10 @@ class stage_error : public run_error, public std::nested_exception {
   microbatch_id microbatch;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// \throws stage_error where a stage of this process is to blame, else run_error.
 [[noreturn]] inline void raise(failure const& f) {
   if (f.code != failure_code::stage || !f.cause || !f.at) throw run_error(f);
@@ -107,4 +135,4 @@ class stage_error : public run_error, public std::nested_exception {
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

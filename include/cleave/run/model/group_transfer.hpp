@@ -6,7 +6,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// One of the messages and reductions that a communicator collects between `begin_group` and `end_group`: the
 /// end of it that is here.
@@ -25,4 +25,4 @@ struct group_transfer {
   }
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

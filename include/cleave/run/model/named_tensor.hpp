@@ -32,6 +32,10 @@ inline std::string layout_text(element_type type, tensor_shape const& shape) {
   return text + "]";
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Why tensors are no state.
 struct named_tensor_fault {
   enum class kind : std::uint8_t {
@@ -117,4 +121,4 @@ inline void demand_named_tensors(std::span<named_tensor const> state) {
   if (auto const fault = find_named_tensor_fault(state)) throw named_tensor_error(*fault);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

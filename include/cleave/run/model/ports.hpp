@@ -11,7 +11,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/transport.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A transport as one stage sees it; edges by their position.
 struct stage_ports {
@@ -68,4 +68,4 @@ inline std::optional<std::size_t> find_shared_edge(transport const& t) {
                                : std::optional(static_cast<std::size_t>(first - shared.begin()));
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

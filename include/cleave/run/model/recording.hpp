@@ -10,6 +10,10 @@ namespace cleave {
 /// Whether an executor issues each step, or has its device do again what it issued in an earlier one.
 enum class step_mode : std::uint8_t { issued, replayed };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A device that writes down what is issued to it, and does all of that again as often as it is asked to.
 /// - `D::recording`         movable. What it does uses the memory and the sums that were issued.
 /// - `d.begin_recording(s)` what is issued to `s` from now on is written down and not done; so is what is
@@ -49,4 +53,4 @@ concept recorded_stage = requires(S const& st) {
   { st.records() } -> std::same_as<bool>;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Things that others point to, and that cannot be moved perhaps: each stays where it is made, however many
 /// follow. They go in the order in which they came.
@@ -38,4 +38,4 @@ class steady_list {
   std::vector<std::vector<std::optional<T>>> places_;  // one in each
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -16,11 +16,23 @@ namespace cleave {
 
 enum class element_type : std::uint8_t { f32, f64, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 inline constexpr std::array<std::string_view, 10> element_names = {"f32", "f64", "f16", "bf16", "i64",
                                                                    "i32", "i16", "i8",  "u8",   "bool"};
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `f32`.
-constexpr std::string_view name_of(element_type t) { return element_names[static_cast<std::size_t>(t)]; }
+constexpr std::string_view name_of(element_type t) { return detail::element_names[static_cast<std::size_t>(t)]; }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The type of that name, or nothing.
 constexpr std::optional<element_type> find_element_type(std::string_view name) {
@@ -35,21 +47,33 @@ constexpr std::size_t size_of(element_type t) {
   return sizes[static_cast<std::size_t>(t)];
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Whether gradients can be of this type.
 constexpr bool is_floating(element_type t) { return t <= element_type::bf16; }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 inline constexpr std::size_t most_axes = 8;
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// How many elements there are along each axis.
 struct tensor_shape {
   std::uint32_t axes = 0;
-  std::array<std::int64_t, most_axes> extents = {};  ///< those from `axes` on are 0
+  std::array<std::int64_t, detail::most_axes> extents = {};  ///< those from `axes` on are 0
 
   constexpr tensor_shape() = default;
   /// Precondition: `most_axes` extents at most, none below 0.
   constexpr explicit(false) tensor_shape(std::span<std::int64_t const> of)
       : axes(static_cast<std::uint32_t>(of.size())) {
-    expects(of.size() <= most_axes, "tensor_shape: as many axes as a shape can have");
+    expects(of.size() <= detail::most_axes, "tensor_shape: as many axes as a shape can have");
     std::ranges::copy(of, extents.begin());
   }
   constexpr tensor_shape(std::initializer_list<std::int64_t> of)
@@ -75,7 +99,7 @@ struct region {
   std::size_t count = 0;
   element_type type = element_type::u8;
 
-  constexpr std::size_t bytes() const { return count * size_of(type); }
+  constexpr std::size_t bytes() const { return count * detail::size_of(type); }
   bool operator==(region const&) const = default;
 };
 

@@ -17,7 +17,7 @@
 #include "cleave/run/model/edge_layout.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Why layouts do not go with a transport. `edge` is the first that is wrong.
 struct edge_layout_fault {
@@ -111,23 +111,27 @@ inline std::optional<edge_layout_fault> find_edge_layout_fault(transport const& 
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The layouts that a transport tells; gradients are wanted of all floating-point values between stages.
 /// `extent_of(symbol)` is an optional number. \throws edge_layout_error
 template <class F>
 run_layouts layouts_of(transport const& t, F extent_of) {
-  using enum edge_layout_fault::kind;
+  using enum detail::edge_layout_fault::kind;
   run_layouts made;
   for (std::size_t e = 0; e < t.edges.size(); ++e) {
-    if (t.edges[e].layout >= t.layouts.size()) throw edge_layout_error({unknown_layout, e});
+    if (t.edges[e].layout >= t.layouts.size()) throw detail::edge_layout_error({unknown_layout, e});
     auto const& known = t.layouts[t.edges[e].layout];
-    auto const type = find_element_type(known.dtype);
-    if (!type) throw edge_layout_error({.what = unknown_layout, .edge = e, .name = known.dtype});
-    if (known.shape.size() > most_axes) throw edge_layout_error({too_large, e});
+    auto const type = detail::find_element_type(known.dtype);
+    if (!type) throw detail::edge_layout_error({.what = unknown_layout, .edge = e, .name = known.dtype});
+    if (known.shape.size() > detail::most_axes) throw detail::edge_layout_error({too_large, e});
     std::vector<std::int64_t> extents;
     for (auto const& x : known.shape) {
       auto const* symbol = std::get_if<std::string>(&x);
       std::optional<std::int64_t> const n = symbol ? extent_of(*symbol) : std::get<std::int64_t>(x);
-      if (!n) throw edge_layout_error({.what = unbound_symbol, .edge = e, .name = *symbol});
+      if (!n) throw detail::edge_layout_error({.what = unbound_symbol, .edge = e, .name = *symbol});
       extents.push_back(*n);
     }
     bool const inside = t.edges[e].from != the_caller && t.edges[e].to != the_caller;

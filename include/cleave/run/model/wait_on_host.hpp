@@ -6,7 +6,7 @@
 
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// When what begins now and may take so long has to have ended; no limit: never.
 inline std::chrono::steady_clock::time_point deadline_after(std::optional<std::chrono::milliseconds> limit) {
@@ -33,4 +33,4 @@ bool wait_on_host(D& d, typename D::event const& e, std::chrono::steady_clock::t
   return true;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/failure.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The board of a rank that is a process, as what runs there sees it: what it publishes says which rank
 /// failed and what that was doing, and is decided on when it returns.
@@ -68,4 +68,4 @@ class failure_teller {
 
 static_assert(board<failure_teller>);
 
-}  // namespace cleave
+}  // namespace cleave::detail

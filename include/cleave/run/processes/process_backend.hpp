@@ -35,10 +35,14 @@ concept process_backend =
       { b.end() } noexcept;
     };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// How many processes there are, for a message where they are not as many as needed.
 struct started_processes {
   std::uint32_t count;
   char const *by, *how;  ///< `MPI has started`, `mpirun -n`
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -62,9 +62,9 @@ class process_pipeline : activity_source {
   /// tie_order_error, program_need_error, and what the other two throw
   template <std::invocable<device&> F, class... With>
   process_pipeline(planned_step auto const& p, F make_stages, process_options const& o,
-                   started_processes const& started, With&&... with)
+                   detail::started_processes const& started, With&&... with)
       : grid_(demand_ranks(p, o, started)),
-        sets_(tie_sets_of(o.ties)),
+        sets_(detail::tie_sets_of(o.ties)),
         backend_(std::forward<With>(with)...),
         here_(backend_.board().rank()),
         teller_(backend_.board(), *this),
@@ -73,7 +73,7 @@ class process_pipeline : activity_source {
     rank_watch::turn const together(watch_);
     try {
       stages_.make(backend_.own_device(), make_stages);
-      auto const here = scope_of(backend_.own_device());
+      auto const here = detail::scope_of(backend_.own_device());
       connect(p.order().place);
       runtime_.emplace(backend_.own_device(), with_, teller_, *stages_, p.order().place,
                        rank_id{place().pipe}, sets_, o.bucket_bytes, steps_);
@@ -107,7 +107,7 @@ class process_pipeline : activity_source {
   /// \throws run_error where theirs differ; placement_change_error, program_need_error
   std::size_t add_plan(planned_step auto const& p) {
     rank_watch::turn const together(watch_);
-    auto const here = scope_of(own_device());
+    auto const here = detail::scope_of(own_device());
     return add_plan_together(p);
   }
 
@@ -116,20 +116,20 @@ class process_pipeline : activity_source {
   /// \throws stage_error, run_error, step_value_error
   void run_step(step_values const& values, std::size_t plan_number = 0) {
     expects(plan_number < plans_, "process_pipeline: a plan that was added");
-    demand_step_values(runtime_->program(plan_number), values);
+    detail::demand_step_values(runtime_->program(plan_number), values);
     plan_.store(plan_number, std::memory_order_relaxed);
     do_together([&] { runtime_->run_step(values, plan_number); });
   }
   /// As of `thread_pipeline`.
   void share_ties()
-    requires updated_stage<S, device>
+    requires detail::updated_stage<S, device>
   {
     do_together([&] { runtime_->share_ties(); });
   }
-  update_report update(update_options const& options = {})
-    requires updated_stage<S, device>
+  detail::update_report update(detail::update_options const& options = {})
+    requires detail::updated_stage<S, device>
   {
-    update_report made;
+    detail::update_report made;
     do_together([&] { made = runtime_->update(options); });
     return made;
   }
@@ -142,7 +142,7 @@ class process_pipeline : activity_source {
   }
   rank_program const& program(std::size_t plan_number = 0) const { return runtime_->program(plan_number); }
   /// When this rank began and ended each instruction of the last step, in nanoseconds since it began it.
-  std::vector<instruction_time> times(std::size_t plan_number = 0) { return runtime_->times(plan_number); }
+  std::vector<detail::instruction_time> times(std::size_t plan_number = 0) { return runtime_->times(plan_number); }
 
   /// Why steps by that plan are issued, all of them on all ranks; or nothing where they are replayed.
   std::optional<std::string> const& replay_obstacle(std::size_t plan_number = 0) const {
@@ -155,10 +155,10 @@ class process_pipeline : activity_source {
 
  private:
   using communicator_type = typename Backend::communicator;
-  using runtime = rank_runtime<device, communicator_type, failure_teller, S>;
+  using runtime = rank_runtime<device, communicator_type, detail::failure_teller, S>;
 
   static rank_grid demand_ranks(planned_step auto const& p, process_options const& o,
-                                started_processes const& started) {
+                                detail::started_processes const& started) {
     auto const each = static_cast<std::uint32_t>(p.order().ranks.size());
     rank_grid const grid({.pipe = each, .data = o.replicas, .model = 1}, o.order);
     if (started.count != grid.size())
@@ -177,7 +177,7 @@ class process_pipeline : activity_source {
     with_.pipe = replicated ? backend_.connect(at.data, at.pipe) : &all;
     if (replicated) with_.replicas = backend_.connect_sums(at.pipe, at.data);
     for (auto const& set : sets_) {
-      auto const members = ranks_of(set, on.rank_of);
+      auto const members = detail::ranks_of(set, on.rank_of);
       bool const in = std::ranges::count(members, rank_id{at.pipe}) > 0;
       auto* const made = members.size() < 2
                              ? nullptr
@@ -199,22 +199,22 @@ class process_pipeline : activity_source {
     if (steps_ == step_mode::issued) return;
     auto& own = runtime_->replays(plans_);
     auto const until = std::chrono::steady_clock::now() + watch_.limit();
-    if (auto first = find_first_obstacle(board(), own.obstacle(), rank(), grid_.size(), until))
+    if (auto first = detail::find_first_obstacle(board(), own.obstacle(), rank(), grid_.size(), until))
       own.issue_all(*std::move(first));
   }
 
   /// \throws run_error where a rank has another program
-  void agree_about(claimed_plan auto const& p) {
+  void agree_about(detail::claimed_plan auto const& p) {
     agree([&](auto until) {
-      agree_on_program(board(), p, rank_id{place().pipe}, rank(), grid_.size(), until);
+      detail::agree_on_program(board(), p, rank_id{place().pipe}, rank(), grid_.size(), until);
     });
   }
   /// \throws run_error where others sum other gradients
   void agree_about_gradients(placement const& on) {
     if (grid_.size(rank_axis::data) < 2 && sets_.empty()) return;
-    auto own = claims_of_rank(on, rank_id{place().pipe}, *stages_);
+    auto own = detail::claims_of_rank(on, rank_id{place().pipe}, *stages_);
     agree(
-        [&](auto until) { agree_on_gradients(board(), std::move(own), rank(), grid_.size(), sets_, until); });
+        [&](auto until) { detail::agree_on_gradients(board(), std::move(own), rank(), grid_.size(), sets_, until); });
   }
 
   /// All ranks find the same in `f(until)`; the first tells. \throws run_error where they disagree
@@ -223,7 +223,7 @@ class process_pipeline : activity_source {
     auto const until = std::chrono::steady_clock::now() + watch_.limit();
     try {
       f(until);
-    } catch (disagreement_error const& e) {
+    } catch (detail::disagreement_error const& e) {
       if (rank() == rank_id{0})
         teller_.publish({.code = failure_code::mismatch, .detail = e.witness, .reporter = rank()});
     }
@@ -235,7 +235,7 @@ class process_pipeline : activity_source {
     if (auto const failed = board().poll()) throw run_error(teller_.placed(*failed));
     rank_watch::turn const together(watch_);
     try {
-      auto const here = scope_of(own_device());
+      auto const here = detail::scope_of(own_device());
       f();
     } catch (stage_error const&) {
       throw;
@@ -256,19 +256,19 @@ class process_pipeline : activity_source {
     backend_.end();
   }
 
-  rank_activity activity() const override {
-    if (plans_ == 0) return {.kind = activity_kind::computing, .operation = "being set up"};
+  detail::rank_activity activity() const override {
+    if (plans_ == 0) return {.kind = detail::activity_kind::computing, .operation = "being set up"};
     auto const running = plan_.load(std::memory_order_relaxed);
-    return activity_of(runtime_->program(running), runtime_->at(running), grid_, rank());
+    return detail::activity_of(runtime_->program(running), runtime_->at(running), grid_, rank());
   }
 
   rank_grid grid_;
-  std::vector<tie_set> sets_;
+  std::vector<detail::tie_set> sets_;
   Backend backend_;
   rank_id here_;
-  failure_teller teller_;
+  detail::failure_teller teller_;
   rank_communicators<communicator_type> with_;
-  made_on_device<S, device> stages_;
+  detail::made_on_device<S, device> stages_;
   std::optional<runtime> runtime_;
   std::atomic<std::size_t> plan_ = 0;  // the one that is run
   std::atomic<std::size_t> plans_ = 0;
@@ -276,5 +276,4 @@ class process_pipeline : activity_source {
   step_mode steps_;
   rank_watch watch_;
 };
-
 }  // namespace cleave

@@ -136,5 +136,4 @@ class rank_watch {
   bool reported_ = false, stopped_ = false;
   std::thread thread_;
 };
-
 }  // namespace cleave

@@ -11,7 +11,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/memory/slot_plan.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Finds what a rank keeps by what it is.
 class arena_places {
@@ -54,4 +54,4 @@ class arena_places {
   std::vector<std::pair<value_key, std::uint32_t>> order_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -7,7 +7,7 @@
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/program/rank_program.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Has the stages do what a call says: a pass, or what belongs to one. `in` and `out` are those of the pass:
 /// of a forward pass inputs and results, of a backward pass gradients of results and of inputs.
@@ -37,4 +37,4 @@ void call_stage(S& stages, typename D::stream& s, rank_call const& call, stage_p
   expects(false, "call_stage: a call that the stages have a member for");
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/program/step_values.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Memory of its own for all that a rank reads of the caller, so that it is at the same place in each step.
 template <device D>
@@ -71,4 +71,4 @@ class input_copies {
   std::vector<tensor_view> views_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

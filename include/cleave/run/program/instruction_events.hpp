@@ -9,7 +9,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/program/rank_program.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// When a rank did something, in nanoseconds since its step began.
 struct instruction_time {
@@ -75,4 +75,4 @@ class instruction_events {
   std::vector<typename D::event> begins_, ends_;  // of instructions; used are those of heads
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -19,7 +19,7 @@
 #include "cleave/schedule/model/edge_numbers.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Writes the program of one rank; `make_rank_program` is its one use.
 class program_writer {
@@ -254,11 +254,19 @@ class program_writer {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> computing_;          // cell, instruction
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What rank `r` issues. O(its actions log its actions + edges). Precondition: there is such a rank.
 inline rank_program make_rank_program(step_plan const& p, rank_id r) {
   expects(index(r) < p.order().ranks.size(), "make_rank_program: a rank of the schedule");
-  return program_writer(p, r).write();
+  return detail::program_writer(p, r).write();
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What each rank issues. O(actions log actions).
 inline std::vector<rank_program> make_rank_programs(step_plan const& p) {
@@ -267,4 +275,4 @@ inline std::vector<rank_program> make_rank_programs(step_plan const& p) {
   return made;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

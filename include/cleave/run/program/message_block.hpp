@@ -11,7 +11,7 @@
 #include "cleave/run/model/edge_layout.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Where a value lies in a message.
 struct block_value {
@@ -68,4 +68,4 @@ inline std::vector<edge_blocks> blocks_of(placement const& p, transport const& t
   return blocks;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -15,7 +15,7 @@
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/program/step_values.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The memory of a program on a device, made once; what passes read and make there, and what is done to it
 /// beside them. The functions that take a stream issue to it. Refers to both.
@@ -115,4 +115,4 @@ class pass_memory {
   std::vector<std::optional<typename D::sums>> sums_;  // of passes
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

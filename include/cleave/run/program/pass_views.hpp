@@ -9,7 +9,7 @@
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/program/rank_program.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What the passes of a program read and make, as views of its memory; made once. Refers to the program.
 class pass_views {
@@ -97,4 +97,4 @@ class pass_views {
   std::vector<input_view> inputs_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

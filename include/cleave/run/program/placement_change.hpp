@@ -47,6 +47,10 @@ class placement_change_error : public witness_error<placement_change> {
       : witness_error("another plan: " + describe(c), c) {}
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What keeps a plan placed as `other` from running where one placed as `first` does, or nothing; edges may
 /// differ. O(stages).
 inline std::optional<placement_change> find_placement_change(placement const& first, placement const& other) {
@@ -60,4 +64,4 @@ inline std::optional<placement_change> find_placement_change(placement const& fi
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

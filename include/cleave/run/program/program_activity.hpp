@@ -10,7 +10,7 @@
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/schedule/calls/rank_call.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What a rank does that is at instruction `at` of its program, or where the three numbers beyond all
 /// instructions say. Where it is in a step that it replays, nobody knows.
@@ -55,4 +55,4 @@ inline rank_activity activity_of(rank_program const& p, std::uint32_t at, rank_g
   return a;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

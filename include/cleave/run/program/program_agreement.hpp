@@ -20,7 +20,7 @@
 
 /// Before the first step, ranks that have each been given a program of their own find out whether these go
 /// together.
-namespace cleave {
+namespace cleave::detail {
 
 /// What a rank says of an edge that one of its stages is an end of.
 struct edge_claim {
@@ -60,6 +60,10 @@ program_claim claim_of(claimed_plan auto const& p, rank_id r) {
   return made;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `f32[8, 3]`; the axis of the batch as `*`, and `?` behind where the shape is not known before.
 inline std::string describe(edge_layout const& l) {
   auto text = std::string(name_of(l.type)) + "[";
@@ -68,6 +72,10 @@ inline std::string describe(edge_layout const& l) {
   return text + (l.extents == shape_kind::dynamic ? "]?" : "]") +
          (l.gradient == gradient_use::none ? " without gradient" : "");
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What two ranks say differently of an edge that both know, as a sentence that names both ends, or nothing.
 /// O(edges log edges).
@@ -88,10 +96,14 @@ inline std::optional<std::string> find_edge_disagreement(program_claim const& a,
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What differs between the programs of two ranks, in words, or nothing: `rank 2 runs another schedule than
 /// rank 0`.
-inline std::optional<std::string> difference_of(program_digest const& here, rank_id rank,
-                                                program_digest const& there, rank_id other) {
+inline std::optional<std::string> difference_of(detail::program_digest const& here, rank_id rank,
+                                                detail::program_digest const& there, rank_id other) {
   if (here == there) return std::nullopt;
   auto const* const what = here.schedule != there.schedule     ? "another schedule"
                            : here.transport != there.transport ? "other edges between stages"
@@ -100,6 +112,10 @@ inline std::optional<std::string> difference_of(program_digest const& here, rank
   return "rank " + std::to_string(index(rank)) + " has " + what + " than rank " +
          std::to_string(index(other)) + "; give all ranks the same";
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Ranks whose programs do not go together. The witness: what the first two of them say differently.
 class disagreement_error : public witness_error<std::string> {
@@ -138,4 +154,4 @@ void agree_on_program(B& board, claimed_plan auto const& p, rank_id of_plan, ran
   demand_agreement(claims);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -8,7 +8,7 @@
 #include "cleave/schedule/calls/call_options.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// FNV-1a over 64-bit numbers: tells programs apart that differ by mistake, not by design of an enemy.
 class number_digest {
@@ -60,4 +60,4 @@ inline program_digest digest_of(schedule const& s, transport const& t, run_layou
   return {lists.value(), edges.value(), layouts.value(), digest_of_calls(o)};
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -12,7 +12,7 @@
 #include "cleave/run/model/custom_stage.hpp"
 #include "cleave/run/program/rank_program.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Something that a program asks of stages which cannot do it. The witness: the first such call.
 class program_need_error : public witness_error<rank_call> {
@@ -77,4 +77,4 @@ void demand_abilities(rank_program const& p) {
   throw program_need_error(p.rank, c, parts, lacking_member<S, D>(c));
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -12,7 +12,7 @@
 
 /// What one rank issues in a step, as plain data: its calls with everything looked up that the executor
 /// needs, so that a step looks up nothing.
-namespace cleave {
+namespace cleave::detail {
 
 /// Where memory is while a step runs.
 enum class place_kind : std::uint8_t {
@@ -94,19 +94,27 @@ struct program_digest {
   bool operator==(program_digest const&) const = default;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 struct rank_program {
   rank_id rank{0};
   std::uint32_t ranks = 1, microbatches = 0;
-  std::vector<rank_instruction> instructions;  ///< an exchange, and a custom compound, then its parts
-  std::vector<program_pass> passes;
-  std::vector<program_result> results;
+  std::vector<detail::rank_instruction> instructions;  ///< an exchange, and a custom compound, then its parts
+  std::vector<detail::program_pass> passes;
+  std::vector<detail::program_result> results;
   run_layouts layouts;
   std::uint64_t arena_bytes = 0, result_bytes = 0;
-  program_digest digest;  ///< of the whole step, not of this rank alone
+  detail::program_digest digest;  ///< of the whole step, not of this rank alone
   gradient_scale scale = gradient_scale::none;
 
   bool operator==(rank_program const&) const = default;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Of each instruction: the exchange or custom compound that it is part of, or itself. O(instructions).
 inline std::vector<std::uint32_t> heads_of(rank_program const& p) {
@@ -140,4 +148,4 @@ inline bool has_backward(rank_program const& p) {
                              [](rank_instruction const& i) { return is_backward_pass(i.call); });
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

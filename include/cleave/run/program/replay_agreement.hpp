@@ -10,7 +10,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What keeps the first of all ranks from replaying steps, with its number: where one cannot, none may.
 /// Nothing where all can. Every rank tells all others its own obstacle; each of `ranks` ranks of the board
@@ -32,4 +32,4 @@ std::optional<std::string> find_first_obstacle(B& board, std::optional<std::stri
   return first;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,7 +14,7 @@
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/program/step_values.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Calls the stages of one rank as its program says, on the memory of the program. Refers to all three.
 template <device D, stage<D> S>
@@ -116,4 +116,4 @@ class stage_caller {
   std::vector<custom_part> parts_;  // of the action that is carried out
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

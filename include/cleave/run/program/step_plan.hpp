@@ -37,6 +37,10 @@ struct program_options {
   std::vector<std::uint64_t> most_bytes = {};  ///< of the memory of each rank; one for all; none: no limit
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A schedule and a transport that do not go together.
 struct program_fault {
   enum class kind : std::uint8_t {
@@ -107,6 +111,10 @@ inline std::optional<program_fault> find_custom_part_fault(schedule const& s,
   return found;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Everything about a step that all of its ranks share: a schedule, lowered where it computes only, and
 /// verified; the values that move as a transport says and lie as layouts say; and the plan of the memory.
 class step_plan {
@@ -114,33 +122,33 @@ class step_plan {
   /// \throws transport_error, program_error, edge_layout_error, schedule_error, slot_error, and as `lower`
   step_plan(schedule const& s, transport t, run_layouts l, program_options const& o = {})
       : transport_(std::move(t)), layouts_(std::move(l)), options_(o) {
-    if (auto const f = find_transport_fault(transport_)) throw transport_error(*f);
-    if (auto const f = find_program_fault(s, transport_)) throw program_error(*f);
-    if (auto const f = find_edge_layout_fault(transport_, layouts_, s.microbatches))
-      throw edge_layout_error(*f);
-    if (auto const f = find_custom_part_fault(s, options_.calls.custom)) throw program_error(*f);
-    schedule_ = has_messages(s) || s.ranks.size() < 2 ? s : lower(s, options_.lowering);
-    demand_schedule(schedule_, {.delivery = options_.delivery.delivery,
+    if (auto const f = detail::find_transport_fault(transport_)) throw detail::transport_error(*f);
+    if (auto const f = detail::find_program_fault(s, transport_)) throw detail::program_error(*f);
+    if (auto const f = detail::find_edge_layout_fault(transport_, layouts_, s.microbatches))
+      throw detail::edge_layout_error(*f);
+    if (auto const f = detail::find_custom_part_fault(s, options_.calls.custom)) throw detail::program_error(*f);
+    schedule_ = detail::has_messages(s) || s.ranks.size() < 2 ? s : lower(s, options_.lowering);
+    detail::demand_schedule(schedule_, {.delivery = options_.delivery.delivery,
                                 .buffers = options_.delivery.buffers,
                                 .groups = options_.delivery.groups,
                                 .passes = passes_of(schedule_)});
-    blocks_ = blocks_of(schedule_.place, transport_, layouts_);
-    ports_ = ports(transport_);
+    blocks_ = detail::blocks_of(schedule_.place, transport_, layouts_);
+    ports_ = detail::ports(transport_);
     schedule_bytes bytes{options_.stashes, {}};
-    auto const room = [](message_block const& b) { return std::max<std::uint64_t>(b.bytes, 1); };
+    auto const room = [](detail::message_block const& b) { return std::max<std::uint64_t>(b.bytes, 1); };
     for (auto const& b : blocks_) bytes.edges.push_back({room(b.activations), room(b.gradients)});
     slots_ = plan_slots(schedule_, bytes, {.inputs = options_.inputs, .most_bytes = options_.most_bytes});
-    digest_ = digest_of(schedule_, transport_, layouts_, options_.calls);
+    digest_ = detail::digest_of(schedule_, transport_, layouts_, options_.calls);
   }
 
   schedule const& order() const { return schedule_; }
   transport const& edges() const { return transport_; }
   run_layouts const& layouts() const { return layouts_; }
   program_options const& options() const { return options_; }
-  std::vector<edge_blocks> const& blocks() const { return blocks_; }
-  stage_ports const& ports_of(stage_id s) const { return ports_[index(s)]; }
+  std::vector<detail::edge_blocks> const& blocks() const { return blocks_; }
+  detail::stage_ports const& ports_of(stage_id s) const { return ports_[index(s)]; }
   slot_plan const& slots() const { return slots_; }
-  program_digest const& digest() const { return digest_; }
+  detail::program_digest const& digest() const { return digest_; }
   bool same_rank(transport::edge const& e) const { return rank_of(e.from) == rank_of(e.to); }
   rank_id rank_of(stage_id s) const { return schedule_.place.rank_of[index(s)]; }
 
@@ -149,10 +157,10 @@ class step_plan {
   run_layouts layouts_;
   program_options options_;
   schedule schedule_;
-  std::vector<edge_blocks> blocks_;
-  std::vector<stage_ports> ports_;
+  std::vector<detail::edge_blocks> blocks_;
+  std::vector<detail::stage_ports> ports_;
   slot_plan slots_;
-  program_digest digest_;
+  detail::program_digest digest_;
 };
 
 }  // namespace cleave

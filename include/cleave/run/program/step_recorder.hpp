@@ -14,7 +14,7 @@
 #include "cleave/run/program/step_values.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Why steps of a program cannot be replayed on such a device, or nothing. O(edges).
 template <class D, class C, class S>
@@ -131,4 +131,4 @@ class step_recorder {
   bool is_recording_ = false;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

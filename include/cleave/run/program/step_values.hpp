@@ -23,6 +23,10 @@ struct step_values {
   gradient_end gradients = gradient_end::reduced;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Values that a program cannot be run on.
 struct step_value_fault {
   enum class kind : std::uint8_t {
@@ -99,4 +103,4 @@ inline void demand_step_values(rank_program const& p, step_values const& v) {
   if (auto const f = find_step_value_fault(p, v)) throw step_value_error(*f);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

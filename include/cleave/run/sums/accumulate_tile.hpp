@@ -11,7 +11,7 @@
 /// Sums over the elements of many tensors at once, cut into tiles, as processors and graphics processors both
 /// carry them out. Tiles may run in any order, and so may the lanes of one: each element belongs to one lane,
 /// and lanes wait for nothing.
-namespace cleave {
+namespace cleave::detail {
 
 inline constexpr std::size_t tile_elements = 8192;
 
@@ -199,4 +199,4 @@ constexpr bool accumulate_block(sum_segment const* segments, std::uint32_t count
   return bad;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

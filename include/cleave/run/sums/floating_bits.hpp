@@ -8,7 +8,7 @@
 
 /// Short floating-point numbers as they are stored, and how they become numbers to compute with. All of it is
 /// constexpr, so that nvcc takes it in device code too (with --expt-relaxed-constexpr).
-namespace cleave {
+namespace cleave::detail {
 
 /// The upper half of an f32.
 struct bfloat16_bits {
@@ -60,25 +60,29 @@ constexpr float rounded_to_odd(double x) {
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(nearest) - away) | inexact);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The nearest element of type `T`, of two the even one. A NaN becomes 0x7fff in 16 bits, as CUDA has it.
 template <class T>
 constexpr T narrowed(float x) {
   auto const u = std::bit_cast<std::uint32_t>(x);
   std::uint32_t const magnitude = u & 0x7fffffffu;
   auto const unless_nan = [magnitude](std::uint32_t bits) {
-    return static_cast<std::uint16_t>(either(magnitude > 0x7f800000u, 0x7fffu, bits));
+    return static_cast<std::uint16_t>(detail::either(magnitude > 0x7f800000u, 0x7fffu, bits));
   };
-  if constexpr (std::is_same_v<T, bfloat16_bits>) {
+  if constexpr (std::is_same_v<T, detail::bfloat16_bits>) {
     return {unless_nan((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
-  } else if constexpr (std::is_same_v<T, float16_bits>) {
+  } else if constexpr (std::is_same_v<T, detail::float16_bits>) {
     constexpr std::uint32_t smallest_normal = (127u - 14) << 23, beyond = (127u + 16) << 23;
     bool const is_small = magnitude < smallest_normal;
     // the adder of f32 rounds those below the smallest normal one, at the place of their last bit
-    float const aligned = std::bit_cast<float>(either(is_small, magnitude, 0)) + 0.5f;
+    float const aligned = std::bit_cast<float>(detail::either(is_small, magnitude, 0)) + 0.5f;
     std::uint32_t const small = std::bit_cast<std::uint32_t>(aligned) - std::bit_cast<std::uint32_t>(0.5f);
     std::uint32_t const normal = (magnitude - ((127u - 15) << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-    std::uint32_t const finite = either(is_small, small, normal);
-    return {unless_nan(either(magnitude >= beyond, 0x7c00u, finite) | (u >> 16 & 0x8000u))};
+    std::uint32_t const finite = detail::either(is_small, small, normal);
+    return {unless_nan(detail::either(magnitude >= beyond, 0x7c00u, finite) | (u >> 16 & 0x8000u))};
   } else {
     return static_cast<T>(x);
   }
@@ -86,14 +90,14 @@ constexpr T narrowed(float x) {
 template <class T>
 constexpr T narrowed(double x) {
   if constexpr (sizeof(T) == 2)
-    return narrowed<T>(rounded_to_odd(x));
+    return narrowed<T>(detail::rounded_to_odd(x));
   else
     return static_cast<T>(x);
 }
 
 /// Neither infinite nor NaN, as `is_finite` of a double.
 constexpr bool is_finite(float x) { return (std::bit_cast<std::uint32_t>(x) & 0x7f800000u) != 0x7f800000u; }
-constexpr bool is_finite(bfloat16_bits x) { return (x.bits & 0x7f80u) != 0x7f80u; }
-constexpr bool is_finite(float16_bits x) { return (x.bits & 0x7c00u) != 0x7c00u; }
+constexpr bool is_finite(detail::bfloat16_bits x) { return (x.bits & 0x7f80u) != 0x7f80u; }
+constexpr bool is_finite(detail::float16_bits x) { return (x.bits & 0x7c00u) != 0x7c00u; }
 
 }  // namespace cleave

@@ -14,7 +14,7 @@
 #include "cleave/run/sums/floating_bits.hpp"
 #include "cleave/run/sums/with_element.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Why regions cannot be reduced to one, as a sentence that counts them from 0; or nothing.
 inline std::optional<std::string> find_reduction_fault(std::span<region const> regions, reduce_op op) {
@@ -97,4 +97,4 @@ inline void sum_in_order(std::span<region const> regions, reduce_op op) {
   });
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

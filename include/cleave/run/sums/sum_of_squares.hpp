@@ -19,7 +19,7 @@
 /// are cut into tiles, as for `accumulate`; square i of a tile is added to sum i % 2048 of the tile, then
 /// neighbours among these are added, and neighbours of what comes out, until one is left. That of tile t,
 /// counted through all regions, is added to sum t % 2048 of all, which become one in the same way.
-namespace cleave {
+namespace cleave::detail {
 
 inline constexpr std::size_t sums_by_turns = 2048;
 
@@ -70,4 +70,4 @@ inline sum_table make_squares_table(std::span<region const> regions) {
   return table;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

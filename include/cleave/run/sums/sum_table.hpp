@@ -13,7 +13,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/sums/accumulate_tile.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Why a list of additions cannot be carried out: pair number `pair`.
 struct sums_fault {
@@ -143,4 +143,4 @@ inline sum_table make_sum_table(std::span<region_pair const> pairs) {
   return table;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -7,7 +7,7 @@
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/sums/floating_bits.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Calls `f` with a value of the type that holds elements of `t`; a `boolean` is a byte.
 template <class F>
@@ -44,4 +44,4 @@ constexpr void with_floating(element_type t, F f) {
   });
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

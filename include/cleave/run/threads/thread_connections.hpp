@@ -14,7 +14,7 @@
 #include "cleave/run/model/steady_list.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The groups in which ranks that are threads of one process meet, and what each rank has of them.
 template <thread_backend Backend>
@@ -67,4 +67,4 @@ class thread_connections {
   steady_list<communicator> communicators_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

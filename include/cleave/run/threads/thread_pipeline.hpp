@@ -69,7 +69,7 @@ class thread_pipeline {
       : thread_pipeline(std::move(options), std::move(backend), p) {
     stages_.reserve(ranks_.count());
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
-      auto const here = scope_of(devices_[r]);
+      auto const here = detail::scope_of(devices_[r]);
       stages_.push_back(make_stages(rank_id{r}, devices_[r]));
     }
     begin(p);
@@ -86,7 +86,7 @@ class thread_pipeline {
   std::size_t add_plan(planned_step auto const& p) {
     demand_no_failure();
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
-      auto const here = scope_of(devices_[r]);
+      auto const here = detail::scope_of(devices_[r]);
       runtimes_[r]->add_plan(p, plans_);
     }
     return plans_++;
@@ -97,7 +97,7 @@ class thread_pipeline {
     expects(values.size() == options_.replicas && plan_number < plans_,
             "thread_pipeline: values for every replica, and a plan");
     for (std::uint32_t r = 0; r < ranks_.count(); ++r)
-      demand_step_values(runtimes_[r]->program(plan_number), values[place_of(r).data]);
+      detail::demand_step_values(runtimes_[r]->program(plan_number), values[place_of(r).data]);
     have_all_do(job::step, [&] {
       std::ranges::copy(values, values_.begin());
       plan_ = plan_number;
@@ -110,13 +110,13 @@ class thread_pipeline {
   /// All copies of a tied parameter become that of the lowest stage; of replicas, each has its own.
   /// \throws run_error
   void share_ties()
-    requires updated_stage<S, device>
+    requires detail::updated_stage<S, device>
   {
     have_all_do(job::share, [] {});
   }
   /// A step of the optimiser on all ranks, or, where gradients are not finite, on none. \throws run_error
-  update_report update(update_options const& options = {})
-    requires updated_stage<S, device>
+  detail::update_report update(detail::update_options const& options = {})
+    requires detail::updated_stage<S, device>
   {
     have_all_do(job::update, [&] { update_ = options; });
     return reports_.front();
@@ -135,7 +135,7 @@ class thread_pipeline {
     return runtimes_[index(r)]->program(plan_number);
   }
   /// When rank `r` began and ended each instruction of the last step, in nanoseconds since it began it.
-  std::vector<instruction_time> times(rank_id r, std::size_t plan_number = 0) {
+  std::vector<detail::instruction_time> times(rank_id r, std::size_t plan_number = 0) {
     return runtimes_[index(r)]->times(plan_number);
   }
 
@@ -158,10 +158,10 @@ class thread_pipeline {
   }
 
   void begin(planned_step auto const& p) {
-    auto const sets = tie_sets_of(options_.ties);
+    auto const sets = detail::tie_sets_of(options_.ties);
     auto with = connections_->connect(grid_, p.order().place, sets);
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
-      auto const here = scope_of(devices_[r]);
+      auto const here = detail::scope_of(devices_[r]);
       runtimes_[r].emplace(devices_[r], std::move(with[r]), ranks_, stages_[r], p.order().place,
                            rank_id{place_of(r).pipe}, sets, options_.bucket_bytes);
     }
@@ -185,7 +185,7 @@ class thread_pipeline {
 
   /// After a failure calls of stages may still go on, with what the last job left here.
   void demand_no_failure() {
-    if (auto const f = ranks_.poll()) raise(*f);
+    if (auto const f = ranks_.poll()) detail::raise(*f);
   }
 
   /// `set_inputs()` writes what the job is done with.
@@ -219,7 +219,7 @@ class thread_pipeline {
       } catch (run_error const& e) {
         ranks_.publish(e.info);
       } catch (...) {
-        failure f = current_failure({});
+        failure f = detail::current_failure({});
         f.at.reset();
         f.reporter = f.culprit = rank_id{r};
         ranks_.publish(f);
@@ -231,7 +231,7 @@ class thread_pipeline {
 
   void do_job(std::uint32_t r) {
     if (job_ == job::step) return runtimes_[r]->run_step(values_[place_of(r).data], plan_);
-    if constexpr (updated_stage<S, device>) {
+    if constexpr (detail::updated_stage<S, device>) {
       if (job_ == job::share) runtimes_[r]->share_ties();
       if (job_ == job::update) reports_[r] = runtimes_[r]->update(update_);
     }
@@ -239,14 +239,14 @@ class thread_pipeline {
 
   /// Who keeps the others waiting, as far as it can be seen.
   failure overdue() const {
-    std::vector<rank_activity> all;
+    std::vector<detail::rank_activity> all;
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) {
       auto const& running = *runtimes_[r];
-      all.push_back(activity_of(running.program(plan_), running.at(plan_), grid_, rank_id{r}));
+      all.push_back(detail::activity_of(running.program(plan_), running.at(plan_), grid_, rank_id{r}));
     }
-    auto const waits = std::ranges::find(all, activity_kind::waiting, &rank_activity::kind);
+    auto const waits = std::ranges::find(all, detail::activity_kind::waiting, &detail::rank_activity::kind);
     auto const from = rank_id{static_cast<std::uint32_t>(waits == all.end() ? 0 : waits - all.begin())};
-    auto f = failure_of(find_blame(all, from), all, from);
+    auto f = detail::failure_of(detail::find_blame(all, from), all, from);
     f.detail += "; the step may take " + std::to_string(options_.limit.count()) + " ms";
     return f;
   }
@@ -261,7 +261,7 @@ class thread_pipeline {
     for (auto& t : threads_) t.join();
     backend_.end(devices_);
     runtimes_.clear();
-    while (!stages_.empty()) end_on(devices_[stages_.size() - 1], [this] { stages_.pop_back(); });
+    while (!stages_.empty()) detail::end_on(devices_[stages_.size() - 1], [this] { stages_.pop_back(); });
   }
 
   thread_options options_;
@@ -270,7 +270,7 @@ class thread_pipeline {
   host_ranks ranks_;
   std::vector<device> devices_;  // what is pointed to stays: there is room for all
   std::vector<S> stages_;
-  std::optional<thread_connections<Backend>> connections_;
+  std::optional<detail::thread_connections<Backend>> connections_;
   std::vector<std::optional<runtime>> runtimes_;
   std::size_t plans_ = 0;
 
@@ -279,12 +279,11 @@ class thread_pipeline {
   job job_ = job::step;              // what all do now, and with what
   std::vector<step_values> values_;  // of replicas
   std::size_t plan_ = 0;
-  update_options update_;
-  std::vector<update_report> reports_;  // of ranks
+  detail::update_options update_;
+  std::vector<detail::update_report> reports_;  // of ranks
   std::uint64_t jobs_ = 0;
   std::uint32_t running_ = 0;
   bool stopped_ = false;
   std::vector<std::thread> threads_;
 };
-
 }  // namespace cleave

@@ -118,6 +118,10 @@ inline std::string describe(call_fault const& f) {
   }
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A list that its rank cannot be called for. The witness: why, and where.
 class call_error : public witness_error<call_fault> {
  public:
@@ -136,4 +140,4 @@ inline std::optional<call_fault> find_call_option_fault(call_options const& o) {
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

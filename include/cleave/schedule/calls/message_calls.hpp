@@ -14,7 +14,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The calls for messages of one rank: which begin together, and which are waited for. What began as one
 /// exchange is waited for as one, once a wait for a send of it comes. Precondition throughout: stages are in
@@ -114,4 +114,4 @@ class message_calls {
   std::vector<char> ended_;  // by the number of the call that began
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -55,6 +55,10 @@ struct rank_call {
   bool operator==(rank_call const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Whether it is a pass of a stage.
 constexpr bool is_pass(call_kind k) {
   return k == call_kind::forward || k == call_kind::backward || k == call_kind::backward_input ||
@@ -72,8 +76,16 @@ inline constexpr std::array<std::string_view, 21> call_names = {
     "send",    "recv",        "wait send",      "wait recv",       "batch",  "unshard", "wait unshard",
     "reshard", "reduce_grad", "start_reduce",   "wait_reduce",     "custom", "",        ""};
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// As a trace of PyTorch's runtime is written; empty where the action says all.
-constexpr std::string_view name_of(call_kind k) { return call_names[static_cast<std::size_t>(k)]; }
+constexpr std::string_view name_of(call_kind k) { return detail::call_names[static_cast<std::size_t>(k)]; }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// `F0 stage 1->2` of what is sent, `F0 stage 2<-1` of what is received.
 inline std::string message_text(action const& a) {
@@ -130,11 +142,15 @@ inline std::string call_text(rank_call const& call, std::span<rank_call const> p
   return text + cell_text(call.of, cell);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A line for each call; parts stand in the line of their head. O(calls).
 inline std::vector<std::string> call_lines(std::span<rank_call const> calls) {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < calls.size(); i += std::size_t{1} + calls[i].parts)
-    lines.push_back(call_text(calls[i], calls.subspan(i + 1, calls[i].parts)));
+    lines.push_back(detail::call_text(calls[i], calls.subspan(i + 1, calls[i].parts)));
   return lines;
 }
 

@@ -18,7 +18,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stage_neighbours.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Makes calls of the list of one rank; `rank_calls` is its one use.
 class rank_caller {
@@ -212,4 +212,4 @@ class rank_caller {
   weight_calls weights_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -15,7 +15,7 @@
 #include "cleave/schedule/model/stage_neighbours.hpp"
 #include "cleave/schedule/model/stray_action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What became of a list: its calls up to the first fault.
 struct called_list {
@@ -36,11 +36,15 @@ inline called_list call_list(schedule const& s, rank_id r, call_options const& o
   return {caller.fault, caller.take()};
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Why the list of a rank cannot be called, or nothing. O(actions of all ranks). Precondition: there is such
 /// a rank. \throws stray_action_error, placement_error, send_wait_error
 inline std::optional<call_fault> find_call_fault(schedule const& s, rank_id r,
                                                  call_options const& options = {}) {
-  return call_list(s, r, options).fault;
+  return detail::call_list(s, r, options).fault;
 }
 
 /// Everything that a rank does, in order: each call on one of its stages, each message, each wait. A pass
@@ -51,8 +55,8 @@ inline std::optional<call_fault> find_call_fault(schedule const& s, rank_id r,
 /// O(actions of all ranks). Precondition: there is such a rank.
 /// \throws stray_action_error, placement_error, send_wait_error, call_error
 inline std::vector<rank_call> rank_calls(schedule const& s, rank_id r, call_options const& options = {}) {
-  auto called = call_list(s, r, options);
-  if (called.fault) throw call_error(*called.fault);
+  auto called = detail::call_list(s, r, options);
+  if (called.fault) throw detail::call_error(*called.fault);
   return std::move(called.calls);
 }
 

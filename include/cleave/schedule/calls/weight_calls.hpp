@@ -12,7 +12,7 @@
 #include "cleave/schedule/lower/rank_stages.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The calls of one rank for weights and gradients: what is gathered and let go, reduced and waited for.
 /// Each function gives what is wrong, or nothing.
@@ -109,4 +109,4 @@ class weight_calls {
   std::vector<rank_call>& calls_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

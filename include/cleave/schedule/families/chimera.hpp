@@ -19,8 +19,7 @@ inline schedule chimera(std::uint32_t ranks, std::uint32_t microbatches) {
   demand_counts(ranks, 2, microbatches);
   if (ranks % 2 != 0) throw shape_error("Chimera", {odd_ranks, ranks, 0});
   if (microbatches % 2 != 0) throw shape_error("Chimera", {odd_microbatches, microbatches, 0});
-  return list_schedule(bidirectional_placement(ranks), microbatches / 2,
+  return detail::list_schedule(detail::bidirectional_placement(ranks), microbatches / 2,
                        {.costs = {{.forward = 1, .backward = 1}}, .most_kept = ranks});
 }
-
 }  // namespace cleave

@@ -19,5 +19,4 @@ constexpr schedule depth_first(std::uint32_t ranks, std::uint32_t stages_per_ran
     throw shape_error("depth-first", {shape_fault::kind::uneven_rounds, microbatches, ranks});
   return megatron_interleaved(ranks, stages_per_rank, microbatches);
 }
-
 }  // namespace cleave

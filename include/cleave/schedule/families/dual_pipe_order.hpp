@@ -8,7 +8,7 @@
 #include "cleave/schedule/families/rank_order.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What tells the lists of two ranks of DualPipe or DualPipeV from each other.
 struct dual_pipe_place {
@@ -82,4 +82,4 @@ class dual_pipe_writer {
 /// among them, pairs that overlap, and the same way out. O(microbatches).
 constexpr std::vector<action> dual_pipe_order(dual_pipe_place const& p) { return dual_pipe_writer(p).take(); }
 
-}  // namespace cleave
+}  // namespace cleave::detail

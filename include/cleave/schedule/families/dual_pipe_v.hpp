@@ -17,14 +17,13 @@ constexpr schedule dual_pipe_v(std::uint32_t ranks, std::uint32_t microbatches) 
   demand_counts(ranks, 2, microbatches);
   if (microbatches < 2 * ranks)
     throw shape_error("DualPipeV", {shape_fault::kind::too_few_microbatches, microbatches, 2 * ranks});
-  schedule s{wave_placement(ranks), microbatches, {}};
+  schedule s{detail::wave_placement(ranks), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r)
-    s.ranks.push_back(dual_pipe_order({.near_stage = r,
+    s.ranks.push_back(detail::dual_pipe_order({.near_stage = r,
                                        .far_stage = 2 * ranks - 1 - r,
                                        .inward = ranks - 1 - r,
                                        .outward = r + 1,
                                        .microbatches = microbatches}));
   return s;
 }
-
 }  // namespace cleave

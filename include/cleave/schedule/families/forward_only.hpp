@@ -20,8 +20,8 @@ constexpr schedule forward_only(std::uint32_t ranks, std::uint32_t stages_per_ra
   schedule s{loop_placement(ranks, stages_per_rank), microbatches, {}};
   auto const all = std::size_t{stages_per_rank} * microbatches;
   for (std::uint32_t r = 0; r < ranks; ++r) {
-    grouped_walk forwards(stages_per_rank, microbatches, (std::min)(ranks, microbatches));
-    rank_order order(all);
+    detail::grouped_walk forwards(stages_per_rank, microbatches, (std::min)(ranks, microbatches));
+    detail::rank_order order(all);
     for (std::size_t i = 0; i < all; ++i) {
       auto const [chunk, microbatch] = forwards.next();
       order.forward(chunk * ranks + r, microbatch);
@@ -30,5 +30,4 @@ constexpr schedule forward_only(std::uint32_t ranks, std::uint32_t stages_per_ra
   }
   return s;
 }
-
 }  // namespace cleave

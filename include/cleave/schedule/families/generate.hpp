@@ -94,5 +94,4 @@ inline schedule make_schedule(schedule_family family, schedule_shape const& shap
   }
   return {};
 }
-
 }  // namespace cleave

@@ -12,11 +12,11 @@ namespace cleave {
 /// All forward passes, then all backward passes, with the steps in which a rank waits. A stage keeps what all
 /// `microbatches` need. Huang et al., NeurIPS 2019 ("GPipe"). O(actions). \throws schedule_count_error
 constexpr schedule gpipe(std::uint32_t ranks, std::uint32_t microbatches) {
-  demand_counts_with_idle(ranks, 1, microbatches);
+  detail::demand_counts_with_idle(ranks, 1, microbatches);
   schedule s{loop_placement(ranks), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r) {
     std::size_t const later = ranks - 1 - r;
-    rank_order order(2 * std::size_t{microbatches} + r + 3 * later);
+    detail::rank_order order(2 * std::size_t{microbatches} + r + 3 * later);
     order.idle(r);
     for (std::uint32_t i = 0; i < microbatches; ++i) order.forward(r, i);
     order.idle(3 * later);
@@ -25,5 +25,4 @@ constexpr schedule gpipe(std::uint32_t ranks, std::uint32_t microbatches) {
   }
   return s;
 }
-
 }  // namespace cleave

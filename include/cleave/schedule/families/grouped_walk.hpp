@@ -5,7 +5,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// One of the stages of a rank, counted along the model, and a microbatch.
 struct chunk_step {
@@ -37,4 +37,4 @@ class grouped_walk {
   std::uint32_t chunk_ = 0, first_ = 0, microbatch_ = 0, end_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

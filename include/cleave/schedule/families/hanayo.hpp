@@ -19,9 +19,8 @@ inline schedule hanayo(std::uint32_t ranks, std::uint32_t stages_per_rank, std::
   demand_counts(ranks, stages_per_rank, microbatches);
   if (stages_per_rank % 2 != 0)
     throw shape_error("Hanayo", {shape_fault::kind::odd_stages_per_rank, stages_per_rank, 0});
-  return list_schedule(
-      wave_placement(ranks, stages_per_rank), microbatches,
+  return detail::list_schedule(
+      detail::wave_placement(ranks, stages_per_rank), microbatches,
       {.costs = {{.forward = 1, .backward = 1}}, .most_kept = std::uint64_t{ranks} * stages_per_rank});
 }
-
 }  // namespace cleave

@@ -14,7 +14,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_shape.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The list of rank `r` with rounds of `group` microbatches: input gradients go ahead, weight gradients
 /// follow r steps later, first come, first served.
@@ -78,31 +78,35 @@ constexpr void insert_waits(schedule& s) {
     if (!padded[r].empty()) s.ranks[r] = std::move(padded[r]);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Interleaved 1F1B whose backward passes are cut in two, so that weight gradients fill what was idle: a
 /// third of its bubble. Qi et al., ICLR 2024 ("Zero Bubble", ZB1P); rounds as in PyTorch. O(actions).
 /// \throws schedule_count_error, and shape_error where microbatches are no multiple of max(1, microbatches
 /// div ranks)
 constexpr schedule interleaved_zero_bubble(std::uint32_t ranks, std::uint32_t stages_per_rank,
                                            std::uint32_t microbatches) {
-  demand_counts_with_idle(ranks, stages_per_rank, microbatches);
-  if (auto const fault = find_uneven_rounds(ranks, microbatches))
+  detail::demand_counts_with_idle(ranks, stages_per_rank, microbatches);
+  if (auto const fault = detail::find_uneven_rounds(ranks, microbatches))
     throw shape_error("interleaved zero bubble", *fault);
   schedule s{loop_placement(ranks, stages_per_rank), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r)
     s.ranks.push_back(
-        zero_bubble_order({ranks, stages_per_rank, microbatches}, round_size(ranks, microbatches), r));
-  insert_waits(s);
+        detail::zero_bubble_order({ranks, stages_per_rank, microbatches}, detail::round_size(ranks, microbatches), r));
+  detail::insert_waits(s);
   return s;
 }
 
 /// The same with one stage a rank, which takes any number of microbatches: the memory of 1F1B and a third of
 /// its bubble. Qi et al., ICLR 2024, §3 ("ZB-H1"). O(actions). \throws schedule_count_error
 constexpr schedule zb_h1(std::uint32_t ranks, std::uint32_t microbatches) {
-  demand_counts_with_idle(ranks, 1, microbatches);
+  detail::demand_counts_with_idle(ranks, 1, microbatches);
   schedule s{loop_placement(ranks), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r)
-    s.ranks.push_back(zero_bubble_order({ranks, 1, microbatches}, microbatches, r));
-  insert_waits(s);
+    s.ranks.push_back(detail::zero_bubble_order({ranks, 1, microbatches}, microbatches, r));
+  detail::insert_waits(s);
   return s;
 }
 

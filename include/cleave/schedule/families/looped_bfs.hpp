@@ -14,11 +14,11 @@ namespace cleave {
 /// O(actions). \throws schedule_count_error
 constexpr schedule looped_bfs(std::uint32_t ranks, std::uint32_t stages_per_rank,
                               std::uint32_t microbatches) {
-  demand_counts_with_idle(ranks, stages_per_rank, microbatches);
+  detail::demand_counts_with_idle(ranks, stages_per_rank, microbatches);
   schedule s{loop_placement(ranks, stages_per_rank), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r) {
     std::size_t const later = ranks - 1 - r;
-    rank_order order(2 * std::size_t{microbatches} * stages_per_rank + r + 2 * later);
+    detail::rank_order order(2 * std::size_t{microbatches} * stages_per_rank + r + 2 * later);
     order.idle(r);
     for (std::uint32_t chunk = 0; chunk < stages_per_rank; ++chunk)
       for (std::uint32_t i = 0; i < microbatches; ++i) order.forward(chunk * ranks + r, i);
@@ -29,5 +29,4 @@ constexpr schedule looped_bfs(std::uint32_t ranks, std::uint32_t stages_per_rank
   }
   return s;
 }
-
 }  // namespace cleave

@@ -10,7 +10,7 @@
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "cleave/schedule/model/schedule_shape.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How many stages each rank has where nobody says: as many as the family takes, or two.
 constexpr std::uint32_t usual_stages_per_rank(schedule_family f) {
@@ -30,4 +30,4 @@ inline schedule named_schedule(std::string_view name, std::uint32_t ranks, std::
   return make_schedule(family, {.ranks = ranks, .stages_per_rank = stages, .microbatches = microbatches});
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_shape.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// `warm_up` forward passes of `stage`, then a backward and a forward pass in turn, then backward passes.
 /// O(microbatches).
@@ -27,6 +27,10 @@ constexpr std::vector<action> one_f_one_b_order(std::uint32_t stage, std::uint32
   return order.take();
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// One forward, one backward, as early as that can begin: rank r keeps what ranks - r microbatches need. The
 /// bubble is that of GPipe. Narayanan et al., SOSP 2019 and SC 2021, §2.2 ("1F1B with flush"). O(actions).
 /// \throws schedule_count_error, and shape_error where there are fewer microbatches than ranks
@@ -35,7 +39,7 @@ constexpr schedule one_f_one_b(std::uint32_t ranks, std::uint32_t microbatches) 
   if (microbatches < ranks)
     throw shape_error("1F1B", {shape_fault::kind::too_few_microbatches, microbatches, ranks});
   schedule s{loop_placement(ranks), microbatches, {}};
-  for (std::uint32_t r = 0; r < ranks; ++r) s.ranks.push_back(one_f_one_b_order(r, microbatches, ranks - r));
+  for (std::uint32_t r = 0; r < ranks; ++r) s.ranks.push_back(detail::one_f_one_b_order(r, microbatches, ranks - r));
   return s;
 }
 
@@ -46,7 +50,7 @@ constexpr schedule eager_1f1b(std::uint32_t ranks, std::uint32_t microbatches) {
   demand_counts(ranks, 1, microbatches);
   schedule s{loop_placement(ranks), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r)
-    s.ranks.push_back(one_f_one_b_order(r, microbatches, 2 * (ranks - 1 - r) + 1));
+    s.ranks.push_back(detail::one_f_one_b_order(r, microbatches, 2 * (ranks - 1 - r) + 1));
   return s;
 }
 

@@ -8,7 +8,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The list of one rank while a generator writes it, in plain numbers.
 class rank_order {
@@ -46,4 +46,4 @@ class rank_order {
   std::vector<action> list_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

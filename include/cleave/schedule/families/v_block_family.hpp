@@ -40,6 +40,10 @@ inline std::string name_of(v_block_rule const& b) {
   return text;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// How long after the two input gradients of a block the weight gradients come, the up stage's first: first
 /// come, first served in the two steps of six that are left. Precondition: the four differ modulo 6.
 constexpr std::array<std::uint32_t, 2> weight_delays(v_block const& b) {
@@ -95,4 +99,4 @@ inline std::vector<v_block_rule> v_block_family(std::uint32_t ranks) {
   return all;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

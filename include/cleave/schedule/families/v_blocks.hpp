@@ -19,6 +19,10 @@ struct v_block {
   std::uint32_t forward_down, forward_up, input_up, input_down;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The list of one rank, weight gradients in the steps that the block leaves free, first come, first served.
 /// Idle steps are left out. Precondition: the four differ modulo 6. O(microbatches + steps of a block).
 constexpr std::vector<action> v_block_order(v_block const& b, std::uint32_t down, std::uint32_t up,
@@ -63,4 +67,4 @@ constexpr schedule v_block_schedule(std::uint32_t ranks, std::uint32_t microbatc
   return s;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The list of rank `r`. It is made for 2 ranks - 1 microbatches at least; those that there are not are left
 /// out.
@@ -34,14 +34,18 @@ constexpr std::vector<action> zb_h2_order(std::uint32_t r, std::uint32_t ranks, 
   return order.take();
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// One stage a rank, backward passes cut in two, nearly twice the memory of 1F1B: no rank waits once it has
 /// begun, where F, I and W take equal time and there are 2 ranks - 1 microbatches or more. A step ends as
 /// late as with ZB-H1; what is gained is that the next may begin rank by rank, its optimiser checked
 /// afterwards. Qi et al., ICLR 2024, §3 ("ZB-H2"). O(actions + ranks^2). \throws schedule_count_error
 constexpr schedule zb_h2(std::uint32_t ranks, std::uint32_t microbatches) {
-  demand_counts_with_idle(ranks, 1, microbatches);
+  detail::demand_counts_with_idle(ranks, 1, microbatches);
   schedule s{loop_placement(ranks), microbatches, {}};
-  for (std::uint32_t r = 0; r < ranks; ++r) s.ranks.push_back(zb_h2_order(r, ranks, microbatches));
+  for (std::uint32_t r = 0; r < ranks; ++r) s.ranks.push_back(detail::zb_h2_order(r, ranks, microbatches));
   return s;
 }
 

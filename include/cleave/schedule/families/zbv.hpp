@@ -10,7 +10,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Makes the list of one rank; `zbv` is its one use.
 class zbv_order {
@@ -62,14 +62,18 @@ class zbv_order {
   rank_order order_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Two stages a rank on the way down and up again, backward passes cut in two: no rank waits once it has
 /// begun, where F, I and W take equal time and there are 2 ranks - 1 microbatches or more; fewer leave idle
 /// steps in their place. The memory of 1F1B. Qi et al., ICLR 2024, §6 ("ZBV"). O(actions + ranks^2).
 /// \throws schedule_count_error
 constexpr schedule zbv(std::uint32_t ranks, std::uint32_t microbatches) {
-  demand_counts_with_idle(ranks, 2, microbatches);
-  schedule s{wave_placement(ranks), microbatches, {}};
-  for (std::uint32_t r = 0; r < ranks; ++r) s.ranks.push_back(zbv_order(r, ranks, microbatches).take());
+  detail::demand_counts_with_idle(ranks, 2, microbatches);
+  schedule s{detail::wave_placement(ranks), microbatches, {}};
+  for (std::uint32_t r = 0; r < ranks; ++r) s.ranks.push_back(detail::zbv_order(r, ranks, microbatches).take());
   return s;
 }
 

@@ -14,6 +14,10 @@ enum class backward_choice : std::uint8_t {
   split,
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The times of a pass that no choice undercuts: before gradients go on, and after that.
 struct least_backward {
   double first = 0, rest = 0;
@@ -27,4 +31,4 @@ constexpr least_backward least_backward_of(stage_cost const& c, backward_choice 
   return {first, (std::min)(c.backward, halves) - first};
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -13,7 +13,7 @@
 #include "cleave/schedule/list/placed_step.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What a rank does first of all that could begin at the same time.
 enum class list_preference : std::uint8_t { gradients, forwards };
@@ -225,4 +225,4 @@ inline std::optional<pass_lists> list_passes(placed_step const& step, list_rule 
   return pass_lister(step, rule).take();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

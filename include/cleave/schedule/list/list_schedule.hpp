@@ -19,7 +19,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Whether backward passes are cut in two.
 enum class backward_form : std::uint8_t { whole, split };
@@ -85,4 +85,4 @@ inline schedule list_schedule(placement const& place, std::uint32_t microbatches
   throw infeasible_error("list schedule: the cap on memory lets no rank go on; raise it");
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

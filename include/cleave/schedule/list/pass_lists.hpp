@@ -30,6 +30,10 @@ struct listed_pass {
 /// as before.
 using pass_lists = std::vector<std::vector<listed_pass>>;
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The passes of a schedule, parts of a compound one after the other. No rank ends later by it.
 inline pass_lists pass_lists_of(schedule const& s) {
   pass_lists lists(s.ranks.size());
@@ -39,6 +43,10 @@ inline pass_lists pass_lists_of(schedule const& s) {
     });
   return lists;
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// The schedule of these passes. O(passes).
 inline schedule schedule_of(placement const& place, std::uint32_t microbatches, pass_lists const& lists) {
@@ -57,13 +65,13 @@ inline schedule schedule_of(placement const& place, std::uint32_t microbatches, 
         microbatch = gradient[p.stage]++;
         if (p.kind == action_kind::input_gradient) put_off[p.stage].push_back(microbatch);
       }
-      s.ranks[r].push_back({p.kind, 0, stage_id{p.stage}, microbatch_id{microbatch}, no_stage});
+      s.ranks[r].push_back({p.kind, 0, stage_id{p.stage}, microbatch_id{microbatch}, detail::no_stage});
     }
   return s;
 }
 
 /// The most bytes that a list keeps for microbatches at once. O(passes).
-inline std::uint64_t most_kept(placed_step const& step, std::vector<listed_pass> const& list) {
+inline std::uint64_t most_kept(detail::placed_step const& step, std::vector<listed_pass> const& list) {
   std::int64_t now = 0, most = 0;
   for (auto const& p : list) {
     auto const& bytes = step.stages[p.stage].bytes;
@@ -78,6 +86,10 @@ inline std::uint64_t most_kept(placed_step const& step, std::vector<listed_pass>
   return static_cast<std::uint64_t>(most);
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Whether each rank keeps no more than it may.
 inline bool fits(placed_step const& step, pass_lists const& lists) {
   for (std::size_t r = 0; r < lists.size(); ++r)
@@ -85,4 +97,4 @@ inline bool fits(placed_step const& step, pass_lists const& lists) {
   return true;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

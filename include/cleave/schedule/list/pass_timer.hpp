@@ -11,7 +11,7 @@
 #include "cleave/schedule/list/placed_step.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 inline constexpr double no_end = std::numeric_limits<double>::infinity();
 
@@ -191,4 +191,4 @@ class pass_timer {
   std::vector<std::uint32_t> awake_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,7 +14,7 @@
 #include "cleave/schedule/model/stage_cost.hpp"
 #include "cleave/schedule/model/stage_neighbours.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What moves along an edge in one of its directions.
 struct placed_message {
@@ -148,8 +148,12 @@ inline std::vector<placed_step> placed_steps(search_problem const& p) {
   return steps;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The times of a placed step, as `simulate` wants them.
-inline simulate_options simulate_options_of(search_problem const& p, placed_step const& step) {
+inline simulate_options simulate_options_of(search_problem const& p, detail::placed_step const& step) {
   auto times = simulate_options_of(p);
   times.costs.clear();
   for (auto const& s : step.stages) times.costs.push_back(s.cost);

@@ -36,6 +36,10 @@ struct search_problem {
   bool operator==(search_problem const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What is wrong with a step.
 struct search_fault {
   enum class kind : std::uint8_t {
@@ -104,10 +108,18 @@ inline placement placement_of(search_problem const& p) {
   return loop;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The times of a step, as `simulate` wants them for its own placement.
 inline simulate_options simulate_options_of(search_problem const& p) {
   return {.costs = p.costs, .hop = p.hop, .links = p.links, .bytes = p.bytes.edges};
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The first thing that is wrong with a step, or nothing. O(stages + edges + links).
 inline std::optional<search_fault> find_search_fault(search_problem const& p) {
@@ -145,4 +157,4 @@ inline void demand_problem(search_problem const& p) {
   if (auto const f = find_search_fault(p)) throw search_error(*f);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -30,7 +30,7 @@ struct stage_message {
 /// The messages of a transport, ascending by edge; what comes from the caller or goes there is none. A value
 /// that several stages read is in a message to each. O(edges log edges). \throws transport_error
 inline std::vector<stage_message> stage_messages(transport const& t) {
-  if (auto f = find_transport_fault(t)) throw transport_error(std::move(*f));
+  if (auto f = detail::find_transport_fault(t)) throw detail::transport_error(std::move(*f));
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < t.edges.size(); ++i)
     if (t.edges[i].from != the_caller && t.edges[i].to != the_caller) order.push_back(i);
@@ -51,6 +51,10 @@ inline std::vector<stage_message> stage_messages(transport const& t) {
   return messages;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A schedule for other stages than its transport has. The witness: how many stages the transport has.
 class stage_count_error : public witness_error<std::uint32_t> {
  public:
@@ -60,13 +64,17 @@ class stage_count_error : public witness_error<std::uint32_t> {
                       in_transport) {}
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The schedule with the edges that its stages have in truth, instead of a chain: stages may feed any later
 /// ones. Lowered, a stage sends what it makes to each reader on another rank; each sends a gradient back, and
 /// the pass that adds them up comes after all of them. Whether the lists are in an order that allows it,
 /// `schedule_faults` tells; those of a chain are, wherever stages feed higher ones alone and each the next.
 /// O(stages + edges log edges). \throws transport_error, stage_count_error
 inline schedule connect_stages(schedule s, transport const& t) {
-  if (t.stages != s.place.stages()) throw stage_count_error(t.stages, s.place.stages());
+  if (t.stages != s.place.stages()) throw detail::stage_count_error(t.stages, s.place.stages());
   s.place.edges.clear();
   for (auto const& m : stage_messages(t)) s.place.edges.push_back(m.edge);
   return s;

@@ -24,6 +24,10 @@ enum class receive_order : std::uint8_t {
   as_needed,  ///< for transports that match messages by stage, kind and microbatch; without tags, they swap
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A receive that no later action of its rank uses.
 struct unused_receive {
   std::uint32_t rank = 0;
@@ -126,4 +130,4 @@ inline schedule defer_receives(schedule const& s, receive_order order = receive_
   return deferred;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -9,7 +9,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Which rank is next in time, of equals the lowest: a tournament, in which each change is played up to the
 /// final. Knuth, The Art of Computer Programming, volume 3, 5.4.1.
@@ -72,4 +72,4 @@ class earliest_rank {
   std::vector<player> players_;  ///< of node n those of 2n and 2n + 1 play; leaves are the ranks
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

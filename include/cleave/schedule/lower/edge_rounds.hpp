@@ -24,6 +24,10 @@ struct rank_edge {
 /// Ranks that something can be set up between at the same time: no rank is in two edges of a round.
 using edge_round = std::vector<rank_edge>;
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The pairs of ranks that have stages that feed each other, either way: lower rank first, ascending, each
 /// once. O(edges log edges). \throws placement_error
 inline std::vector<rank_edge> rank_pairs(placement const& p) {
@@ -77,11 +81,15 @@ inline std::vector<edge_round> edge_matchings(placement const& p) {
   return rounds;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Rounds of both directions: each of `edge_matchings`, then the same the other way. PyTorch makes one
 /// communicator for each edge of them. O(edges log edges + pairs * rounds / 64). \throws placement_error
 inline std::vector<edge_round> directed_rounds(placement const& p) {
   std::vector<edge_round> rounds;
-  for (auto& round : edge_matchings(p)) {
+  for (auto& round : detail::edge_matchings(p)) {
     auto back = round;
     for (auto& e : back) std::swap(e.from, e.to);
     rounds.push_back(std::move(round));

@@ -15,7 +15,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// An edge between two ranks, of a schedule that is said to be lowered and sends nothing. The witness: the
 /// edge.
@@ -52,4 +52,4 @@ inline schedule finish_lowered(schedule const& s, lower_options const& options =
   return limit_sends(s, options);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

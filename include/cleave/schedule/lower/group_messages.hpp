@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Groups the messages of one list; `group_messages` is its one use.
 class message_grouper {
@@ -88,13 +88,17 @@ class message_grouper {
   std::vector<action> grouped_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A lowered schedule whose messages begin together where they can: sends and receives that follow each
 /// other in a list become one compound, an exchange, so that a transport that takes several at once, as NCCL
 /// and MPI do, is called once. What finishes still does: nothing but the order within the exchange is given
 /// up. The pass that comes next waits for nothing else than before: what it does not use and what comes after
 /// that it does, is an exchange of its own. The last step of lowering. O(actions).
 inline schedule group_messages(schedule s) {
-  for (auto& row : s.ranks) row = message_grouper(row).take();
+  for (auto& row : s.ranks) row = detail::message_grouper(row).take();
   return s;
 }
 

@@ -26,6 +26,10 @@ struct message_end {
 /// What is issued as one: positions in a list of ends.
 using issue_group = std::vector<std::size_t>;
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Appends how some ends of one communicator are issued: all of one direction one by one, in the order given,
 /// for they cannot wait for each other; of both directions as one, for either side may be waiting for both.
 template <class Communicator>
@@ -58,15 +62,19 @@ void each_run(std::vector<message_end<Communicator>> const& ends, std::vector<st
   }
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// In which order a rank issues ends that it has at the same time, and which of them as one: communicator
 /// after communicator, ascending, so that neighbours agree. As PyTorch does. O(ends log ends).
 template <class Communicator>
 std::vector<issue_group> issue_order(std::vector<message_end<Communicator>> const& ends,
                                      std::vector<std::size_t> some) {
   std::vector<issue_group> issues;
-  each_run(
+  detail::each_run(
       ends, std::move(some), [](auto const& e) -> auto const& { return e.communicator; },
-      [&](std::span<std::size_t const> run) { append_issues(ends, run, issues); });
+      [&](std::span<std::size_t const> run) { detail::append_issues(ends, run, issues); });
   return issues;
 }
 
@@ -77,6 +85,10 @@ std::vector<issue_group> issue_order(std::vector<message_end<Communicator>> cons
   std::iota(all.begin(), all.end(), std::size_t{0});
   return issue_order(ends, std::move(all));
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What a rank issues to and from one other.
 struct peer_issues {
@@ -102,4 +114,4 @@ std::vector<peer_issues> issue_order_by_peer(std::vector<message_end<Communicato
   return order;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

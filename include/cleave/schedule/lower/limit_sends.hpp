@@ -19,7 +19,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stray_action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A send that would be one too many, where none of those before it can be waited for.
 struct send_limit_fault {
@@ -121,4 +121,4 @@ inline schedule limit_sends(schedule const& s, std::uint32_t limit) {
   return send_limiter(s, limit).take();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

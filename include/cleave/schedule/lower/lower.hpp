@@ -17,7 +17,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The schedule with UNSHARD and RESHARD on every rank. \throws window_error
 inline schedule unshard_stages(schedule s, lower_options const& options) {
@@ -39,6 +39,10 @@ inline schedule limit_sends(schedule s, lower_options const& options) {
   return s;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A schedule that can be run, from one that only computes: with weights gathered and let go, gradients
 /// reduced, and all messages and the waits for them. Messages go in the order of time (`send_in_time`). In
 /// PyTorch's order (`message_order::rounds`), with the same other options, the lists are those of PyTorch,
@@ -49,16 +53,16 @@ inline schedule limit_sends(schedule s, lower_options const& options) {
 /// \throws lower_option_error, nominal_time_error, schedule_error, window_error, send_wait_error,
 /// send_limit_error
 inline schedule lower(schedule const& s, lower_options const& options = {}) {
-  if (auto fault = find_lower_option_fault(options, s.ranks.size())) throw lower_option_error(*fault);
-  demand_nominal_times(options.times, s.place.stages());
-  demand_schedule(s, {.passes = passes_of(s)});
-  auto lowered = reduce_gradients(unshard_stages(s, options), options.reductions);
+  if (auto fault = detail::find_lower_option_fault(options, s.ranks.size())) throw detail::lower_option_error(*fault);
+  detail::demand_nominal_times(options.times, s.place.stages());
+  detail::demand_schedule(s, {.passes = passes_of(s)});
+  auto lowered = detail::reduce_gradients(detail::unshard_stages(s, options), options.reductions);
   lowered = options.messages == message_order::timed ? send_in_time(lowered, options.times)
-                                                     : send_in_rounds(lowered);
+                                                     : detail::send_in_rounds(lowered);
   lowered = add_send_waits(std::move(lowered));
   if (options.receives == receive_time::deferred && options.sends == send_manner::posted)
-    lowered = defer_receives(lowered, options.order);
-  lowered = limit_sends(std::move(lowered), options);
+    lowered = detail::defer_receives(lowered, options.order);
+  lowered = detail::limit_sends(std::move(lowered), options);
   return options.grouping == message_grouping::adjacent ? group_messages(std::move(lowered)) : lowered;
 }
 

@@ -63,6 +63,10 @@ struct lower_options {
   message_grouping grouping = message_grouping::none;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// An option that makes no sense, and what it was.
 struct lower_option_fault {
   enum class kind : std::uint8_t {
@@ -135,4 +139,4 @@ inline std::int64_t lookahead_of(lower_options const& o, std::size_t r) {
   return o.max_active_stages;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

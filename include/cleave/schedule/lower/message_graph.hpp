@@ -17,7 +17,7 @@
 #include "cleave/schedule/model/action_text.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A send that nothing receives.
 class unreceived_error : public witness_error<action> {
@@ -210,4 +210,4 @@ class message_graph {
   std::uint64_t walk_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

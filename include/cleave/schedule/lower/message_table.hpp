@@ -9,7 +9,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The messages of one rank, found by stage, microbatch and kind whatever numbers these have: as large as
 /// what is in it.
@@ -88,4 +88,4 @@ class message_table {
   unsigned shift_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/schedule/lower/rank_stages.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Which stages a list uses next, in order of their next uses, at one cell after the other.
 ///
@@ -87,4 +87,4 @@ class next_uses {
   std::size_t cell_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -21,6 +21,10 @@ struct nominal_times {
   bool operator==(nominal_times const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Times that make no sense.
 struct nominal_time_fault {
   enum class kind : std::uint8_t {
@@ -71,4 +75,4 @@ inline void demand_nominal_times(nominal_times const& t, std::uint32_t stages) {
   if (auto const f = find_nominal_time_fault(t, stages)) throw nominal_time_error(*f);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

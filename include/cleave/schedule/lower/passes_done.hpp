@@ -9,7 +9,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/stage_neighbours.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Which passes have been done, and so which can be done next: a forward pass needs those of the stages
 /// before it, B and I their own forward pass and the gradients of the stages after it, W its own I. All other
@@ -78,4 +78,4 @@ class passes_done {
   std::vector<std::uint8_t> before_;  ///< what was marked before each part that is being done
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -9,7 +9,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The stages that a list has something to do with, numbered from 0 in ascending order: whatever numbers they
 /// have in the model, tables about one rank stay as small as its list.
@@ -35,4 +35,4 @@ class rank_stages {
   std::vector<stage_id> stages_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -19,6 +19,10 @@ enum class reduction_wait : std::uint8_t {
   deferred,  ///< until the rank starts another one, or to the end of its list
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A list that reduces the gradients of a stage across replicas once the last of its `microbatches` B or W is
 /// done: after the whole compound where it is part of one. Idle steps are dropped. A stage with fewer of them
 /// gets no reduction, and of more only the first so many count. O(actions log(stages)).
@@ -58,4 +62,4 @@ inline schedule reduce_gradients(schedule s, reduction_wait wait = reduction_wai
   return s;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

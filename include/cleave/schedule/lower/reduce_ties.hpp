@@ -14,7 +14,7 @@
 #include "cleave/schedule/simulate/simulate.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// When the gradients of tied stages are summed.
 struct tie_reduction {
@@ -174,14 +174,18 @@ inline std::vector<tie_reduction> tie_reductions(schedule const& s, std::span<ti
   return tie_placer(s, ties, options).reductions();
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A schedule, computing only or lowered, that sums the gradients of tied stages when `tie_reductions` says:
 /// REDUCE_TIE of each stage begins it, with the next stage of the tie as its peer, the first after the last.
 /// All ranks begin those that they share in one order, and wait for all of them at the end: a sum holds
 /// nobody up before that, whatever else is on its way. Cost and errors as of `tie_reductions`.
 inline schedule reduce_ties(schedule const& s, std::span<tied_stages const> ties,
                             simulate_options const& options = {}) {
-  demand_ties(s, ties);
-  return tie_placer(s, ties, options).take();
+  detail::demand_ties(s, ties);
+  return detail::tie_placer(s, ties, options).take();
 }
 
 }  // namespace cleave

@@ -24,6 +24,10 @@ enum class send_pairing : std::uint8_t {
   with_next_receive,
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Adds messages to the list of one rank; `send_at_use` is its one use.
 class use_sender {
  public:
@@ -129,6 +133,10 @@ class use_sender {
   sweep last_ = sweep::none;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A schedule that sends and receives where it computes: each receive right before the pass that needs it,
 /// each send right after what makes it, as PyTorch runs GPipe (`apart`) and 1F1B (`with_next_receive`), and
 /// waits for sends. Simple, and without a look at other ranks: whether it finishes, `find_deadlock` tells; it
@@ -136,10 +144,10 @@ class use_sender {
 /// are dropped. O(actions and messages).
 /// \throws stray_action_error, placement_error
 inline schedule send_at_use(schedule s, send_pairing pairing = send_pairing::apart) {
-  demand_no_stray_action(s);
-  if (auto const fault = find_placement_fault(s.place)) throw placement_error(*fault);
-  stage_neighbours const neighbours(s.place);
-  for (auto& row : s.ranks) row = use_sender(s.place, neighbours, pairing).take(row);
+  detail::demand_no_stray_action(s);
+  if (auto const fault = detail::find_placement_fault(s.place)) throw detail::placement_error(*fault);
+  detail::stage_neighbours const neighbours(s.place);
+  for (auto& row : s.ranks) row = detail::use_sender(s.place, neighbours, pairing).take(row);
   return s;
 }
 

@@ -12,7 +12,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stray_action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Adds messages to a schedule; `send_in_rounds` is its one use.
 class round_sender {
@@ -79,4 +79,4 @@ inline schedule send_in_rounds(schedule const& s) {
   return round_sender(s).take();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

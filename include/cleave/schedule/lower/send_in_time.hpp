@@ -17,7 +17,7 @@
 #include "cleave/schedule/model/stage_cost.hpp"
 #include "cleave/schedule/model/stray_action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Adds messages to a schedule; `send_in_time` is its one use.
 class timed_sender {
@@ -178,6 +178,10 @@ class timed_sender {
   std::vector<pass_ends> before_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A schedule that sends and receives, in the order of time: runs all lists with the times that are given,
 /// each pass as soon as its rank is free and what it needs has arrived, and gives all passes and messages one
 /// order, by when passes end and messages go. Each rank has its share of it: a send right behind what it
@@ -190,10 +194,10 @@ class timed_sender {
 /// O(actions * log ranks).
 /// \throws stray_action_error, nominal_time_error, stuck_error, schedule_count_error
 inline schedule send_in_time(schedule const& s, nominal_times const& times = {}) {
-  demand_no_stray_action(s);
-  demand_nominal_times(times, s.place.stages());
+  detail::demand_no_stray_action(s);
+  detail::demand_nominal_times(times, s.place.stages());
   demand_counts(1, (std::max)(s.place.stages(), 1u), (std::max)(s.microbatches, 1u));
-  return timed_sender(s, times).take();
+  return detail::timed_sender(s, times).take();
 }
 
 }  // namespace cleave

@@ -15,7 +15,7 @@
 #include "cleave/schedule/model/action_text.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Why sends and the waits for them do not pair, and where.
 struct send_wait_fault {
@@ -100,35 +100,39 @@ inline void demand_send_waits(schedule const& s) {
   if (auto fault = find_send_wait_fault(s)) throw send_wait_error(*fault);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A list that waits for its sends: for what a forward pass made after the first B or I of the same stage and
 /// microbatch (after the whole of a compound), since then the other side has had it; for all else, gradients
 /// among it, at the end, in the order of the sends. `rank` is the number of the list. O(actions).
 /// \throws send_wait_error where a value is sent again before it was waited for, or has no microbatch
 inline std::vector<action> add_send_waits(std::span<action const> row, std::uint32_t rank = 0) {
-  using enum send_wait_fault::kind;
-  message_table sends;
+  using enum detail::send_wait_fault::kind;
+  detail::message_table sends;
   std::vector<action> waited;
   waited.reserve(row.size() + row.size() / 2);
   std::size_t position = 0;
   each_cell(row, [&](action const& head, std::span<action const> parts) {
     waited.push_back(head);
     waited.insert(waited.end(), parts.begin(), parts.end());
-    if (is_send(head.kind)) {
-      if (head.microbatch == no_microbatch) throw send_wait_error({microbatch_missing, rank, position, head});
+    if (detail::is_send(head.kind)) {
+      if (head.microbatch == no_microbatch) throw detail::send_wait_error({microbatch_missing, rank, position, head});
       if (auto const* send = sends.find(head); send && send->open)
-        throw send_wait_error({sent_twice, rank, position, head});
+        throw detail::send_wait_error({sent_twice, rank, position, head});
       sends.add(head, position);
     }
     each_action(parts.empty() ? std::span(&head, 1) : parts, [&](action const& a) {
       if (a.kind != action_kind::backward && a.kind != action_kind::input_gradient) return;
-      sends.each(a.stage, a.microbatch, true, [&](message_table::entry& send) {
-        if (std::exchange(send.open, false)) waited.push_back(wait_for(send.what));
+      sends.each(a.stage, a.microbatch, true, [&](detail::message_table::entry& send) {
+        if (std::exchange(send.open, false)) waited.push_back(detail::wait_for(send.what));
       });
     });
     position += 1 + parts.size();
   });
   for (auto const& send : sends.entries())
-    if (send.open) waited.push_back(wait_for(send.what));
+    if (send.open) waited.push_back(detail::wait_for(send.what));
   return waited;
 }
 

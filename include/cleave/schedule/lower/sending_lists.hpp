@@ -13,7 +13,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stage_neighbours.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The lists of a schedule while messages are put in: how far each has come, and what has been made so far.
 /// A send is appended to the list of its rank and at once its receive to that of the other rank. Whoever
@@ -132,4 +132,4 @@ class sending_lists {
   schedule made_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -6,7 +6,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A rank that can never go on, and the action that waits for what never comes.
 struct stuck_rank {
@@ -31,4 +31,4 @@ class stuck_error : public witness_error<std::vector<stuck_rank>> {
   }
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -33,7 +33,7 @@ inline std::vector<tied_stages> tied_stages_of(std::span<tie const> ties) {
   for (tie const& t : ties) {
     std::vector<stage_id> stages;
     for (auto const& m : t.members)
-      if (m.stage != no_stage) stages.push_back(m.stage);
+      if (m.stage != detail::no_stage) stages.push_back(m.stage);
     std::ranges::sort(stages);
     stages.erase(std::ranges::unique(stages).begin(), stages.end());
     if (stages.size() > 1) sets.push_back({std::move(stages)});
@@ -49,6 +49,10 @@ inline std::vector<tied_stages> tied_stages_of(std::span<tie const> ties) {
   for (auto const i : order) different.push_back(std::move(sets[i]));
   return different;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Tied stages whose gradients cannot be summed.
 struct tied_stages_fault {
@@ -114,4 +118,4 @@ inline std::optional<tied_stages_fault> find_tied_stages_fault(schedule const& s
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -17,7 +17,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/action_text.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How many stages of a rank have their weights gathered at a time.
 struct unshard_window {
@@ -121,4 +121,4 @@ inline std::vector<action> unshard_stages(std::span<action const> row, unshard_w
   return unsharder(row, window).take();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/schedule/memory/share_slots.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What has a slot of its own.
 enum class slot_grain : std::uint8_t {
@@ -58,4 +58,4 @@ inline activation_slots slots_of_activations(schedule const& s, rank_id rank,
   return found;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

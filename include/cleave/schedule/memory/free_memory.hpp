@@ -8,7 +8,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Which bytes of an arena are free, while the arena grows as needed. Free blocks are kept in lists by size,
 /// 16 lists for each power of two, so that one that fits well is found at once. Masmano, Ripoll, Crespo and
@@ -153,4 +153,4 @@ class free_memory {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -37,6 +37,10 @@ struct stash_limit {
   std::uint32_t ahead = 0;  ///< by how many cells RELOAD comes before what needs it; there is room meanwhile
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A cell in which a rank must keep more than it may, whatever is let go.
 struct stash_limit_fault {
   rank_id rank{};
@@ -170,16 +174,20 @@ inline std::optional<stash_limit_fault> find_stash_limit_fault(schedule const& s
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A schedule, computing only or lowered, whose ranks never keep more stashes than they may: where there
 /// would be too much, the stash that is needed last is offloaded, or recomputed, as its stage has it. With
 /// stashes of one size, none is moved that could stay. What is offloaded or recomputed already is left so.
 /// Precondition: a number for each rank, stage, or one for all. O(actions log actions).
 /// \throws schedule_error, schedule_bytes_error, stash_limit_error
 inline schedule limit_stashes(schedule s, stash_limit const& limit) {
-  demand_stash_limit(s, limit);
+  detail::demand_stash_limit(s, limit);
   for (std::uint32_t r = 0; r < s.ranks.size() && !limit.most_bytes.empty(); ++r) {
-    stash_limiter const limiter(s, r, limit);
-    if (auto f = limiter.fault()) throw stash_limit_error(*f);
+    detail::stash_limiter const limiter(s, r, limit);
+    if (auto f = limiter.fault()) throw detail::stash_limit_error(*f);
     s.ranks[r] = limiter.take();
   }
   return s;

@@ -13,7 +13,7 @@
 #include "cleave/schedule/model/edge_numbers.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Which passes have been done on each rank, and so which can be done next, once what comes from other ranks
 /// has arrived.
@@ -90,4 +90,4 @@ class local_passes {
   std::vector<std::pair<std::uint8_t*, std::uint8_t>> tried_;  ///< what was marked before
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

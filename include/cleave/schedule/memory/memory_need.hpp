@@ -9,7 +9,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/schedule/memory/share_slots.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Memory that something takes as long as it is kept.
 struct memory_need {
@@ -79,4 +79,4 @@ inline std::optional<memory_need_fault> find_memory_need_fault(std::span<memory_
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/schedule/memory/memory_need.hpp"
 #include "cleave/schedule/memory/share_slots.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Who has had each byte last, of needs that come one after the other: a tree over the places where needs
 /// begin and end.
@@ -123,4 +123,4 @@ inline std::vector<std::optional<std::uint32_t>> last_tenants(std::span<memory_n
   return before;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -15,7 +15,7 @@
 #include "cleave/schedule/model/action_text.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How long what a forward pass made is kept: from its cell to that of the B or W.
 struct pass_lifetime {
@@ -200,4 +200,4 @@ inline std::vector<pass_lifetime> pass_lifetimes(schedule const& s, rank_id rank
   return survey.lifetimes();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -12,7 +12,7 @@
 #include "cleave/schedule/memory/memory_need.hpp"
 #include "cleave/schedule/memory/share_slots.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Where each need lies.
 struct memory_layout {
@@ -101,4 +101,4 @@ inline memory_layout place_in_memory(std::span<memory_need const> needs, std::ui
   return best;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -36,6 +36,10 @@ struct slot_options {
   std::vector<std::uint64_t> most_bytes = {};  ///< of each rank; one for all; none: no limit
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A message or a hand-over whose bytes nobody has told. The witness: its edge.
 class unknown_bytes_error : public witness_error<stage_edge> {
  public:
@@ -182,6 +186,10 @@ inline rank_slots placed_values(std::vector<slot_value> values, std::uint64_t al
   return made;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Where every rank keeps stashes, what it receives, what it sends until that has left, and what its stages
 /// hand to each other. Of a schedule that computes only, messages are left out; so is what takes no bytes.
 ///
@@ -191,15 +199,15 @@ inline rank_slots placed_values(std::vector<slot_value> values, std::uint64_t al
 /// memory_need_error, and slot_error where a rank may not take so much
 inline slot_plan plan_slots(schedule const& s, schedule_bytes const& bytes,
                             slot_options const& options = {}) {
-  demand_schedule(s, {.passes = passes_of(s)});
-  if (auto const f = find_schedule_bytes_fault(bytes, s.place, count_actions(s)))
-    throw schedule_bytes_error(*f);
+  detail::demand_schedule(s, {.passes = passes_of(s)});
+  if (auto const f = detail::find_schedule_bytes_fault(bytes, s.place, count_actions(s)))
+    throw detail::schedule_bytes_error(*f);
   expects(options.most_bytes.size() <= 1 || options.most_bytes.size() == s.ranks.size(),
           "plan_slots: a limit for every rank, for all at once, or none");
   slot_plan made{options.alignment, {}};
-  for (auto& values : slot_survey(s, bytes, options).take())
-    made.ranks.push_back(placed_values(std::move(values), options.alignment));
-  if (auto const f = find_slot_overflow(made, options.most_bytes)) throw slot_error(*f);
+  for (auto& values : detail::slot_survey(s, bytes, options).take())
+    made.ranks.push_back(detail::placed_values(std::move(values), options.alignment));
+  if (auto const f = detail::find_slot_overflow(made, options.most_bytes)) throw detail::slot_error(*f);
   return made;
 }
 

@@ -34,6 +34,10 @@ struct receive_slots {
   }
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A pass before which a rank must have received more than it has slots for.
 struct slot_shortage {
   rank_id rank{};
@@ -138,11 +142,15 @@ inline std::optional<slot_shortage> find_slot_shortage(schedule const& s, receiv
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The fewest slots with which each rank can receive what it uses. Precondition and cost as of
 /// `find_slot_shortage`.
 inline receive_slots fewest_receive_slots(schedule const& s, input_use inputs = input_use::until_gradient) {
-  edge_numbers const edges(s.place);
-  receive_uses const uses(s, edges, inputs);
+  detail::edge_numbers const edges(s.place);
+  detail::receive_uses const uses(s, edges, inputs);
   receive_slots fewest{{}, {}, inputs};
   for (auto const& row : s.ranks) {
     std::array<std::uint32_t, 2> taken{}, most{};

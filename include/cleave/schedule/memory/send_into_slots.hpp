@@ -26,6 +26,10 @@ struct send_into_slots_options {
   nominal_times times = {};
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Runs a schedule in time and writes its messages down; `send_into_slots` is its one use.
 class slot_sender {
  public:
@@ -203,6 +207,10 @@ class slot_sender {
   sending_lists lists_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A schedule that sends and receives, where each rank has so many slots for what it receives. A message goes
 /// once what it takes has been made and a slot is free, in the order of these times, which follow from the
 /// costs. Slots are given to what a rank uses next, in that order, whoever sends first: where
@@ -214,15 +222,15 @@ class slot_sender {
 /// schedule has no messages. O(actions log actions). \throws schedule_error, nominal_time_error,
 /// slot_shortage_error, and stuck_error where a compound cannot be split so
 inline schedule send_into_slots(schedule const& s, send_into_slots_options const& options = {}) {
-  demand_nominal_times(options.times, s.place.stages());
+  detail::demand_nominal_times(options.times, s.place.stages());
   auto const fits = [&](std::vector<std::uint32_t> const& slots) {
     return slots.size() <= 1 || slots.size() == s.ranks.size();
   };
   expects(fits(options.slots.activations) && fits(options.slots.gradients),
           "send_into_slots: slots for every rank, for all at once, or none");
-  demand_schedule(s, {.passes = passes_of(s)});
-  if (auto const f = find_slot_shortage(s, options.slots)) throw slot_shortage_error(*f);
-  return slot_sender(s, options).take();
+  detail::demand_schedule(s, {.passes = passes_of(s)});
+  if (auto const f = detail::find_slot_shortage(s, options.slots)) throw detail::slot_shortage_error(*f);
+  return detail::slot_sender(s, options).take();
 }
 
 }  // namespace cleave

@@ -29,6 +29,10 @@ inline std::vector<std::uint32_t> order_of(std::span<lifetime const> all) {
   return order;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The numbers of lifetimes in the order in which they end. O(lifetimes log lifetimes).
 inline std::vector<std::uint32_t> order_of_ends(std::span<lifetime const> all) {
   std::vector<std::uint32_t> order(all.size());
@@ -89,4 +93,4 @@ inline std::uint32_t most_alive(std::span<lifetime const> all) {
   return static_cast<std::uint32_t>(most);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -33,12 +33,20 @@ enum class slot_use : std::uint8_t {
   handed_gradient,
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 inline constexpr std::array<std::string_view, 9> slot_use_names = {
     "stash",           "input",         "weight stash",      "received activation", "received gradient",
     "sent activation", "sent gradient", "handed activation", "handed gradient"};
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `weight stash`.
-constexpr std::string_view name_of(slot_use u) { return slot_use_names[static_cast<std::size_t>(u)]; }
+constexpr std::string_view name_of(slot_use u) { return detail::slot_use_names[static_cast<std::size_t>(u)]; }
 
 /// One thing that a rank keeps, when, and where.
 struct slot_value {
@@ -74,6 +82,10 @@ struct slot_plan {
   bool operator==(slot_plan const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Why a plan cannot be used, and where.
 struct slot_fault {
   enum class kind : std::uint8_t {
@@ -91,6 +103,10 @@ struct slot_fault {
   bool operator==(slot_fault const&) const = default;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `the stash of stage 3, microbatch 1`.
 inline std::string slot_text(slot_value const& v) {
   auto text = "the " + std::string(name_of(v.use)) + " of stage " + std::to_string(index(v.stage)) +
@@ -98,6 +114,10 @@ inline std::string slot_text(slot_value const& v) {
   return v.peer == stage_id{0xffffffff} ? text
                                         : text + " (other end: stage " + std::to_string(index(v.peer)) + ")";
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What, where and how to mend it.
 inline std::string describe(slot_fault const& f) {
@@ -169,4 +189,4 @@ inline std::optional<slot_fault> find_slot_fault(slot_plan const& p) {
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

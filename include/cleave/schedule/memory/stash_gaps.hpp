@@ -10,7 +10,7 @@
 
 #include "cleave/schedule/memory/share_slots.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Cells in which nothing uses a stash, so that it need not be there.
 struct stash_gap {
@@ -76,4 +76,4 @@ inline chosen_gaps choose_gaps(std::span<std::uint64_t const> kept, std::span<st
   return chosen;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -13,7 +13,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_bytes.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What a pass leaves for a later one.
 enum class stash_kind : std::uint8_t {
@@ -138,4 +138,4 @@ inline std::vector<std::uint64_t> most_stashed_bytes(schedule const& s, schedule
   return most;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

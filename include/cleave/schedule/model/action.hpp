@@ -37,6 +37,10 @@ enum class action_kind : std::uint8_t {
   wait_reduce_tie,
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 inline constexpr std::array<std::string_view, 22> action_names = {"",
                                                                   "F",
                                                                   "B",
@@ -60,20 +64,33 @@ inline constexpr std::array<std::string_view, 22> action_names = {"",
                                                                   "REDUCE_TIE",
                                                                   "WAIT_REDUCE_TIE"};
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// As PyTorch writes it: `F`, `SEND_B`; empty for an idle step.
-constexpr std::string_view name_of(action_kind k) { return action_names[static_cast<std::size_t>(k)]; }
+constexpr std::string_view name_of(action_kind k) { return detail::action_names[static_cast<std::size_t>(k)]; }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 inline constexpr stage_id no_stage{0xffffffff};
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
 inline constexpr microbatch_id no_microbatch{0xffffffff};
 
 /// One action. What has several stages, a compound, is a head followed by its parts in the same list.
 struct action {
   action_kind kind = action_kind::idle;
   std::uint16_t parts = 0;  ///< of a compound: how many actions after it are its parts
-  stage_id stage = no_stage;
+  stage_id stage = detail::no_stage;
   microbatch_id microbatch = no_microbatch;  ///< none where the action is about a whole stage
   /// Of a message: the stage at its other end. Of a tie: the next of its stages, the first after the last.
-  stage_id peer = no_stage;
+  stage_id peer = detail::no_stage;
 
   bool operator==(action const&) const = default;
 };
@@ -82,6 +99,11 @@ struct action {
 constexpr bool is_compute(action_kind k) {
   return k >= action_kind::forward && k <= action_kind::weight_gradient;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
 constexpr bool is_send(action_kind k) {
   return k == action_kind::send_activation || k == action_kind::send_gradient;
 }
@@ -111,6 +133,10 @@ constexpr bool is_compound(action const& a) {
   return a.parts > 0 || a.kind == action_kind::overlap || a.kind == action_kind::exchange;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// `f(head, parts)` for each cell of a list, in order; an action that is no compound has no parts.
 /// O(actions).
 template <class F>
@@ -123,7 +149,7 @@ constexpr void each_cell(std::span<action const> row, F f) {
 template <class F>
 constexpr void each_action(std::span<action const> row, F f) {
   for (action const& a : row)
-    if (a.kind != action_kind::idle && !is_compound(a)) f(a);
+    if (a.kind != action_kind::idle && !detail::is_compound(a)) f(a);
 }
 
 }  // namespace cleave

@@ -14,7 +14,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The kind that is called so, case and all; an idle step has no name.
 constexpr std::optional<action_kind> find_action_kind(std::string_view name) {
@@ -52,15 +52,19 @@ inline void append_cell_text(std::string& to, action const& head, std::span<acti
   append_text(to, head);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 inline std::string action_text(action const& a) {
   std::string text;
-  append_text(text, a);
+  detail::append_text(text, a);
   return text;
 }
 
 inline std::string cell_text(action const& head, std::span<action const> parts) {
   std::string text;
-  append_cell_text(text, head, parts);
+  detail::append_cell_text(text, head, parts);
   return text;
 }
 
@@ -70,7 +74,7 @@ inline std::string row_text(std::span<action const> row) {
   bool first = true;
   each_cell(row, [&](action const& head, std::span<action const> parts) {
     if (!std::exchange(first, false)) text += ',';
-    append_cell_text(text, head, parts);
+    detail::append_cell_text(text, head, parts);
   });
   return text;
 }

@@ -48,5 +48,4 @@ struct delivery_rules {
 /// that is promised where queues may share what runs them.
 inline constexpr delivery_rules serial_device{.delivery = delivery::rendezvous,
                                               .groups = message_groups::adjacent};
-
 }  // namespace cleave

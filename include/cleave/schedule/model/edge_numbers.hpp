@@ -12,7 +12,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Why a placement is none. `at` is the number of the stage or of the edge.
 struct placement_fault {
@@ -97,4 +97,4 @@ class edge_numbers {
   std::vector<std::uint32_t> first_from_, first_to_, to_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

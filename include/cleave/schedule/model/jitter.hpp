@@ -28,5 +28,4 @@ class jitter {
   double most_;
   std::uint64_t seed_;
 };
-
 }  // namespace cleave

@@ -19,6 +19,10 @@ struct kept_passes {
   bool operator==(kept_passes const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The most of either that each rank keeps at once, a compound's parts one after the other; I lets nothing
 /// go. What is about a microbatch that there is not counts for nothing. O(actions + ranks · microbatches).
 inline std::vector<kept_passes> most_kept_passes(schedule const& s) {
@@ -44,4 +48,4 @@ inline std::vector<kept_passes> most_kept_passes(schedule const& s) {
   return most;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

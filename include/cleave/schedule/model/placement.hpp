@@ -36,8 +36,16 @@ class schedule_count_error : public witness_error<std::uint64_t> {
   using witness_error::witness_error;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// How many actions a schedule may have in all: what fits in memory, and in 32 bits with room to spare.
 inline constexpr std::uint64_t most_actions = std::uint64_t{1} << 30;
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Refuses counts before anything is allocated for them: each must be 1 at least, and eight actions for each
 /// stage and microbatch must stay below `most_actions`. \throws schedule_count_error
@@ -51,15 +59,19 @@ constexpr void demand_counts(std::uint64_t ranks, std::uint64_t stages_per_rank,
   demand(microbatches, "microbatches");
   std::uint64_t product = 8;
   for (auto const count : {ranks, stages_per_rank, microbatches}) {
-    if (count > most_actions / product)
+    if (count > detail::most_actions / product)
       throw schedule_count_error(
           "schedule: " + std::to_string(ranks) + " ranks with " + std::to_string(stages_per_rank) +
               " stages each and " + std::to_string(microbatches) + " microbatches are too many; at most " +
-              std::to_string(most_actions / 8) + " pairs of stage and microbatch are scheduled",
+              std::to_string(detail::most_actions / 8) + " pairs of stage and microbatch are scheduled",
           count);
     product *= count;
   }
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The same for schedules with idle steps, of which each rank has a few for every other rank.
 /// \throws schedule_count_error
@@ -70,6 +82,10 @@ constexpr void demand_counts_with_idle(std::uint64_t ranks, std::uint64_t stages
     throw schedule_count_error(
         "schedule: " + std::to_string(ranks) + " ranks are too many for a schedule with idle steps", ranks);
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Stage s feeds stage s + 1, for s from `first` on.
 constexpr std::vector<stage_edge> chain_edges(std::uint32_t stages, std::uint32_t first = 0) {
@@ -87,6 +103,10 @@ constexpr placement loop_placement(std::uint32_t ranks, std::uint32_t stages_per
   for (std::uint32_t s = 0; s < ranks * stages_per_rank; ++s) p.rank_of.push_back(rank_id{s % ranks});
   return p;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// A chain that goes to and fro: with two stages a rank, stage s is on rank s, then on rank 2 ranks - 1 - s.
 /// O(stages). \throws schedule_count_error
@@ -106,4 +126,4 @@ constexpr placement bidirectional_placement(std::uint32_t ranks) {
   return p;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -12,7 +12,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule_shape.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How a chain of stages goes over the ranks: round and round, or to and fro.
 enum class map_style : std::uint8_t { loop, v };
@@ -62,4 +62,4 @@ constexpr std::vector<std::vector<stage_id>> stages_by_rank(placement const& p) 
   return stages;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -25,5 +25,4 @@ inline std::uint64_t count_actions(schedule const& s) {
   for (auto const& row : s.ranks) each_action(row, [&](action const&) { ++count; });
   return count;
 }
-
 }  // namespace cleave

@@ -45,6 +45,10 @@ struct schedule_bytes {
   }
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Why bytes do not go with a schedule.
 struct schedule_bytes_fault {
   enum class kind : std::uint8_t {
@@ -95,4 +99,4 @@ inline std::optional<schedule_bytes_fault> find_schedule_bytes_fault(schedule_by
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -87,6 +87,10 @@ constexpr bool same_letters(std::string_view a, std::string_view b) {
   return true;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The family of that name, in any case.
 constexpr std::optional<schedule_family> find_schedule_family(std::string_view name) {
   for (std::size_t f = 0; f < schedule_names.size(); ++f)
@@ -101,6 +105,10 @@ constexpr std::optional<pytorch_schedule> find_pytorch_schedule(std::string_view
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A name that no schedule has. The witness: the nearest names.
 class schedule_name_error : public witness_error<std::vector<std::string>> {
  public:
@@ -110,7 +118,7 @@ class schedule_name_error : public witness_error<std::vector<std::string>> {
 
 /// \throws schedule_name_error
 inline schedule_family schedule_family_of(std::string_view name) {
-  if (auto const family = find_schedule_family(name)) return *family;
+  if (auto const family = detail::find_schedule_family(name)) return *family;
   auto const lower = [](std::string_view mixed) {
     std::string text;
     for (char const c : mixed) text += lower_case(c);
@@ -119,7 +127,7 @@ inline schedule_family schedule_family_of(std::string_view name) {
   std::vector<std::string> known, nearest;
   for (auto const s : schedule_names) known.push_back(lower(s));
   for (auto const& s : nearest_names(lower(name), known))
-    nearest.emplace_back(name_of(*find_schedule_family(s)));
+    nearest.emplace_back(name_of(*detail::find_schedule_family(s)));
   throw schedule_name_error(name, nearest);
 }
 

@@ -14,7 +14,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Whether anything is sent or received, so that what crosses ranks must be. O(actions).
 inline bool has_messages(schedule const& s) {
@@ -24,8 +24,16 @@ inline bool has_messages(schedule const& s) {
   return false;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Which way something goes along an edge.
 enum class edge_flow : std::uint8_t { activations, gradients };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What happens when a schedule runs, as numbers: a pass of a stage for a microbatch is done, or one end of a
 /// message is. What each action needs, in these numbers.
@@ -175,4 +183,4 @@ class schedule_needs {
   bool messages_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

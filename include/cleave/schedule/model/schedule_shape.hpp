@@ -70,5 +70,4 @@ class shape_error : public witness_error<shape_fault> {
  public:
   shape_error(std::string const& schedule, shape_fault f) : witness_error(schedule + ": " + describe(f), f) {}
 };
-
 }  // namespace cleave

@@ -23,7 +23,16 @@ struct action_place {
 
   bool operator==(action_place const&) const = default;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
 inline constexpr action_place no_action{};
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// A schedule in time.
 struct schedule_times {
@@ -40,10 +49,18 @@ struct schedule_times {
   bool operator==(schedule_times const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// How long rank `r` idles between its first pass and its end.
 inline double span_bubble(schedule_times const& t, std::size_t r) {
   return t.last[r] - t.first[r] - t.busy[r];
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Which share of the time of all ranks, from the beginning to the makespan, is not spent computing.
 /// O(ranks).

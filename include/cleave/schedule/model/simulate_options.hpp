@@ -49,6 +49,10 @@ struct simulate_options {
   std::uint64_t seed = 0;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// An option that makes no sense.
 struct simulate_option_fault {
   enum class kind : std::uint8_t {
@@ -132,4 +136,4 @@ inline std::optional<simulate_option_fault> find_simulate_option_fault(simulate_
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

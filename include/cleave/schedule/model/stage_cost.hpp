@@ -46,6 +46,10 @@ struct stage_cost {
   bool operator==(stage_cost const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A time that is no number, negative or beyond `longest_cost`.
 struct stage_cost_fault {
   stage_id stage;
@@ -76,4 +80,4 @@ constexpr std::optional<stage_cost_fault> find_stage_cost_fault(std::span<stage_
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

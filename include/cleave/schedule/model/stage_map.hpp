@@ -56,6 +56,10 @@ class stage_map_error : public witness_error<stage_map_fault> {
   explicit stage_map_error(stage_map_fault f) : witness_error("map of stages: " + describe(f), f) {}
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The first entry that has no place, or nothing. O(stages).
 inline std::optional<stage_map_fault> find_stage_map_fault(std::span<stage_on_rank const> map,
                                                            std::uint32_t ranks) {
@@ -82,4 +86,4 @@ inline placement place_stages(std::span<stage_on_rank const> map, std::uint32_t 
   return p;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

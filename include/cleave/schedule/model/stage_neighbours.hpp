@@ -11,7 +11,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The stages next to each stage, both ways, as plain numbers.
 class stage_neighbours {
@@ -71,4 +71,4 @@ class stage_neighbours {
   std::vector<std::uint32_t> before_, after_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/action_text.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// An action that cannot be where it is: tables by rank, stage and microbatch have no place for it.
 struct stray_action {
@@ -83,4 +83,4 @@ inline void demand_no_stray_action(schedule const& s) {
   if (auto stray = find_stray_action(s)) throw stray_action_error(*stray);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

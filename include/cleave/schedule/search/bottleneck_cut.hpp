@@ -13,6 +13,10 @@ namespace cleave {
 /// Where a row is cut: stage s has the units from place s to place s + 1.
 using row_cut = std::vector<std::uint32_t>;
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What a stage of the units between two places computes for a microbatch, forward and back.
 inline double pass_time_between(unit_row const& row, std::size_t from, std::size_t to) {
   auto const c = cost_between(row.cost[from], row.cost[to]);
@@ -52,4 +56,4 @@ inline row_cut bottleneck_cut(unit_row const& row, std::uint32_t stages) {
   return cut;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -37,9 +37,17 @@ struct joint_plan {
   }
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 inline bool is_faster(std::optional<scheduled_cut> const& a, std::optional<scheduled_cut> const& b) {
   return a && (!b || a->found.certificate.makespan < b->found.certificate.makespan);
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// The cut and the schedule together that end a step first, under a cap on memory: cuts are compared by the
 /// best schedule that rules make for them, beginning with the bottleneck's and moving one or several places
@@ -50,18 +58,18 @@ inline bool is_faster(std::optional<scheduled_cut> const& a, std::optional<sched
 /// fits
 inline joint_plan cut_for_schedule(unit_row const& row, cut_step const& step,
                                    cut_options const& options = {}) {
-  demand_cut_step(row, step);
+  detail::demand_cut_step(row, step);
   joint_plan chosen;
   std::optional<scheduled_cut> best;
   std::optional<byte_shortage> least;
   for (auto const per_rank : step.stages_per_rank) {
-    cut_walk walk(row, step, per_rank * step.ranks, options);
+    detail::cut_walk walk(row, step, per_rank * step.ranks, options);
     auto const start = walk.bottleneck();
     auto const found = walk.run(options.effort / step.stages_per_rank.size());
     chosen.cuts += walk.cuts();
     auto const schedule_it = [&](row_cut const& cut) -> std::optional<scheduled_cut> {
       try {
-        return scheduled_cut{cut, search_schedule(search_problem_of(row, step, cut), options.search)};
+        return scheduled_cut{cut, search_schedule(detail::search_problem_of(row, step, cut), options.search)};
       } catch (byte_cap_error const& e) {
         if (!least || e.witness.needed - e.witness.cap < least->needed - least->cap) least = e.witness;
         return std::nullopt;
@@ -69,9 +77,9 @@ inline joint_plan cut_for_schedule(unit_row const& row, cut_step const& step,
     };
     auto at_bottleneck = schedule_it(start);
     auto here = found == start ? at_bottleneck : schedule_it(found);
-    if (is_faster(at_bottleneck, here)) here = at_bottleneck;
-    if (is_faster(here, best)) best = std::move(here);
-    if (is_faster(at_bottleneck, chosen.bottleneck)) chosen.bottleneck = std::move(at_bottleneck);
+    if (detail::is_faster(at_bottleneck, here)) here = at_bottleneck;
+    if (detail::is_faster(here, best)) best = std::move(here);
+    if (detail::is_faster(at_bottleneck, chosen.bottleneck)) chosen.bottleneck = std::move(at_bottleneck);
   }
   if (!best) throw byte_cap_error(*least);
   chosen.best = std::move(*best);

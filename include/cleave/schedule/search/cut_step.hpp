@@ -30,6 +30,10 @@ struct cut_options {
   std::uint64_t try_all = 2'000;      ///< up to so many cuts, each is tried
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The step with these stages. Precondition: nothing is wrong with the row, and the cut is one.
 inline search_problem search_problem_of(unit_row const& row, cut_step const& step, row_cut const& cut) {
   search_problem p{.ranks = step.ranks, .microbatches = step.microbatches};
@@ -61,4 +65,4 @@ inline void demand_cut_step(unit_row const& row, cut_step const& step) {
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

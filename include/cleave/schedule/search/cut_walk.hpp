@@ -17,7 +17,7 @@
 #include "cleave/schedule/search/step_bounds.hpp"
 #include "cleave/schedule/search/unit_row.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How good a cut is: first that all has room, then how long a step takes.
 struct cut_value {
@@ -176,4 +176,4 @@ class cut_walk {
   std::uint32_t idle_rounds_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -9,7 +9,7 @@
 #include "cleave/schedule/list/placed_step.hpp"
 #include "cleave/schedule/search/exact_state.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The time before which no end of a beginning is over.
 class exact_bound {
@@ -62,4 +62,4 @@ class exact_bound {
       down_;  // from the end of a stage's gradient, of its forward pass, until all is over
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

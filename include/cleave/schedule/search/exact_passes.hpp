@@ -24,6 +24,10 @@ struct exact_options {
   std::uint64_t most_states = 2'000'000;  ///< of some 100 bytes each
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Branch and bound over what has been done; `exact_passes` is its one use.
 ///
 /// How many passes of each kind each stage has done says all of a beginning but its times. Of two beginnings
@@ -134,4 +138,4 @@ inline exact_lists exact_passes(placed_step const& step, double below, exact_opt
   return {search.best(), is_proved};
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/schedule/list/placed_step.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The beginning of a schedule, as an exact search sees it.
 struct exact_state {
@@ -130,4 +130,4 @@ struct exact_state {
   }
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

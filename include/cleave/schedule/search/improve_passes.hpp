@@ -13,7 +13,7 @@
 #include "cleave/schedule/list/placed_step.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 struct improve_options {
   std::uint64_t seed = 1;
@@ -145,4 +145,4 @@ inline improved_lists improve_passes(placed_step const& step, pass_lists lists,
   return pass_improver(step, std::move(lists), options).run(good_enough);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -17,7 +17,7 @@ namespace cleave {
 /// For each rank what any schedule keeps there at some time, beside what is resident: when the last of its
 /// stages runs a microbatch, all that come before it keep theirs. A chain needs no more than that: see
 /// `one_at_a_time`. O(stages * (stages + edges)).
-inline std::vector<std::uint64_t> least_bytes(placed_step const& step, backward_choice form) {
+inline std::vector<std::uint64_t> least_bytes(detail::placed_step const& step, backward_choice form) {
   std::vector<std::uint64_t> least(step.locals.size());
   std::vector<char> is_before;
   for (auto const s : step.order) {
@@ -45,6 +45,10 @@ struct byte_shortage {
   bool operator==(byte_shortage const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The rank that lacks most, or nothing. O(stages * (stages + edges)).
 inline std::optional<byte_shortage> find_byte_shortage(placed_step const& step, backward_choice form) {
   auto const least = least_bytes(step, form);
@@ -56,6 +60,10 @@ inline std::optional<byte_shortage> find_byte_shortage(placed_step const& step, 
   }
   return worst;
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// No schedule fits under the cap. The witness: who lacks most where least is lacking.
 class byte_cap_error : public infeasible_error {

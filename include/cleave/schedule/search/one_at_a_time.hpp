@@ -9,7 +9,7 @@
 #include "cleave/schedule/list/placed_step.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A number for each stage, the same for all that edges connect. O((stages + edges) log stages).
 inline std::vector<std::uint32_t> connected_stages(placed_step const& step) {
@@ -53,4 +53,4 @@ inline pass_lists one_at_a_time(placed_step const& step, backward_choice form = 
   return lists;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Something that one machine does: not before `head`, and `tail` later than it ends all can be over.
 struct one_machine_job {
@@ -43,4 +43,4 @@ inline double one_machine_bound(std::vector<one_machine_job> jobs) {
   return over;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

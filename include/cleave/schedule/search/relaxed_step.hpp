@@ -8,7 +8,7 @@
 #include "cleave/schedule/list/backward_choice.hpp"
 #include "cleave/schedule/list/placed_step.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 enum class relaxed_memory : std::uint8_t { unlimited, capped };
 
@@ -195,4 +195,4 @@ class relaxed_step {
   double path_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

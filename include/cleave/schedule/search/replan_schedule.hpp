@@ -32,24 +32,24 @@ struct replanned_schedule {
 /// \throws schedule_error where `previous` cannot run, and what `search_schedule` throws
 inline replanned_schedule replan_schedule(schedule const& previous, search_problem step,
                                           search_options const& options = {}, double worth = 0) {
-  demand_schedule(previous);
+  detail::demand_schedule(previous);
   step.place = previous.place;
   step.microbatches = previous.microbatches;
-  auto const steps = runnable_steps(step, options.form);
-  schedule_candidate const now{"previous", std::nullopt, 0, pass_lists_of(previous)};
+  auto const steps = detail::runnable_steps(step, options.form);
+  detail::schedule_candidate const now{"previous", std::nullopt, 0, detail::pass_lists_of(previous)};
   auto half = options;
   half.effort /= 2;
   replanned_schedule made{search_schedule(step, half), std::nullopt, true};
-  if (!fits(steps[0], now.lists)) return made;
+  if (!detail::fits(steps[0], now.lists)) return made;
 
   auto& told = made.found.certificate;
   made.before = simulate(previous, simulate_options_of(step, steps[0])).makespan;
   half.begin_with = 1;
   auto spent = told.effort;
-  auto const improved = improve_candidates(steps, {now}, half, spent);
+  auto const improved = detail::improve_candidates(steps, {now}, half, spent);
   if (improved.makespan < told.makespan) {
     auto const rules = told;
-    made.found = certified(step, steps, improved, options.form);
+    made.found = detail::certified(step, steps, improved, options.form);
     told.began_with = now.name;
     told.began_at = *made.before;
     told.best_family = rules.best_family;
@@ -57,12 +57,11 @@ inline replanned_schedule replan_schedule(schedule const& previous, search_probl
   }
   if (told.makespan >= *made.before * (1 - worth)) {
     made.is_new = false;
-    made.found = certified(step, steps, now, options.form);
+    made.found = detail::certified(step, steps, now, options.form);
     made.found.order = previous;
     told.makespan = *made.before;
   }
   told.effort = spent;
   return made;
 }
-
 }  // namespace cleave

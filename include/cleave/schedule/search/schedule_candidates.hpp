@@ -19,7 +19,7 @@
 #include "cleave/schedule/model/schedule_shape.hpp"
 #include "cleave/schedule/search/one_at_a_time.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Lists that a search may begin with: of a family and its parameters, or made for the step.
 struct schedule_candidate {
@@ -191,4 +191,4 @@ class candidate_list {
   std::uint64_t passes_timed_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

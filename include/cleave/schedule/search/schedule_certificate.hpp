@@ -37,5 +37,4 @@ struct found_schedule {
   schedule order;
   schedule_certificate certificate;
 };
-
 }  // namespace cleave

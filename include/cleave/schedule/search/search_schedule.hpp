@@ -27,6 +27,10 @@ struct search_options {
   std::uint32_t begin_with = 3;                    ///< how many of what rules make are improved
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The placements on which all ranks have the memory that they need.
 /// \throws search_error, schedule_count_error, byte_cap_error where there is none
 inline std::vector<placed_step> runnable_steps(search_problem const& problem, backward_choice form) {
@@ -102,6 +106,10 @@ inline void note_beginning(schedule_candidate const& first,
   to.best_family_makespan = best_family->makespan;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A schedule for a step: the best of all families and parameters that fit under the caps, of the building
 /// blocks of the controllable-memory family and of list scheduling for the true costs, improved by local
 /// search; with what is proved of it. Never slower than what it began with. The times are those of messages
@@ -111,8 +119,8 @@ inline void note_beginning(schedule_candidate const& first,
 /// \throws search_error, schedule_count_error, byte_cap_error, and infeasible_error where nothing that is
 /// known fits under the caps
 inline found_schedule search_schedule(search_problem const& problem, search_options const& options = {}) {
-  auto const steps = runnable_steps(problem, options.form);
-  candidate_list made(steps, options.form);
+  auto const steps = detail::runnable_steps(problem, options.form);
+  detail::candidate_list made(steps, options.form);
   made.add_families();
   made.add_blocks();
   made.add_lists();
@@ -120,10 +128,10 @@ inline found_schedule search_schedule(search_problem const& problem, search_opti
   auto const candidates = made.take();
   if (candidates.empty()) throw infeasible_error("schedule: no order that is known fits under the caps");
 
-  auto const best = improve_candidates(steps, candidates, options, spent);
-  auto found = certified(problem, steps, best, options.form);
+  auto const best = detail::improve_candidates(steps, candidates, options, spent);
+  auto found = detail::certified(problem, steps, best, options.form);
   found.certificate.effort = spent;
-  note_beginning(candidates.front(), made.best_family(), found.certificate);
+  detail::note_beginning(candidates.front(), made.best_family(), found.certificate);
   return found;
 }
 

@@ -29,15 +29,19 @@ struct step_bounds {
 };
 
 /// What all passes of a rank take.
-inline double work_of(placed_step const& step, std::size_t rank, backward_choice form) {
+inline double work_of(detail::placed_step const& step, std::size_t rank, backward_choice form) {
   double work = 0;
   for (auto const s : step.locals[rank]) {
     auto const& cost = step.stages[s].cost;
-    auto const back = least_backward_of(cost, form);
+    auto const back = detail::least_backward_of(cost, form);
     work += step.microbatches * (cost.forward + back.first + back.rest);
   }
   return work;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Of a rank: the passes that it must do, each not before it can be ready, and followed by what needs it.
 inline double busy_bound(placed_step const& step, std::size_t rank, backward_choice form,
@@ -71,4 +75,4 @@ inline step_bounds bounds_of(placed_step const& step, backward_choice form = bac
   return b;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -25,6 +25,10 @@ struct unit_row {
   std::size_t units() const { return cost.empty() ? 0 : cost.size() - 1; }
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What is wrong with a row.
 struct unit_row_fault {
   enum class kind : std::uint8_t {
@@ -101,4 +105,4 @@ inline std::optional<unit_row_fault> find_unit_row_fault(unit_row const& row, st
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -23,6 +23,10 @@ struct critical_step {
   bool operator==(critical_step const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The first action that ends last; `no_action` where there is none.
 inline action_place last_action(schedule const& s, schedule_times const& t) {
   action_place last = no_action;
@@ -36,13 +40,17 @@ inline action_place last_action(schedule const& s, schedule_times const& t) {
   return last;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Why a schedule takes as long as it does: actions from the beginning to the one that ends last, each of
 /// which waited for the one before it. The time between two of them is that of a message. A compound of which
 /// all parts begin together is one action. Precondition: `t` are times of `s`. O(actions).
 inline std::vector<critical_step> critical_path(schedule const& s, schedule_times const& t) {
   expects(t.spans.size() == s.ranks.size() && t.causes.size() == s.ranks.size(), "times of this schedule");
   std::vector<critical_step> path;
-  for (auto at = last_action(s, t); at != no_action; at = t.causes[index(at.rank)][at.position]) {
+  for (auto at = detail::last_action(s, t); at != detail::no_action; at = t.causes[index(at.rank)][at.position]) {
     auto const r = index(at.rank);
     path.push_back({at.rank, at.position, s.ranks[r][at.position], t.spans[r][at.position]});
   }

@@ -27,6 +27,10 @@ struct memory_step {
   bool operator==(memory_step const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Finds what a rank keeps when; `memory_over_time` is its one use.
 class memory_survey {
  public:
@@ -174,6 +178,10 @@ class memory_survey {
   std::vector<change> changes_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What each rank keeps from when to when: stashes of forward passes, weight stashes, and what has been
 /// received, until the pass that reads it ends. Memory is taken when an action begins and let go when it
 /// ends; steps ascend, several at one time are in their order. Precondition: `t` are times of `s`.
@@ -182,10 +190,10 @@ class memory_survey {
 inline std::vector<std::vector<memory_step>> memory_over_time(schedule const& s, schedule_times const& t,
                                                               schedule_bytes const& b = {}) {
   expects(t.spans.size() == s.ranks.size(), "times of this schedule");
-  demand_no_stray_action(s);
-  if (auto const f = find_schedule_bytes_fault(b, s.place, 2 * count_actions(s)))
-    throw schedule_bytes_error(*f);
-  memory_survey survey(s, t, b);
+  detail::demand_no_stray_action(s);
+  if (auto const f = detail::find_schedule_bytes_fault(b, s.place, 2 * count_actions(s)))
+    throw detail::schedule_bytes_error(*f);
+  detail::memory_survey survey(s, t, b);
   std::vector<std::vector<memory_step>> steps;
   for (std::size_t r = 0; r < s.ranks.size(); ++r) steps.push_back(survey.of_rank(r));
   return steps;

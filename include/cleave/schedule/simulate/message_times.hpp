@@ -14,7 +14,7 @@
 #include "cleave/schedule/model/simulate_options.hpp"
 #include "cleave/schedule/simulate/rank_clock.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What moves along an edge, one way or the other, for a microbatch.
 struct message_id {
@@ -137,4 +137,4 @@ class message_times {
   std::vector<double> channel_free_;  ///< of a directed pair of ranks
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/simulate/message_times.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What is done of a stage for a microbatch.
 enum class pass_mark : std::uint8_t { forward = 1, gradient = 2, half = 4 };
@@ -75,4 +75,4 @@ class pass_marks {
   std::vector<std::uint8_t> done_;  // of a stage and microbatch
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

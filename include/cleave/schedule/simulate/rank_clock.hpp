@@ -9,7 +9,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/schedule_times.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// From when something can be used, and which action made it so.
 struct moment {
@@ -96,4 +96,4 @@ class rank_clock {
   std::vector<action_place> causes_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -20,11 +20,19 @@ class deadlock_error : public witness_error<deadlock> {
       : witness_error("simulate: ranks wait for ever: " + describe(d) + "; reorder what they wait for", d) {}
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// \throws stage_cost_error, simulate_option_error
 inline void demand_simulate_options(simulate_options const& o, placement const& p) {
   if (auto const f = find_stage_cost_fault(o.costs)) throw stage_cost_error(*f);
   if (auto const f = find_simulate_option_fault(o, p)) throw simulate_option_error(*f);
 }
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Where ranks wait for ever when a schedule is simulated, or nothing where all come to their ends: as
 /// `find_deadlock` says for `delivery::async`, and for `delivery::buffered` where messages move within; but a
@@ -32,10 +40,10 @@ inline void demand_simulate_options(simulate_options const& o, placement const& 
 /// stuck O(ranks · (the longest list + ranks)).
 /// \throws as `simulate`, but no deadlock_error
 inline std::optional<deadlock> find_simulated_deadlock(schedule const& s, simulate_options const& o = {}) {
-  demand_simulate_options(o, s.place);
-  time_walk walk(s, o);
+  detail::demand_simulate_options(o, s.place);
+  detail::time_walk walk(s, o);
   if (walk.run()) return std::nullopt;
-  return simulated_waits(s, walk).found();
+  return detail::simulated_waits(s, walk).found();
 }
 
 /// When every action of a schedule runs, whether it computes only or has messages too: every rank does its
@@ -45,11 +53,11 @@ inline std::optional<deadlock> find_simulated_deadlock(schedule const& s, simula
 /// \throws stage_cost_error, simulate_option_error, stray_action_error, placement_error,
 ///   schedule_count_error, deadlock_error
 inline schedule_times simulate(schedule const& s, simulate_options const& o = {}) {
-  demand_simulate_options(o, s.place);
-  time_walk walk(s, o);
-  if (!walk.run()) throw deadlock_error(simulated_waits(s, walk).found());
+  detail::demand_simulate_options(o, s.place);
+  detail::time_walk walk(s, o);
+  if (!walk.run()) throw deadlock_error(detail::simulated_waits(s, walk).found());
   auto times = walk.take();
-  times.most_kept = most_kept_passes(s);
+  times.most_kept = detail::most_kept_passes(s);
   return times;
 }
 

@@ -12,7 +12,7 @@
 #include "cleave/schedule/verify/deadlock.hpp"
 #include "cleave/schedule/verify/shortest_circle.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Finds who waits for whom, once nothing moves.
 class simulated_waits {
@@ -105,4 +105,4 @@ class simulated_waits {
   time_walk const& walk_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -12,7 +12,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/simulate/simulate.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The lists with an idle step for each unit of time in which a rank waits, as PyTorch spaces them: F, I and
 /// W take one unit, B two, a compound as long as its parts together, once all can begin; all else takes none.
@@ -54,4 +54,4 @@ inline schedule spaced_listing(schedule const& s) {
   return spaced;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -54,6 +54,10 @@ inline std::string describe(step_fault const& f) {
                             : "it does not progress: " + places + "; put what they wait for before it";
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A schedule that does not come to its end in steps. The witness: why, and where.
 class step_error : public witness_error<step_fault> {
  public:
@@ -69,12 +73,16 @@ inline std::optional<step_fault> find_fault_of(step_walk& walk) {
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Why `simulate_steps` refuses a schedule, or nothing. O(actions).
 /// \throws stray_action_error, placement_error, schedule_count_error
 inline std::optional<step_fault> find_step_fault(schedule const& s) {
-  demand_no_stray_action(s);
-  step_walk walk(s);
-  return find_fault_of(walk);
+  detail::demand_no_stray_action(s);
+  detail::step_walk walk(s);
+  return detail::find_fault_of(walk);
 }
 
 /// Runs every list in order, where every action takes one step, as PyTorch's simulator does. In a step, each
@@ -85,13 +93,13 @@ inline std::optional<step_fault> find_step_fault(schedule const& s) {
 /// Other actions need nothing. O(actions).
 /// \throws stray_action_error, placement_error, schedule_count_error, step_error
 inline schedule_steps simulate_steps(schedule const& s) {
-  demand_no_stray_action(s);
-  step_walk walk(s);
-  if (auto fault = find_fault_of(walk)) throw step_error(std::move(*fault));
+  detail::demand_no_stray_action(s);
+  detail::step_walk walk(s);
+  if (auto fault = detail::find_fault_of(walk)) throw detail::step_error(std::move(*fault));
   schedule_steps result{0, walk.take_steps()};
   for (auto const& row : result.step_of)
     for (auto const step : row)
-      if (step != no_step) result.steps = (std::max)(result.steps, step + 1);
+      if (step != detail::no_step) result.steps = (std::max)(result.steps, step + 1);
   return result;
 }
 
@@ -102,7 +110,7 @@ inline std::vector<std::vector<action>> step_rows(schedule const& s, schedule_st
     std::uint32_t now = 0;
     auto const& list = s.ranks[r];
     for (std::size_t i = 0; i < list.size(); i += std::size_t{1} + list[i].parts) {
-      if (steps.step_of[r][i] == no_step) continue;
+      if (steps.step_of[r][i] == detail::no_step) continue;
       for (; now < steps.step_of[r][i]; ++now) rows[r].emplace_back();
       auto const cell = std::span(list).subspan(i, std::size_t{1} + list[i].parts);
       rows[r].insert(rows[r].end(), cell.begin(), cell.end());

@@ -12,9 +12,13 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 inline constexpr std::uint32_t no_step = 0xffffffff;
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// An action, and where it stands.
 struct step_place {
@@ -24,6 +28,10 @@ struct step_place {
 
   bool operator==(step_place const&) const = default;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Runs lists in steps; `simulate_steps` is its one use. Each step has two turns, in each of which the ranks
 /// are asked in ascending order: turn 2 n and turn 2 n + 1 are those of step n. What a rank does in a turn is
@@ -194,4 +202,4 @@ class step_walk {
   std::vector<std::uint32_t> awake_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -19,7 +19,7 @@
 #include "cleave/schedule/simulate/pass_marks.hpp"
 #include "cleave/schedule/simulate/rank_clock.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Runs every list in order, each action as soon as its rank is free and what it needs is there. `simulate`
 /// is its one use.
@@ -290,4 +290,4 @@ class time_walk {
   std::vector<std::uint32_t> awake_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

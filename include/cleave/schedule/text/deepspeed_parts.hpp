@@ -9,7 +9,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Why a text is no list of parts, and where.
 struct parts_fault {
@@ -83,4 +83,4 @@ inline std::string deepspeed_parts_text(std::vector<std::uint32_t> const& bounds
   return text + "]";
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

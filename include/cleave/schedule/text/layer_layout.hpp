@@ -11,7 +11,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What a stage of a transformer has, in Megatron-LM's letters.
 enum class layer_kind : char { embedding = 'E', decoder = 't', multi_token = 'm', loss = 'L' };
@@ -183,4 +183,4 @@ inline std::optional<layer_layout_fault> find_layer_layout_fault(layer_layout co
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

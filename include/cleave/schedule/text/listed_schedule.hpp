@@ -39,5 +39,4 @@ inline schedule listed_schedule(std::vector<std::vector<action>> rows, row_count
     });
   return {{ranks, std::move(rank_of), chain_edges(stages)}, microbatches, std::move(rows)};
 }
-
 }  // namespace cleave

@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/action_text.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What becomes of text after an action, as in `1F0junk`. `ignored` is how PyTorch reads.
 enum class trailing_text : std::uint8_t { refused, ignored };
@@ -128,6 +128,10 @@ inline std::vector<action> read_cell(std::string_view cell, trailing_text traili
   return actions;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The list that `text` writes, cells with commas between them; empty for an empty text. `row` is its number
 /// in an error. \throws cell_error
 inline std::vector<action> read_row(std::string_view text, std::size_t row = 0) {
@@ -135,7 +139,7 @@ inline std::vector<action> read_row(std::string_view text, std::size_t row = 0) 
   if (text.empty()) return actions;
   for (std::size_t column = 0;; ++column) {
     auto const end = text.find(',');
-    if (auto fault = append_cell(actions, text.substr(0, end))) {
+    if (auto fault = detail::append_cell(actions, text.substr(0, end))) {
       fault->row = row;
       fault->column = column;
       throw cell_error(*fault);

@@ -17,7 +17,7 @@
 #include "cleave/schedule/text/read_cells.hpp"
 #include "cleave/schedule/text/schedule_from_rows.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// `compute_only` or `compute_comms`, as PyTorch calls them.
 constexpr std::optional<row_contents> find_csv_format(std::string_view name) {
@@ -108,10 +108,14 @@ class csv_rows_reader {
   std::string unquoted_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The lists of CSV: a line a rank, a blank line for an empty list. O(size of the text).
 /// \throws cell_error with row and column of what is no action
 inline std::vector<std::vector<action>> read_csv_rows(std::string_view text) {
-  return csv_rows_reader(text).take();
+  return detail::csv_rows_reader(text).take();
 }
 
 /// A schedule from PyTorch's CSV, stages in a chain. Whether everything in it is done once and in order is
@@ -122,6 +126,6 @@ inline schedule read_schedule_csv(std::string_view text, row_contents contents =
 }
 
 /// A schedule as PyTorch's CSV. O(actions).
-inline std::string schedule_csv(schedule const& s) { return csv_text(s.ranks); }
+inline std::string schedule_csv(schedule const& s) { return detail::csv_text(s.ranks); }
 
 }  // namespace cleave

@@ -27,6 +27,10 @@ struct row_counts {
   std::uint32_t ranks = 0, stages = 0, microbatches = 0;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Why lists make no schedule, and where.
 struct row_fault {
   enum class kind : std::uint8_t {
@@ -151,13 +155,17 @@ inline std::optional<row_fault> find_row_fault(std::span<std::vector<action> con
   return row_survey(rows, contents, counts).fault;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// One list a rank as a schedule: each stage is on the rank that does something with it, and feeds the next
 /// one. O(actions). \throws row_error
 inline schedule schedule_from_rows(std::vector<std::vector<action>> rows,
                                    row_contents contents = row_contents::compute_only,
                                    row_counts const& counts = {}) {
-  row_survey survey(rows, contents, counts);
-  if (survey.fault) throw row_error(*survey.fault);
+  detail::row_survey survey(rows, contents, counts);
+  if (survey.fault) throw detail::row_error(*survey.fault);
   auto const stages = static_cast<std::uint32_t>(survey.rank_of.size());
   auto const ranks = static_cast<std::uint32_t>(rows.size());
   return {{ranks, std::move(survey.rank_of), chain_edges(stages)},

@@ -12,7 +12,7 @@
 #include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/verify/rank_channels.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Where a rank receives from another in a different order than that one sends. Where messages are not told
 /// apart by name, this swaps two values in silence.
@@ -70,4 +70,4 @@ inline std::optional<channel_mismatch> find_channel_mismatch(schedule const& s) 
   return channel_survey(s).find();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

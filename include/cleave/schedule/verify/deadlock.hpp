@@ -52,6 +52,10 @@ inline std::string describe(deadlock const& d) {
   return text;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Finds who waits for whom, once nothing moves.
 class wait_survey {
  public:
@@ -149,6 +153,10 @@ class wait_survey {
   std::vector<wait> waits_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Where a schedule gets stuck if every rank does its list in order and messages are delivered by these
 /// rules; nothing if all ranks come to their ends. Where nothing is sent, a pass waits for the passes it
 /// needs, on any rank. A compound is its parts one after the other. What no stage, microbatch or edge is
@@ -156,9 +164,9 @@ class wait_survey {
 /// where it is stuck.
 /// \throws placement_error, schedule_count_error
 inline std::optional<deadlock> find_deadlock(schedule const& s, delivery_rules const& rules) {
-  order_walk walk(s, rules);
+  detail::order_walk walk(s, rules);
   if (walk.run()) return std::nullopt;
-  return wait_survey(walk).found();
+  return detail::wait_survey(walk).found();
 }
 inline std::optional<deadlock> find_deadlock(schedule const& s, delivery d = delivery::buffered) {
   return find_deadlock(s, delivery_rules{.delivery = d});

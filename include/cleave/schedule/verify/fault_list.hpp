@@ -9,7 +9,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/verify/schedule_fault.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// An action and its place in a schedule.
 struct placed_action {
@@ -49,4 +49,4 @@ void each_placed(std::vector<std::vector<action>> const& ranks, F f) {
     }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/delivery.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// One past the last action of a list that begins together with the one at place `i`: with the head of a
 /// compound of messages its parts. Precondition: `i` is not among such parts. O(those).
@@ -99,4 +99,4 @@ class order_lists {
   std::vector<part> parts_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// How `order_repair` runs messages.
 enum class repair_messages : std::uint8_t {
@@ -266,4 +266,4 @@ class order_repair {
   std::vector<move> moves_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

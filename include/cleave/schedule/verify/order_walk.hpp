@@ -17,7 +17,7 @@
 #include "cleave/schedule/verify/pair_streams.hpp"
 #include "cleave/schedule/verify/rank_channels.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Runs every list in order as far as it goes. Each list that waits is at one event, which wakes it. Beside
 /// the events of `schedule_needs`, a message in a queue ends, and a pair of ranks has room for a message.
@@ -287,4 +287,4 @@ class order_walk {
   std::vector<std::uint32_t> awake_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// One stream for each pair of ranks with an edge between them. Groups of ends that a rank begins end in that
 /// order: a group when each of its ends has met its other one, in the oldest group of the other rank.
@@ -89,4 +89,4 @@ class pair_streams {
   std::vector<char> open_on_;  // by end: the side, from 1, in whose oldest group it waits for its other end
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

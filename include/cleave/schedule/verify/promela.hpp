@@ -18,7 +18,7 @@
 #include "cleave/schedule/verify/order_lists.hpp"
 #include "cleave/schedule/verify/rank_channels.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Writes the model of a schedule; `promela_text` is its one use.
 class promela_writer {
@@ -211,6 +211,10 @@ class promela_writer {
   std::string text_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The schedule as a model in Promela, a process for each list, for spin to find by itself whether it gets
 /// stuck: where it reports an invalid end state.
 ///
@@ -220,7 +224,7 @@ class promela_writer {
 /// keeps its order. Holzmann: The SPIN model checker, 2003. O(actions).
 /// \throws placement_error, schedule_count_error where spin's limit of 255 processes or channels is passed
 inline std::string promela_text(schedule const& s, delivery_rules const& rules) {
-  return promela_writer(s, rules).text();
+  return detail::promela_writer(s, rules).text();
 }
 
 }  // namespace cleave

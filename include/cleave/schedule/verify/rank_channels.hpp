@@ -10,7 +10,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Numbers for the directed pairs of ranks between which something may go.
 class rank_channels {
@@ -50,4 +50,4 @@ constexpr edge_flow flow_of(action const& a) {
   return is_activation_message(a.kind) ? edge_flow::activations : edge_flow::gradients;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

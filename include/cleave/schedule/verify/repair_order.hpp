@@ -41,6 +41,10 @@ struct repaired_order {
   std::vector<moved_action> moved;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Writes lists with some of the moves carried out; `find_repair` is its one use.
 class moved_lists {
  public:
@@ -122,6 +126,10 @@ inline repaired_order with_fewest_moves(moved_lists lists, delivery_rules const&
 /// How much work `find_repair` spends on putting actions back: moves times actions.
 inline constexpr std::uint64_t most_repair_work = std::uint64_t{1} << 26;
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The schedule in an order that comes to its end by these rules, or nothing where what is waited for is
 /// never done. A schedule that does so already stays as it is.
 ///
@@ -134,20 +142,24 @@ inline constexpr std::uint64_t most_repair_work = std::uint64_t{1} << 26;
 /// O(actions + moves · (ranks · what they wait for + actions)). \throws stray_action_error,
 /// placement_error, schedule_count_error
 inline std::optional<repaired_order> find_repair(schedule const& s, delivery_rules const& rules = {}) {
-  demand_no_stray_action(s);
+  detail::demand_no_stray_action(s);
   if (!find_deadlock(s, rules)) return repaired_order{s, {}};
-  std::optional<std::vector<order_repair::move>> moves;
+  std::optional<std::vector<detail::order_repair::move>> moves;
   if (rules.delivery == delivery::async)
-    moves = order_repair(s, repair_messages::begin).run();
+    moves = detail::order_repair(s, detail::repair_messages::begin).run();
   else if (rules.delivery == delivery::buffered && rules.buffers == any_number)
-    moves = order_repair(s, repair_messages::are_kept).run();
+    moves = detail::order_repair(s, detail::repair_messages::are_kept).run();
   // Where messages cannot keep their order, or may hold each other up, both ends are put into a common one.
-  if (!moves) moves = order_repair(s, repair_messages::meet).run();
+  if (!moves) moves = detail::order_repair(s, detail::repair_messages::meet).run();
   if (!moves) return std::nullopt;
   std::uint64_t const work = moves->size() * count_actions(s);
-  moved_lists lists(s, std::move(*moves));
-  return work > most_repair_work ? lists.take() : with_fewest_moves(std::move(lists), rules);
+  detail::moved_lists lists(s, std::move(*moves));
+  return work > detail::most_repair_work ? lists.take() : detail::with_fewest_moves(std::move(lists), rules);
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// A deadlock that no order is free of. The witness: where it is.
 class repair_error : public witness_error<deadlock> {
@@ -158,10 +170,14 @@ class repair_error : public witness_error<deadlock> {
                       d) {}
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// As `find_repair`. \throws repair_error where there is none, and as `find_repair`
 inline repaired_order repair_order(schedule const& s, delivery_rules const& rules = {}) {
   if (auto repaired = find_repair(s, rules)) return *std::move(repaired);
-  throw repair_error(*find_deadlock(s, rules));
+  throw detail::repair_error(*find_deadlock(s, rules));
 }
 
 }  // namespace cleave

@@ -113,6 +113,10 @@ inline std::string wait_text(std::vector<waiting_action> const& waits) {
   return text;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What is said after the place.
 inline std::string fault_sentence(schedule_fault const& f) {
   using enum schedule_fault::kind;
@@ -182,6 +186,10 @@ inline std::string fault_sentence(schedule_fault const& f) {
   }
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What, where and how to mend it.
 inline std::string describe(schedule_fault const& f) {
   using enum schedule_fault::kind;
@@ -191,7 +199,7 @@ inline std::string describe(schedule_fault const& f) {
   if (f.what == schedule_fault::kind::deadlock)
     return "the ranks are stuck: " + wait_text(f.stuck->circle.empty() ? f.stuck->waiting : f.stuck->circle);
   return "rank " + std::to_string(index(f.rank)) + ", action #" + std::to_string(f.position) + ": '" +
-         action_text(f.at) + "' " + fault_sentence(f);
+         action_text(f.at) + "' " + detail::fault_sentence(f);
 }
 
 }  // namespace cleave

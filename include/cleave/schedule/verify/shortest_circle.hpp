@@ -8,7 +8,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// One waits for another.
 struct circle_edge {
@@ -52,4 +52,4 @@ inline std::vector<std::uint32_t> shortest_circle(std::uint32_t places, std::spa
   return best;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -40,6 +40,10 @@ struct verify_options {
   std::size_t most_faults = 1000;  ///< how many are reported
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Finds actions that are nowhere.
 inline void report_strays(schedule const& s, schedule_needs const& needs, fault_list& to) {
   using enum schedule_fault::kind;
@@ -75,28 +79,32 @@ inline void report_deadlock(schedule const& s, delivery_rules const& rules, faul
           std::move(found)});
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Everything that is wrong with a schedule, whether it computes only or has messages too; nothing where it
 /// can run as `options` say. Waits for sends are asked for where there are any, unshards only of stages that
 /// have one. O(actions), besides the shortest circle of a deadlock.
 inline std::vector<schedule_fault> schedule_faults(schedule const& s, verify_options const& options = {}) {
   using enum schedule_fault::kind;
-  fault_list faults(options.most_faults);
+  detail::fault_list faults(options.most_faults);
   if (s.ranks.size() != s.place.ranks) faults.add({.what = rank_count, .count = s.ranks.size()});
-  if (auto const f = find_placement_fault(s.place)) faults.add({.what = placement, .count = f->at});
-  if (!schedule_needs::fits(s)) faults.add({.what = too_few_actions});
+  if (auto const f = detail::find_placement_fault(s.place)) faults.add({.what = placement, .count = f->at});
+  if (!detail::schedule_needs::fits(s)) faults.add({.what = too_few_actions});
   if (!faults.empty()) return faults.take();
 
-  schedule_needs const needs(s);
-  report_strays(s, needs, faults);
-  pass_survey(s, needs).report(options.passes, faults);
-  event_survey(s, needs).report(faults);
+  detail::schedule_needs const needs(s);
+  detail::report_strays(s, needs, faults);
+  detail::pass_survey(s, needs).report(options.passes, faults);
+  detail::event_survey(s, needs).report(faults);
   if (options.matching == message_matching::in_order && needs.messages())
-    if (auto const f = find_channel_mismatch(s))
+    if (auto const f = detail::find_channel_mismatch(s))
       faults.add(
           {.what = channel_order, .rank = f->from, .at = f->sent, .other = f->received, .count = f->place});
-  weight_survey(s, needs).report(faults);
-  report_memory(s, needs, options.most_kept, faults);
-  report_deadlock(s, {options.delivery, options.buffers, options.groups}, faults);
+  detail::weight_survey(s, needs).report(faults);
+  detail::report_memory(s, needs, options.most_kept, faults);
+  detail::report_deadlock(s, {options.delivery, options.buffers, options.groups}, faults);
   return faults.take();
 }
 
@@ -106,6 +114,10 @@ inline std::optional<schedule_fault> find_schedule_fault(schedule const& s, veri
   auto faults = schedule_faults(s, options);
   return faults.empty() ? std::nullopt : std::optional(std::move(faults.front()));
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// A schedule that cannot run. The witness: the first fault.
 class schedule_error : public witness_error<schedule_fault> {
@@ -118,4 +130,4 @@ inline void demand_schedule(schedule const& s, verify_options const& options = {
   if (auto f = find_schedule_fault(s, options)) throw schedule_error(std::move(*f));
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/verify/fault_list.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Finds what comes too early on its own rank, and messages that are not whole.
 class event_survey {
@@ -114,4 +114,4 @@ class event_survey {
   bool any_waits_ = false;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -24,6 +24,10 @@ inline expected_passes passes_of(schedule const& s) {
   return expected_passes::forward_alone;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Finds what is not done once.
 class pass_survey {
  public:
@@ -88,4 +92,4 @@ inline void report_memory(schedule const& s, schedule_needs const& needs, std::u
   });
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -10,7 +10,7 @@
 #include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/verify/fault_list.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Finds weights that are gathered, let go and reduced when they must not be, and forward passes that are
 /// used while they are offloaded. A stage that is never unsharded has its weights all the time.
@@ -108,4 +108,4 @@ class weight_survey {
   bool any_offload_ = false;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

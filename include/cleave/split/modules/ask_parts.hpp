@@ -34,6 +34,10 @@ enum class asking : std::uint8_t { once, repeated };
 /// do not decrease along the graph.
 enum class part_numbers : std::uint8_t { any, ascending };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What a callback said about a module_graph.
 struct module_parts {
   std::vector<part_id> of_node;    ///< of a node in list()
@@ -154,4 +158,4 @@ class part_asker {
   std::vector<module_mark> const& marks_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

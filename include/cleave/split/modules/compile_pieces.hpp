@@ -34,6 +34,10 @@ struct compile_request {
   std::size_t results = 0;          ///< elements of the tuple; 0 for a whole graph, which gives what it gives
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// What `Compile` returns for a piece. It is called as `c(arguments, holds)` or `c(arguments)`, with a span
 /// of values and the original paths of the attributes that the piece holds, and returns the tuple's elements
 /// as a vector.
@@ -254,9 +258,13 @@ class compiled_split {
   std::vector<std::uint32_t> asked_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// The pieces of `split`, each compiled when it first runs, with real arguments as examples.
 template <class Value, class Compile>
-compiled_split<Value, Compile> compile_on_first_call(split_module_result const& split, Compile compile,
+detail::compiled_split<Value, Compile> compile_on_first_call(split_module_result const& split, Compile compile,
                                                      congruence const& same = {}) {
   return {split, std::move(compile), same};
 }
@@ -266,20 +274,20 @@ compiled_split<Value, Compile> compile_on_first_call(split_module_result const& 
 /// of a piece for its examples: by shape alone, or by running the compiled piece.
 /// \throws compile_error that names the piece, with what the compiler threw nested in it; result_count_error.
 template <class Value, interpretation<Value> I, class Compile, class Propagate>
-  requires std::invocable<Propagate&, compile_request<Value> const&, compiled_t<Value, Compile>&>
-compiled_split<Value, Compile> compile_pieces(split_module_result const& split, std::vector<Value> examples,
+  requires std::invocable<Propagate&, compile_request<Value> const&, detail::compiled_t<Value, Compile>&>
+detail::compiled_split<Value, Compile> compile_pieces(split_module_result const& split, std::vector<Value> examples,
                                               I& i, Compile compile, Propagate propagate,
                                               congruence const& same = {}) {
-  compiled_split<Value, Compile> all(split, std::move(compile), same);
+  detail::compiled_split<Value, Compile> all(split, std::move(compile), same);
   all.compile_all(std::move(examples), i, std::move(propagate));
   return all;
 }
 
 /// The same where a piece's results are what the compiled piece gives for its examples.
 template <class Value, interpretation<Value> I, class Compile>
-compiled_split<Value, Compile> compile_pieces(split_module_result const& split, std::vector<Value> examples,
+detail::compiled_split<Value, Compile> compile_pieces(split_module_result const& split, std::vector<Value> examples,
                                               I& i, Compile compile, congruence const& same = {}) {
-  compiled_split<Value, Compile> all(split, std::move(compile), same);
+  detail::compiled_split<Value, Compile> all(split, std::move(compile), same);
   all(std::move(examples), i);
   return all;
 }

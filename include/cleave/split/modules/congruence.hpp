@@ -35,6 +35,10 @@ struct congruence {
   bool operator==(congruence const&) const = default;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Sorts parts into classes by what they consist of, written as numbers. Equal hashes are compared whole.
 class class_finder {
  public:
@@ -109,6 +113,10 @@ congruence congruent_stages(basic_dense<Index> const& s, basic_plan<Index> const
   return std::move(classes).finish();
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What of a module_graph must be equal, besides its structure and its targets, as text. To say otherwise,
 /// derive and hide a member.
 struct piece_keys {
@@ -152,6 +160,10 @@ struct piece_keys {
     return all;
   }
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Writes a graph, and the graphs inside, as numbers; `congruent_pieces` is its one use.
 template <class Keys>
@@ -212,15 +224,19 @@ class graph_numbers {
   std::vector<std::uint64_t> out_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Which pieces of `r` are congruent, by `keys`. Names of nodes and inputs do not count. Expected O(size of
 /// the pieces).
 template <class Keys = piece_keys>
 congruence congruent_pieces(split_module_result const& r, Keys const& keys = {}) {
   numbering<std::string, std::uint32_t> texts;
-  class_finder classes;
+  detail::class_finder classes;
   std::vector<std::vector<std::string>> holds;
   for (auto const& piece : r.pieces)
-    classes.add(graph_numbers<Keys>(keys, texts).write(r.graph(piece), holds.emplace_back()));
+    classes.add(detail::graph_numbers<Keys>(keys, texts).write(r.graph(piece), holds.emplace_back()));
   auto found = std::move(classes).finish();
   found.holds = std::move(holds);
   return found;

@@ -21,7 +21,7 @@
 #include "cleave/split/modules/module_builder.hpp"
 #include "cleave/split/modules/module_node_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// In which order a piece takes its inputs: as its nodes first read them; or so, but in the order of the
 /// graph where all of them are the graph's own, as torch.fx's fuse_by_partitions has it.
@@ -173,4 +173,4 @@ inline fused_graph fuse_groups(module_graph const& g,
   return made;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

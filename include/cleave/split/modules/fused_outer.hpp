@@ -15,7 +15,7 @@
 #include "cleave/graph/order.hpp"
 #include "cleave/split/modules/module_builder.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// One piece of a graph some of whose nodes are fused. Nodes and values are positions in the original.
 struct fused_piece {
@@ -199,4 +199,4 @@ class fused_outer {
   module_graph outer_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -12,7 +12,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Writes the nodes of pieces where they are called; `inline_pieces` is its one use.
 class piece_inliner {
@@ -139,4 +139,4 @@ inline module_graph inline_pieces(module_graph const& outer, std::vector<std::st
   return piece_inliner(outer).run(paths);
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -12,7 +12,7 @@
 #include "cleave/partition/named/cut_stages.hpp"
 #include "cleave/partition/named/hierarchical_cut.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// An opened level is called with arguments that do not fit its placeholders.
 struct level_call_fault {
@@ -46,4 +46,4 @@ inline std::optional<level_call_fault> find_level_call_fault(hierarchical_cut co
   return std::nullopt;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -50,6 +50,10 @@ struct liveness_table {
   bool inputs_in_order() const { return stages.empty() || stages.front().receives == inputs; }
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A node of an outer graph is neither a stage nor the reading of an element under a constant key. The
 /// witness: the node.
 class liveness_error : public witness_error<module_graph::position> {
@@ -182,12 +186,16 @@ class liveness_maker {
   std::vector<std::uint32_t> element_;  // in step with elements_
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What lives where in `outer`, whose called modules are the stages, in their order. State that the graph
 /// returns is not sent. Expected O(V + E + size of the table).
 /// \throws liveness_error
 inline liveness_table liveness_of(module_graph const& outer) {
-  if (auto const n = find_work_between_stages(outer)) throw liveness_error(outer, *n);
-  return liveness_maker(outer).make();
+  if (auto const n = detail::find_work_between_stages(outer)) throw detail::liveness_error(outer, *n);
+  return detail::liveness_maker(outer).make();
 }
 
 }  // namespace cleave

@@ -35,6 +35,10 @@ struct module_builder_options {
   module_paths modules = module_paths::flat;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A call or an attribute names a path that its graph has not registered. The witness: the node.
 class missing_target_error : public witness_error<module_graph::position> {
  public:
@@ -197,4 +201,4 @@ class module_builder {
   std::size_t inputs_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -24,6 +24,10 @@ enum class symbol_rule : std::uint8_t { closed, bound_before_use };
 /// whose shape it is in stays behind.
 enum class tensor_holding : std::uint8_t { passed, held };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// The node that binds each symbol of a graph: the first that is that symbol.
 class symbol_binders {
  public:
@@ -54,6 +58,10 @@ class symbol_binders {
   numbering<std::string, position> symbols_;  // in step with …
   std::vector<position> binder_;
 };
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// A module_graph as split_module cuts it: its nodes are what has a part; other module attributes are state,
 /// and so are tensor attributes where pieces hold them; symbols go along with the values whose shapes they
@@ -103,7 +111,7 @@ class module_call_graph {
   std::span<position const> after(position n) const { return (*g_)[n].after; }
   std::string_view name(position n) const { return g_->name(n); }
 
-  symbol_binders const& binders() const { return binders_; }
+  detail::symbol_binders const& binders() const { return binders_; }
   module_graph const& graph() const { return *g_; }
   /// The node that stands for `v`: of attributes that are held the first that reads the same path.
   position first_read_of(position v) const { return first_of_.empty() ? v : first_of_[v]; }
@@ -142,7 +150,7 @@ class module_call_graph {
         for (auto const binder : binders_.of(v))
           if (binder < n) reads_.push_back(first_read_of(binder));
       };
-      if (part_[n] != no_part) each_operand((*g_)[n], read);
+      if (part_[n] != no_part) detail::each_operand((*g_)[n], read);
       first_read_.push_back(reads_.size());
       if (rule_ == symbol_rule::closed && !binders_.empty() && !(*g_)[n].symbols.empty())
         for (auto const binder : binders_.of(n))
@@ -161,7 +169,7 @@ class module_call_graph {
   std::vector<part_id> part_;
   symbol_rule rule_;
   tensor_holding tensors_;
-  symbol_binders binders_;
+  detail::symbol_binders binders_;
   std::vector<position> nodes_, inputs_, state_;
   std::vector<position> first_of_;  // of a node in list(): what stands for it; empty: each for itself
   // Of a node in list(): where its slice of what follows begins.

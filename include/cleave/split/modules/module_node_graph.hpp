@@ -6,7 +6,7 @@
 
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A module_graph in which not only calls but placeholders and attributes are nodes too, so that a group may
 /// hold an attribute and a value crosses wherever it comes from. It refers to the graph.
@@ -31,4 +31,4 @@ class module_node_graph {
   std::vector<position> nodes_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -8,7 +8,7 @@
 #include "cleave/graph/module_graph.hpp"
 
 /// Why a module_graph cannot be cut as a callback asks.
-namespace cleave {
+namespace cleave::detail {
 
 /// A node for which the callback has no answer. The witness: the node.
 class unassigned_node_error : public witness_error<module_graph::position> {
@@ -62,4 +62,4 @@ class unbound_symbol_error : public witness_error<std::pair<module_graph::positi
   std::string symbol;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -16,15 +16,23 @@
 #include "cleave/partition/named/cut_stages.hpp"
 #include "cleave/partition/named/hierarchical_cut.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// What becomes of work whose results nobody reads once the level that was to read them has been opened.
 enum class unread_work : std::uint8_t { kept, dropped };
+
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Which stage reads an element of a tuple, list or dict that another stage makes: the one that makes it, so
 /// that only what is needed travels; or the one that the reading stands in, as with Slapo, so that the whole
 /// travels.
 enum class element_reading : std::uint8_t { by_maker, by_reader };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What a node of an opened level stands for: a node of a level of the user's, a piece, or the reading of an
 /// element of what a piece gives.
@@ -371,4 +379,4 @@ class level_opener {
   std::size_t number_of_kept_ = 0;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -31,6 +31,10 @@ struct module_piece {
   std::vector<std::uint32_t> dependencies, dependents;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Writes the outer graph of a split; `split_module` is its one use.
 class outer_builder {
  public:
@@ -169,4 +173,4 @@ class outer_builder {
   std::vector<std::optional<position>> at_;  // of a node of the original: where the outer graph has its value
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

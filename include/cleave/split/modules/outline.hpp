@@ -27,6 +27,10 @@ struct outline_options {
   root_state state = root_state::first_use;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Rebuilds the modules around the nodes of a flat graph; `outlined` is its one use. A *frame* is one call of
 /// a module: neighbours of the program that are inside it. Values are positions in the flat graph.
 class outliner {
@@ -320,13 +324,17 @@ class outliner {
   numbering<std::string, std::uint32_t> held_;  // paths from the root
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A stage as a tree of modules: the graph of each call that its nodes are inside is the body of that module,
 /// called where the call was. A module reads its own state under its own name, or a tied one that is below
 /// it; other state is read further out and passed. A later call of a module is a module beside it, `path@1`,
 /// that is given its state. What a frame gives is bare if it is one value, else a list. Names that no node
 /// reads stay registered at the root. Expected O(size * depth).
 inline module_graph outlined(module_graph const& stage, outline_options const& options = {}) {
-  return outliner(stage, options).outline();
+  return detail::outliner(stage, options).outline();
 }
 
 }  // namespace cleave

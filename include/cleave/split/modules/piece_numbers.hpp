@@ -10,7 +10,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/partition/named/hierarchical_cut.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The first number of the pieces of each opened call, by level and in step with its `opened`: pieces are
 /// called after their number among those of their level, as Slapo calls them. Levels take numbers in the
@@ -51,4 +51,4 @@ inline std::vector<std::vector<std::uint32_t>> piece_numbers(hierarchical_cut co
   return numbers;
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -14,7 +14,7 @@
 #include "cleave/partition/model/model_parameters.hpp"
 #include "cleave/split/modules/split_module.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A call is in no bucket, or in two. The witness: its position.
 class bucket_assignment_error : public witness_error<module_graph::position> {
@@ -41,6 +41,10 @@ inline std::optional<module_graph::position> find_misplaced_call(module_graph co
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Buckets of a module_graph, and the pieces that they are. A bucket with nothing but get_attr nodes is no
 /// piece, since what it reads is passed.
 struct bucket_split {
@@ -56,7 +60,7 @@ struct bucket_split {
 /// \throws bucket_assignment_error where a call is in no bucket or in two; what split_module throws.
 inline bucket_split split_at_buckets(module_graph const& g, std::vector<module_bucket> buckets,
                                      order stages = order::program) {
-  if (auto const n = find_misplaced_call(g, buckets)) throw bucket_assignment_error(g, *n);
+  if (auto const n = detail::find_misplaced_call(g, buckets)) throw detail::bucket_assignment_error(g, *n);
   bucket_split result{std::move(buckets), {}};
   if (result.buckets.size() < 2) return result;
   std::vector<std::uint32_t> bucket_of(g.list().size());

@@ -24,7 +24,7 @@
 #include "cleave/split/modules/outer_builder.hpp"
 #include "cleave/split/modules/split_module.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// A tag that a node has and the list of tags has not, or that the list has twice. The witness: the tag.
 class tag_error : public witness_error<std::string> {
@@ -103,6 +103,10 @@ partition assign_tags(module_graph const& g, F& tag_of, std::vector<std::string>
   return p;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts `g` as torch.fx's split_by_tags does: the calls of one tag are one piece, called by its tag, and the
 /// pieces run in the order of `tags`; a tag that no call has gives a piece that returns the empty tuple. A
 /// piece has its own copy of each attribute that it reads; modules keep their paths and nodes their names.
@@ -115,22 +119,22 @@ partition assign_tags(module_graph const& g, F& tag_of, std::vector<std::string>
 template <class F>
 split_module_result split_by_tags(module_graph const& g, F tag_of, std::vector<std::string> const& tags,
                                   result_form results = result_form::bare_if_single) {
-  if (auto const n = find_missing_target(g)) throw missing_target_error(g, *n);
-  auto const p = assign_tags(g, tag_of, tags);
+  if (auto const n = detail::find_missing_target(g)) throw detail::missing_target_error(g, *n);
+  auto const p = detail::assign_tags(g, tag_of, tags);
   auto const s = snapshot_of(g);
-  if (auto const edge = find_backward_edge(s, p)) {
+  if (auto const edge = detail::find_backward_edge(s, p)) {
     auto const producer = g.nodes()[edge->producer], consumer = g.nodes()[edge->consumer];
     auto const tagged = [&](module_graph::position n, std::size_t at) {
       return quoted(g[n].name) + " (tag " + quoted(tags[index(p.of[at])]) + ")";
     };
-    throw tag_order_error("node " + tagged(consumer, edge->consumer) + " needs " +
+    throw detail::tag_order_error("node " + tagged(consumer, edge->consumer) + " needs " +
                               tagged(producer, edge->producer) + ", whose tag is listed later",
                           {producer, consumer});
   }
   check_partition(s, p);
   std::vector<stage_id> listed;
   for (std::uint32_t i = 0; i < p.parts; ++i) listed.push_back(stage_id{i});
-  auto const cut = plan_maker(s, p).make(std::move(listed), output_order::first_use);
+  auto const cut = detail::plan_maker(s, p).make(std::move(listed), output_order::first_use);
 
   module_builder_options const options{
       .nodes = node_naming::original, .results = results, .modules = module_paths::original};
@@ -138,8 +142,8 @@ split_module_result split_by_tags(module_graph const& g, F tag_of, std::vector<s
   std::vector<module_graph> graphs;
   for (std::uint32_t i = 0; i < p.parts; ++i) {
     auto const& stage = cut.stages[i];
-    first_use_builder b(g, options);
-    emit_stage(g, s, stage, b);
+    detail::first_use_builder b(g, options);
+    detail::emit_stage(g, s, stage, b);
     graphs.push_back(std::move(b).finish());
     module_piece made;
     made.label = made.path = tags[i];
@@ -155,8 +159,8 @@ split_module_result split_by_tags(module_graph const& g, F tag_of, std::vector<s
     result.pieces.push_back(std::move(made));
     result.order.push_back(i);
   }
-  list_relations(s, p, result.pieces);
-  result.outer = outer_builder(g, attribute_place::returned, options)
+  detail::list_relations(s, p, result.pieces);
+  result.outer = detail::outer_builder(g, attribute_place::returned, options)
                      .build(result.pieces, std::move(graphs), result.order);
   return result;
 }

@@ -24,7 +24,7 @@ namespace cleave {
 /// How a tree of modules is cut and its levels opened.
 struct split_hierarchy_options {
   hierarchy_options cuts = {};
-  unread_work unread = unread_work::kept;
+  detail::unread_work unread = detail::unread_work::kept;
   element_reading elements = element_reading::by_maker;
 };
 
@@ -46,6 +46,10 @@ struct split_hierarchy_result {
     return outer.find_attribute(stage.path)->body.front();
   }
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Splits the levels of a cut, the inner ones first; `split_hierarchy` is its one use.
 class hierarchy_splitter {
@@ -244,6 +248,10 @@ class hierarchy_splitter {
   std::vector<char> is_sorted_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts `root` after each call that one of `cuts` names, level by level, until it is a flat list of stages,
 /// as Slapo does. Stages run in program order and are exactly `stages_of(cut_modules(root, cuts))`; that they
 /// compute the same is left to tests. State is read by the stages that need it; what a stage is given is in
@@ -254,11 +262,11 @@ class hierarchy_splitter {
 /// missing_target_error.
 inline split_hierarchy_result split_hierarchy(module_graph const& root, std::vector<std::string> const& cuts,
                                               split_hierarchy_options const& options = {}) {
-  auto cut = cut_modules(root, cuts, options.cuts);
+  auto cut = detail::cut_modules(root, cuts, options.cuts);
   for (auto const& level : cut.levels)
-    if (auto const n = find_missing_target(*level.graph)) throw missing_target_error(*level.graph, *n);
-  if (auto const fault = find_level_call_fault(cut)) throw level_call_error(cut, *fault);
-  return hierarchy_splitter(std::move(cut), options).split();
+    if (auto const n = detail::find_missing_target(*level.graph)) throw detail::missing_target_error(*level.graph, *n);
+  if (auto const fault = detail::find_level_call_fault(cut)) throw detail::level_call_error(cut, *fault);
+  return detail::hierarchy_splitter(std::move(cut), options).split();
 }
 
 }  // namespace cleave

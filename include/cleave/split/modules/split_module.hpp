@@ -45,7 +45,7 @@ struct split_module_options {
   attribute_place attributes = attribute_place::front;
   attribute_rule attribute_parts = attribute_rule::passed;
   symbol_rule symbols = symbol_rule::closed;
-  std::vector<module_scope> scopes = torch_scopes();
+  std::vector<module_scope> scopes = detail::torch_scopes();
   late_settings settings = late_settings::refused;
   opening_place openings = opening_place::after_inputs;
   asking asked = asking::once;
@@ -67,6 +67,10 @@ struct split_module_result {
     return outer.find_attribute(piece.path)->body.front();
   }
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Which pieces need which, each list in the order in which the graph first shows it. Expected O(V + E).
 template <class Snapshot>
@@ -211,6 +215,10 @@ inline std::vector<std::uint32_t> priorities(module_parts const& parts,
   return places;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts `g` by a callback, as torch.fx's split_module does: calls for which `part_of(node)` answers the same
 /// go into one piece, and the outer graph calls the pieces. `part_of` answers with text or a whole number, or
 /// with an optional of these that is empty where it does not know the node; it is asked once for each call,
@@ -223,25 +231,25 @@ inline std::vector<std::uint32_t> priorities(module_parts const& parts,
 /// unpaired_scope_error, scope_cut_error and scope_order_error, and what the options ask for.
 template <class F>
 split_module_result split_module(module_graph const& g, F part_of, split_module_options const& options = {}) {
-  if (auto const n = find_missing_target(g)) throw missing_target_error(g, *n);
-  auto const marks = module_marks(g, options.scopes);
-  part_asker<F> asker(g, part_of, marks);
+  if (auto const n = detail::find_missing_target(g)) throw detail::missing_target_error(g, *n);
+  auto const marks = detail::module_marks(g, options.scopes);
+  detail::part_asker<F> asker(g, part_of, marks);
   auto const parts = asker.ask(options.attribute_parts, options.asked);
   module_call_graph const calls(g, parts.of_node, options.symbols);
   auto s = snapshot_of(calls);
   if (s.companions.item.empty()) s.companions = {};
-  auto const scopes = module_scopes_of(s, options.scopes, marks);
+  auto const scopes = detail::module_scopes_of(s, options.scopes, marks);
   if (options.numbers == part_numbers::ascending) asker.demand_ascending(parts);
-  s = with_scopes(std::move(s), scopes);
-  if (options.symbols == symbol_rule::closed) demand_bound_symbols(g, calls, s, parts.p);
+  s = detail::with_scopes(std::move(s), scopes);
+  if (options.symbols == symbol_rule::closed) detail::demand_bound_symbols(g, calls, s, parts.p);
   auto const cut = make_plan(s, parts.p, scopes,
                              {options.stages, options.outputs, options.inputs,
-                              priorities(parts, options.priority), options.settings});
+                              detail::priorities(parts, options.priority), options.settings});
   if (options.first == appearance::required)
-    if (auto const edge = find_backward_edge(s, parts.p))
-      throw stage_order_error(g, s.node[static_cast<std::uint32_t>(edge->producer)],
+    if (auto const edge = detail::find_backward_edge(s, parts.p))
+      throw detail::stage_order_error(g, s.node[static_cast<std::uint32_t>(edge->producer)],
                               s.node[static_cast<std::uint32_t>(edge->consumer)]);
-  return piece_writer(g, calls, s, parts, cut, options).write();
+  return detail::piece_writer(g, calls, s, parts, cut, options).write();
 }
 
 /// The same with the rules of torch.fx's split_module_simple: pieces run in order of first appearance,

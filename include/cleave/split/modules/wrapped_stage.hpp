@@ -14,7 +14,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/split/modules/liveness.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Writes one stage with what comes and goes around it; `wrapped_stage` is its one use.
 class stage_wrapper {
@@ -96,6 +96,10 @@ class stage_wrapper {
   std::vector<position> at_;                       // … and the nodes that have them
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Stage `k` of `outer` for a runtime in which a stage hears only from the one before it: a graph with a
 /// placeholder for each value that the stage receives, which calls the stage, takes elements out of what it
 /// gives, and returns what it hands on as one tuple. The first stage takes the inputs of `outer` instead, in
@@ -103,8 +107,12 @@ class stage_wrapper {
 /// `liveness_of(outer)`. O(what it receives and gives + size of the stage).
 inline module_graph wrapped_stage(module_graph const& outer, liveness_table const& table, std::size_t k) {
   expects(k < table.stages.size(), "a stage of the table");
-  return stage_wrapper(outer, table).wrap(k);
+  return detail::stage_wrapper(outer, table).wrap(k);
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What the stages of `outer` give one after another, each wrapped. `channel(k, sent)` brings the tuple that
 /// stage `k` hands on to the next stage: it returns the elements as a vector of values.
@@ -120,4 +128,4 @@ Value evaluate_stages(module_graph const& outer, liveness_table const& table, st
   }
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

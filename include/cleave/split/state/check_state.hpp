@@ -20,7 +20,7 @@
 #include "cleave/split/state/state_placement.hpp"
 #include "cleave/split/state/tensor_classes.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Looks for what is wrong with a placement, without the code that makes one; `state_faults` is its one use.
 template <std::unsigned_integral Index>
@@ -140,6 +140,10 @@ class placement_checker {
   std::vector<state_fault> faults_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// All that is wrong with `placed`, of the model `m` in the stages of `p`, and what it leaves out: writes
 /// that other stages miss, copies without a tie, reads of what is not there, state for nothing, names that
 /// are lost, and state that nobody uses, which is no mistake of the cut. Expected O(size of the plan + names
@@ -149,9 +153,9 @@ template <std::unsigned_integral Index>
 std::vector<state_fault> state_faults(basic_dense<Index> const& s, basic_plan<Index> const& p,
                                       basic_model_state<Index> const& m, state_placement const& placed) {
   expects(placed.stages.size() == p.stages.size(), "a placement for each stage");
-  state_placer<Index> const placer(s, p, m, {});
+  detail::state_placer<Index> const placer(s, p, m, {});
   auto faults = placer.faults();
-  for (auto& f : placement_checker<Index>(s, p, m, placed).find()) faults.push_back(std::move(f));
+  for (auto& f : detail::placement_checker<Index>(s, p, m, placed).find()) faults.push_back(std::move(f));
   return faults;
 }
 

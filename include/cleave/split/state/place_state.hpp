@@ -20,7 +20,7 @@
 #include "cleave/split/state/state_placement.hpp"
 #include "cleave/split/state/tensor_classes.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Finds out who reads and writes which tensor, and places them; `place_state` is its one use. What shares
 /// memory is one *class* here, numbered as its first name is registered.
@@ -258,6 +258,10 @@ std::optional<state_fault> find_state_fault(basic_dense<Index> const& s, basic_p
   return faults.empty() ? std::nullopt : std::optional(faults.front());
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Puts each tensor of a model into the stages of `p`, a plan of `s`, that read it, under its own names and
 /// once in each. The first stage that reads what is sent owns it. What the graph returns as it is, the last
 /// stage holds and gives. Expected O(V + size of the plan + names), and for each tensor the number of its
@@ -266,7 +270,7 @@ std::optional<state_fault> find_state_fault(basic_dense<Index> const& s, basic_p
 template <std::unsigned_integral Index>
 state_placement place_state(basic_dense<Index> const& s, basic_plan<Index> const& p,
                             basic_model_state<Index> const& m, state_options const& options = {}) {
-  state_placer<Index> placer(s, p, m, options);
+  detail::state_placer<Index> placer(s, p, m, options);
   if (!placer.faults().empty()) throw state_error(placer.faults().front());
   return placer.place();
 }

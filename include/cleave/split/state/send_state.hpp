@@ -14,7 +14,7 @@
 #include "cleave/split/state/state_placement.hpp"
 #include "cleave/split/state/tensor_classes.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Reads of tensors that `options` transmit, under whatever name, as reads of the name that the program reads
 /// first, so that a tied tensor is sent once. To be done before the cut is planned. O(V + E + names), and one
@@ -124,4 +124,4 @@ basic_plan<Index> send_state(basic_dense<Index> const& s, basic_plan<Index> p,
   return state_sender<Index>(s, std::move(p), m, placed).send();
 }
 
-}  // namespace cleave
+}  // namespace cleave::detail

@@ -13,7 +13,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/split/state/state_placement.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// Which modules of the model a stage has: the root, those that its nodes are inside, the owners of the names
 /// that it reads, and what these are inside. Stages are entered one after another.
@@ -70,4 +70,4 @@ class stage_modules {
   stage_id here_ = the_caller;
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail

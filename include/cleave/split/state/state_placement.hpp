@@ -38,9 +38,9 @@ struct basic_model_state {
   std::vector<model_tensor> tensors;  ///< every tensor under every name, in the order of registration
   std::vector<Index> tensor;          ///< of a value: under which name it is read; none: no tensor is
   std::vector<std::string> modules;   ///< paths
-  csr<Index> inside;                  ///< of a node: modules that it is inside, outermost first; may be empty
-  csr<Index> reads;   ///< of a node: tensors that it reads inside, of a module that it calls; may be empty
-  csr<Index> writes;  ///< of a node: tensors that it writes, where the graph does not tell; may be empty
+  detail::csr<Index> inside;                  ///< of a node: modules that it is inside, outermost first; may be empty
+  detail::csr<Index> reads;   ///< of a node: tensors that it reads inside, of a module that it calls; may be empty
+  detail::csr<Index> writes;  ///< of a node: tensors that it writes, where the graph does not tell; may be empty
 };
 
 /// What becomes of a tensor that several stages read: each has a copy, whose gradients must be summed; or one
@@ -164,5 +164,4 @@ class state_error : public witness_error<state_fault> {
  public:
   explicit state_error(state_fault f) : witness_error("state: " + describe(f), f) {}
 };
-
 }  // namespace cleave

@@ -14,7 +14,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/split/state/state_placement.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// The tensors of a model by the memory that they are: names that share it are one class, numbered as its
 /// first name is registered. Expected O(size of all names).
@@ -106,4 +106,4 @@ class tensor_classes {
   std::vector<char> constant_;        // of a class
 };
 
-}  // namespace cleave
+}  // namespace cleave::detail
