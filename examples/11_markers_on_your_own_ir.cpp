@@ -2,10 +2,7 @@
 // A pipe from an IR of one's own: cut at operations that are markers, at modules, and by a policy, all
 // together; who sends what to whom; and values that are passed on where that is cheaper.
 #include <cleave/cleave.hpp>
-#include <cleave/partition/named/markers.hpp>
-#include <cleave/partition/named/module_cuts.hpp>
-#include <cleave/pipe/pipe_plan.hpp>
-#include <cleave/pipe/relay.hpp>
+#include <cleave/pipe.hpp>
 #include <iostream>
 #include <string>
 #include <string_view>

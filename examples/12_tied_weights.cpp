@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A small language model whose first and last stage share one weight: each has a copy, or the first sends it.
-#include <cleave/pipe/module_pipe.hpp>
+#include <cleave/pipe.hpp>
 #include <iostream>
 #include <string>
 #include <utility>

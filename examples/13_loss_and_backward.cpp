@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A program gets a loss, is cut into stages, and gets the backward pass of these: calls in the graph that
 // calls the stages. Run with a few lines of automatic differentiation, it gives the derivatives of the whole.
-#include <cleave/backward/loss.hpp>
-#include <cleave/backward/stage_backward.hpp>
-#include <cleave/backward/with_backward.hpp>
-#include <cleave/backward/with_loss.hpp>
-#include <cleave/graph/interpreter.hpp>
-#include <cleave/pipe/module_pipe.hpp>
+#include <cleave/backward.hpp>
+#include <cleave/modules.hpp>
+#include <cleave/pipe.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>

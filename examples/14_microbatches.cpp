@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A training step in microbatches: what the step is given is divided, however it nests; results are merged;
 // and loss and gradient are those of the whole batch, although its rows do not divide evenly.
-#include <cleave/run/batch/loss_weights.hpp>
-#include <cleave/run/batch/merge_microbatches.hpp>
-#include <cleave/run/batch/split_batch.hpp>
+#include <cleave/run.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>

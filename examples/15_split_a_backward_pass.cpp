@@ -2,9 +2,7 @@
 // A backward pass in two phases, for schedules without bubbles: gradients of inputs, which another stage
 // waits for, and gradients of weights, which can wait. One weight is used twice, once before and once after
 // another, and still no gradient is lost or counted twice.
-#include <cleave/backward/backward_phases.hpp>
-#include <cleave/backward/backward_snapshot.hpp>
-#include <cleave/backward/weight_cut.hpp>
+#include <cleave/backward.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>

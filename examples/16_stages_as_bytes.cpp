@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A pipe sent as bytes to somebody who runs it with kernels of their own, and takes nothing else.
-#include <cleave/formats/pipe_buffer.hpp>
-#include <cleave/graph/interpreter.hpp>
-#include <cleave/pipe/module_pipe.hpp>
+#include <cleave/bytes.hpp>
+#include <cleave/modules.hpp>
+#include <cleave/pipe.hpp>
 #include <cstddef>
 #include <iostream>
 #include <span>

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A schedule is made, timed with costs that are not equal, verified and drawn.
-#include <cleave/draw/schedule_chart.hpp>
-#include <cleave/draw/schedule_page.hpp>
-#include <cleave/schedule/families/generate.hpp>
-#include <cleave/schedule/simulate/memory_over_time.hpp>
-#include <cleave/schedule/simulate/simulate.hpp>
-#include <cleave/schedule/verify/verify.hpp>
+#include <cleave/draw.hpp>
+#include <cleave/schedule.hpp>
 #include <fstream>
 #include <iostream>
 #include <utility>

@@ -2,9 +2,7 @@
 // A model whose stages are not alike, on ranks with little memory: a schedule is searched for it, with a
 // proof of how good it is; then the costs turn out to be others; then the cut into stages is chosen together
 // with it.
-#include <cleave/schedule/search/cut_for_schedule.hpp>
-#include <cleave/schedule/search/replan_schedule.hpp>
-#include <cleave/schedule/search/search_schedule.hpp>
+#include <cleave/schedule_search.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <vector>

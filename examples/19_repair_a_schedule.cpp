@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Two ranks that send to each other before they receive: fine with a buffer, stuck where sends block. Who
 // waits for whom is told, and the least is moved that lets the schedule finish.
-#include <cleave/schedule/model/delivery.hpp>
-#include <cleave/schedule/text/read_cells.hpp>
-#include <cleave/schedule/text/schedule_from_rows.hpp>
-#include <cleave/schedule/verify/deadlock.hpp>
-#include <cleave/schedule/verify/repair_order.hpp>
-#include <cleave/schedule/verify/schedule_fault.hpp>
+#include <cleave/schedule.hpp>
 #include <iostream>
 
 int main() {

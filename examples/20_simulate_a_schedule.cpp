@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A schedule in time: a slow link, why the step takes as long as it does, and what a rank keeps when.
-#include <cleave/schedule/families/interleaved_zero_bubble.hpp>
-#include <cleave/schedule/families/one_f_one_b.hpp>
-#include <cleave/schedule/model/action_text.hpp>
-#include <cleave/schedule/simulate/critical_path.hpp>
-#include <cleave/schedule/simulate/memory_over_time.hpp>
-#include <cleave/schedule/simulate/simulate.hpp>
+#include <cleave/schedule.hpp>
 #include <cmath>
 #include <iostream>
 #include <vector>

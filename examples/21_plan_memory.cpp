@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Memory before anything runs: stashes offloaded until they fit, messages that wait for a free slot, and an
 // offset for all that a rank keeps. Then the gradients of a tied embedding, summed while its ranks idle.
-#include <cleave/core/bytes.hpp>
-#include <cleave/schedule/families/looped_bfs.hpp>
-#include <cleave/schedule/families/one_f_one_b.hpp>
-#include <cleave/schedule/lower/reduce_ties.hpp>
-#include <cleave/schedule/lower/send_waits.hpp>
-#include <cleave/schedule/memory/limit_stashes.hpp>
-#include <cleave/schedule/memory/plan_slots.hpp>
-#include <cleave/schedule/memory/send_into_slots.hpp>
-#include <cleave/schedule/model/action_text.hpp>
+
+#include <cleave/schedule.hpp>
 #include <iostream>
 #include <vector>
 

@@ -2,13 +2,7 @@
 // The messages of a schedule: four stages in a row, of which the last reads what the first made. The schedule
 // is made for the row; what moves between the stages adds the rest. It finishes on every transport, and which
 // messages begin together, and between which ranks, is plain data for whoever carries them.
-#include <cleave/schedule/families/one_f_one_b.hpp>
-#include <cleave/schedule/lower/connect_stages.hpp>
-#include <cleave/schedule/lower/edge_rounds.hpp>
-#include <cleave/schedule/lower/lower.hpp>
-#include <cleave/schedule/model/action.hpp>
-#include <cleave/schedule/model/action_text.hpp>
-#include <cleave/schedule/verify/deadlock.hpp>
+#include <cleave/schedule.hpp>
 #include <iostream>
 
 int main() {

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A schedule as a rank runs it: every call on its stages, every message and wait, in order, as plain data;
 // and what all ranks do at the same time if each action takes one step.
-#include <cleave/schedule/calls/rank_call.hpp>
-#include <cleave/schedule/calls/rank_calls.hpp>
-#include <cleave/schedule/families/one_f_one_b.hpp>
-#include <cleave/schedule/lower/send_at_use.hpp>
-#include <cleave/schedule/model/action_text.hpp>
-#include <cleave/schedule/simulate/step_simulation.hpp>
+#include <cleave/schedule.hpp>
 #include <iostream>
 #include <utility>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Training that is interrupted goes on from a checkpoint, on another number of ranks: what was saved by two
 // is loaded by four, tensor by tensor under their names.
-#include <cleave/checkpoint/checkpoint.hpp>
-#include <cleave/checkpoint/checkpoint_writer.hpp>
+#include <cleave/checkpoint.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Two stages of your own, trained by a schedule on threads: 1F1B over four microbatches, then a step of the
 // optimiser. The model is loss = (b * a * x - y)^2: stage 0 has a, stage 1 has b.
-#include <cleave/run/program/make_rank_program.hpp>
-#include <cleave/run/threads/thread_pipeline.hpp>
-#include <cleave/schedule/families/one_f_one_b.hpp>
+#include <cleave/run.hpp>
+#include <cleave/schedule.hpp>
 #include <iomanip>
 #include <iostream>
 #include <map>

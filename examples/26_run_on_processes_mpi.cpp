@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The training of 25_run_a_schedule, by two processes of MPI: mpirun -n 2 26_run_on_processes_mpi
-#include <cleave/mpi/environment.hpp>
-#include <cleave/mpi/pipeline.hpp>
-#include <cleave/run/program/make_rank_program.hpp>
-#include <cleave/schedule/families/one_f_one_b.hpp>
+#include <cleave/mpi.hpp>
+#include <cleave/run.hpp>
+#include <cleave/schedule.hpp>
 #include <iomanip>
 #include <iostream>
 #include <map>

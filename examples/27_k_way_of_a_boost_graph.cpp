@@ -2,10 +2,9 @@
 // A Boost graph cut k ways: read through its own properties, the parts written back as one, and seen by
 // range-v3.
 #include <boost/graph/adjacency_list.hpp>
-#include <cleave/adapt/bgl.hpp>
-#include <cleave/adapt/range_v3.hpp>
-#include <cleave/partition/kway/kway.hpp>
-#include <cleave/partition/model/part_members.hpp>
+#include <cleave/bgl.hpp>
+#include <cleave/kway.hpp>
+#include <cleave/range_v3.hpp>
 #include <cstddef>
 #include <iostream>
 #include <range/v3/view.hpp>

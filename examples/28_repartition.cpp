@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Costs changed while a program runs: new parts that are balanced again, at the price of what has to move.
-#include <cleave/partition/kway/kway_graph.hpp>
-#include <cleave/partition/repartition/repartition.hpp>
+#include <cleave/kway.hpp>
+#include <cleave/repartition.hpp>
 #include <cstdint>
 #include <iostream>
 #include <vector>

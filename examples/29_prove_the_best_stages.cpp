@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How good can stages be at all? A bound without a search, and the best stages with a proof.
-#include <cleave/partition/exact/exact.hpp>
+#include <cleave/exact.hpp>
 #include <iostream>
 #include <string>
 #include <vector>

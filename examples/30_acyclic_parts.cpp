@@ -2,10 +2,9 @@
 // Parts of a network with skip connections: of least largest load, of least cut, on devices that differ, and
 // such that a simulated step takes least time.
 #include <algorithm>
-#include <cleave/graph/counted.hpp>
-#include <cleave/partition/acyclic/acyclic.hpp>
-#include <cleave/schedule/families/one_f_one_b.hpp>
-#include <cleave/schedule/simulate/simulate.hpp>
+#include <cleave/acyclic.hpp>
+#include <cleave/graph.hpp>
+#include <cleave/schedule.hpp>
 #include <cmath>
 #include <cstddef>
 #include <iostream>

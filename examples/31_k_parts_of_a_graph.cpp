@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A graph in arrays is cut into parts of like size with few edges between them, and parts are made better.
-#include <cleave/graph/adjacency.hpp>
-#include <cleave/partition/kway/kway.hpp>
+#include <cleave/graph.hpp>
+#include <cleave/kway.hpp>
 #include <cstdint>
 #include <iostream>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A graph that is there in arrays of its own, as SciPy and METIS have it, is cut where it lies.
-#include <cleave/graph/adjacency.hpp>
-#include <cleave/graph/adjacency_fault.hpp>
-#include <cleave/partition/kway/kway.hpp>
+#include <cleave/graph.hpp>
+#include <cleave/kway.hpp>
 #include <cstdint>
 #include <iostream>
 #include <vector>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The stages of a small calculation as a pipeline, one thread a stage; then one that fails.
 #include <cleave/cleave.hpp>
+#include <cleave/run.hpp>
 #include <cmath>
 #include <iostream>
 #include <map>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A tree of modules, as BERT has it, is cut after some of its modules, at any depth; what a stage passes on
 // for others, and weights under two names, are found.
-#include <cleave/backward/ties.hpp>
-#include <cleave/split/modules/liveness.hpp>
-#include <cleave/split/modules/split_hierarchy.hpp>
+#include <cleave/backward.hpp>
+#include <cleave/modules.hpp>
 #include <iostream>
 #include <string>
 #include <utility>

@@ -3,6 +3,8 @@
 // not fuse across them, the model is cut at the buckets and each piece compiled: here by a fake compiler,
 // once for all layers that are alike.
 #include <cleave/cleave.hpp>
+#include <cleave/draw.hpp>
+#include <cleave/modules.hpp>
 #include <iostream>
 #include <map>
 #include <span>

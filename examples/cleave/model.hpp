@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cleave/adapt/onnx.hpp>
+#include <cleave/onnx.hpp>
 #include <cleave/adapt/onnx/stages.hpp>
 #include <cleave/adapt/onnx/write.hpp>
 #include <cleave/core/printable.hpp>

@@ -4,8 +4,8 @@
 //   nvcc -std=c++20 -arch=native --expt-relaxed-constexpr -Iinclude examples/cuda/{processes.cpp,kernels.cu,library.cu}
 //     -lnccl -o train
 //   CLEAVE_KEY=$(openssl rand -hex 16) torchrun --no-python --nproc-per-node 2 ./train     or mpirun -n 2, srun -n 2
-#include <cleave/cuda/pipeline.hpp>
-#include <cleave/run/board/process_start.hpp>
+#include <cleave/cuda.hpp>
+#include <cleave/run.hpp>
 #include <cstdint>
 #include <exception>
 #include <iomanip>

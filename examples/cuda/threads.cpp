@@ -2,7 +2,7 @@
 // Two stages trained on one GPU, by a thread for each rank:
 //
 //   nvcc -std=c++20 -arch=native --expt-relaxed-constexpr -Iinclude examples/cuda/{threads.cpp,kernels.cu,library.cu}
-#include <cleave/cuda/threads.hpp>
+#include <cleave/cuda.hpp>
 #include <cstdint>
 #include <iomanip>
 #include <iostream>

@@ -6,10 +6,9 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <cleave/cuda/callable_stage.hpp>
-#include <cleave/cuda/threads.hpp>
-#include <cleave/run/program/make_rank_program.hpp>
-#include <cleave/schedule/families/one_f_one_b.hpp>
+#include <cleave/cuda.hpp>
+#include <cleave/run.hpp>
+#include <cleave/schedule.hpp>
 #include <cmath>
 #include <cstdint>
 #include <exception>

@@ -2,10 +2,9 @@
 // A small GPT in libtorch, trained in one piece and, by three schedules, as stages, in double precision:
 // losses and parameters must be equal. The stages run on threads, or in four processes: mpirun -n 4
 // libtorch_train mpi
-#include <cleave/core/ids.hpp>
-#include <cleave/run/program/make_rank_program.hpp>
-#include <cleave/run/threads/thread_pipeline.hpp>
-#include <cleave/schedule/model/schedule.hpp>
+
+#include <cleave/run.hpp>
+#include <cleave/schedule.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -15,8 +14,7 @@
 #include <vector>
 
 #if __has_include(<mpi.h>)
-#include <cleave/mpi/environment.hpp>
-#include <cleave/mpi/pipeline.hpp>
+#include <cleave/mpi.hpp>
 #endif
 
 #include "training.hpp"

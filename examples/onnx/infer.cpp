@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // An ONNX model in stages, which OpenCV runs: microbatches stream through, and what comes out is to the bit
 // what the whole model makes. The stages run on four threads, or in processes: mpirun -n 4 onnx_infer mpi
-#include <cleave/core/error.hpp>
-#include <cleave/core/ids.hpp>
-#include <cleave/run/program/make_rank_program.hpp>
-#include <cleave/run/threads/thread_pipeline.hpp>
+
+
+#include <cleave/run.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
@@ -14,8 +13,7 @@
 #include <vector>
 
 #if __has_include(<mpi.h>)
-#include <cleave/mpi/environment.hpp>
-#include <cleave/mpi/pipeline.hpp>
+#include <cleave/mpi.hpp>
 #endif
 
 #include "opencv_stages.hpp"

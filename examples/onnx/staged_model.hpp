@@ -2,7 +2,7 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
-#include <cleave/adapt/onnx.hpp>
+#include <cleave/onnx.hpp>
 #include <cleave/adapt/onnx/split_onnx.hpp>
 #include <cleave/adapt/onnx/stages.hpp>
 #include <cleave/core/error.hpp>

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "cleave/adapt/onnx.hpp"
+#include "cleave/onnx.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "fuzz/mutate_message.hpp"

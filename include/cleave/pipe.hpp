@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+/// Pipes as PyTorch's pipelining makes them: cuts of a module graph, state and where it lies, devices, relays.
+
+/// A module graph cut into the stages of a pipe.
+#include "cleave/pipe/module_pipe.hpp"
+/// Which values need gradients.
+#include "cleave/pipe/module_gradients.hpp"
+/// Stages in a row, and what passes them by.
+#include "cleave/pipe/pipe_plan.hpp"
+/// Values handed on from stage to stage.
+#include "cleave/pipe/relay.hpp"
+/// Nodes that say which device they run on.
+#include "cleave/pipe/device_placement.hpp"
+/// Who owns state that several stages read.
+#include "cleave/split/state/state_placement.hpp"
+/// Decides it.
+#include "cleave/split/state/place_state.hpp"
+/// What is wrong with it.
+#include "cleave/split/state/check_state.hpp"
+/// The layouts of what stages send.
+#include "cleave/pipe/pipe_transport.hpp"
+/// All findings about a pipe in one list.
+#include "cleave/pipe/pipe_check.hpp"
+/// Nested values as flat messages, and back.
+#include "cleave/pipe/wire.hpp"
+/// The way back.
+#include "cleave/pipe/unflatten.hpp"
