@@ -113,7 +113,7 @@ double longest(cleave::dense const& s) {
   for (std::size_t n = 0; n < s.nodes(); ++n) {
     double start = 0;
     for (auto const v : s.operands[n])
-      if (auto const p = s.producer[v]; p != cleave::detail::none<std::uint32_t>) start = std::max(start, finish[p]);
+      if (auto const p = s.producer[v]; p != cleave::none<std::uint32_t>) start = std::max(start, finish[p]);
     most = std::max(most, finish[n] = start + s.weight[n]);
   }
   return most;
@@ -132,7 +132,7 @@ double longest(plain const& g) {
 std::uint64_t sent(cleave::dense const& s, std::vector<std::uint8_t> const& part) {
   std::uint64_t count = 0;
   for (std::size_t v = 0; v < s.values(); ++v)
-    if (auto const p = s.producer[v]; p != cleave::detail::none<std::uint32_t>)
+    if (auto const p = s.producer[v]; p != cleave::none<std::uint32_t>)
       for (auto const user : s.users[v]) count += part[user] != part[p];
   return count;
 }

@@ -71,7 +71,7 @@ inline cost_graph read_cost_graph(std::string const& path, std::string name) {
     x.value = static_cast<std::uint32_t>(g.values());
     bool const is_node = x.kind == 'f' || x.kind == 'b' || x.kind == 'u';
     auto const n = static_cast<std::uint32_t>(g.nodes());
-    g.producer.push_back(is_node ? n : cleave::detail::none<std::uint32_t>);
+    g.producer.push_back(is_node ? n : cleave::none<std::uint32_t>);
     g.bytes.push_back(x.kind == 'p' ? parameter_bytes : bytes);
     g.from.push_back(is_node         ? cleave::source::node
                      : x.kind == 'i' ? cleave::source::input
@@ -86,7 +86,7 @@ inline cost_graph read_cost_graph(std::string const& path, std::string name) {
       auto const& from = items[operand];
       g.operands.add(from.value);
       users[from.value].push_back(n);
-      if (from.layer == x.layer && g.producer[from.value] != cleave::detail::none<std::uint32_t>) anchor = from.node;
+      if (from.layer == x.layer && g.producer[from.value] != cleave::none<std::uint32_t>) anchor = from.node;
     }
     g.operands.close();
     g.results.add(x.value);

@@ -88,7 +88,7 @@ void row(std::size_t nodes, detail kept) {
                         .median *
                     1e3;
   std::printf("| %zu | %s | %.1f | %.1f | %.1f | %.1f |\n", g.list().size(),
-              kept == detail::none ? "names, arguments" : "and shapes, metadata",
+              kept == none ? "names, arguments" : "and shapes, metadata",
               static_cast<double>(bytes.size()) / 1e6, write, verify, read);
   std::fflush(stdout);
 }
@@ -98,7 +98,7 @@ void row(std::size_t nodes, detail kept) {
 int main() {
   std::printf(
       "| nodes | with | MB | write, ms | verify, ms | verify and read, ms |\n|---|---|---|---|---|---|\n");
-  for (std::size_t const nodes : {1'000u, 10'000u, 100'000u, 1'000'000u}) row(nodes, detail::none);
+  for (std::size_t const nodes : {1'000u, 10'000u, 100'000u, 1'000'000u}) row(nodes, none);
   for (std::size_t const nodes : {1'000u, 10'000u, 100'000u, 1'000'000u})
     row(nodes, detail::shapes_and_scopes);
 }

@@ -91,7 +91,7 @@ class triangulation {
   }
 
  private:
-  static constexpr std::uint32_t outside = cleave::detail::none<std::uint32_t>;
+  static constexpr std::uint32_t outside = cleave::none<std::uint32_t>;
   struct triangle {
     std::array<std::uint32_t, 3> corner;  // turning left
     std::array<std::uint32_t, 3> beyond;  // the triangle across the edge from corner i to the next

@@ -69,7 +69,7 @@ class tetrahedra {
   }
 
  private:
-  static constexpr std::uint32_t infinite = cleave::detail::none<std::uint32_t>;
+  static constexpr std::uint32_t infinite = cleave::none<std::uint32_t>;
   using corners = std::array<std::uint32_t, 4>;
   struct cell {
     corners corner;  // of positive volume

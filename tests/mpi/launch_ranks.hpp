@@ -12,8 +12,6 @@
 
 namespace cleave::testing {
 
-using namespace detail;
-
 /// What ranks started together said, on both streams, and how the launcher ended.
 struct launch_report {
   int exit = -1;

@@ -23,7 +23,7 @@ namespace cleave {
 /// Where a node sends the gradient of one operand.
 template <std::unsigned_integral Index>
 struct gradient_edge {
-  Index to = detail::none<Index>;  ///< a node; none where the operand needs no gradient
+  Index to = none<Index>;  ///< a node; none where the operand needs no gradient
   std::uint32_t slot = 0;  ///< which result of `to` the gradient is of
 
   bool operator==(gradient_edge const&) const = default;
@@ -34,11 +34,11 @@ template <std::unsigned_integral Index>
 struct basic_backward_graph {
   using index_type = Index;
 
-  detail::csr<Index, gradient_edge<Index>> next;           ///< of a node: an edge for each operand, in their order
+  detail::csr<Index, gradient_edge<Index>> next;   ///< of a node: an edge for each operand, in their order
   std::vector<Index> outputs, inputs, parameters;  ///< of the stage; in any order, repeats are one
   std::vector<std::size_t> bytes;                  ///< of a node: all gradients that arrive at it
   std::vector<double> cost;                        ///< of an edge, by its place in `next.item`
-  detail::csr<Index, char> name;                           ///< of a node; may be empty
+  detail::csr<Index, char> name;                   ///< of a node; may be empty
 
   std::size_t nodes() const { return next.rows(); }
 

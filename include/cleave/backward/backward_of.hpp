@@ -41,7 +41,7 @@ basic_backward_graph<Index> backward_of(basic_dense<Index> const& g,
     bool needed = false;
     for (Index const v : g.operands[n]) {
       b.next.add(made_by[v]);
-      needed |= made_by[v].to != detail::none<Index>;
+      needed |= made_by[v].to != none<Index>;
       if (!g.weight.empty()) b.cost.push_back(g.weight[n]);
     }
     b.next.close();
@@ -64,7 +64,7 @@ basic_backward_graph<Index> backward_of(basic_dense<Index> const& g,
     if (g.name.rows() == g.nodes() && g.nodes() > 0) b.name.close();
   }
   for (Index const v : g.outputs)
-    if (made_by[v].to != detail::none<Index>) b.outputs.push_back(made_by[v].to);
+    if (made_by[v].to != none<Index>) b.outputs.push_back(made_by[v].to);
   return b;
 }
 }  // namespace cleave

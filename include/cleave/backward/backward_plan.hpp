@@ -12,8 +12,8 @@ namespace cleave {
 /// A place in what a stage gives or the caller passes, in prefix order: a value with its gradient; or a tuple
 /// of the next `elements` places; or, without value and elements, one that nobody asks for.
 struct gradient_place {
-  std::uint32_t value = detail::none<std::uint32_t>;
-  std::uint32_t gradient = detail::none<std::uint32_t>;  ///< or none where none arrives; at the loss that means one
+  std::uint32_t value = none<std::uint32_t>;
+  std::uint32_t gradient = none<std::uint32_t>;  ///< or none where none arrives; at the loss that means one
   std::uint32_t elements = 0;
 
   bool operator==(gradient_place const&) const = default;
@@ -22,11 +22,11 @@ struct gradient_place {
 /// A gradient of `value`: what `call` gives for its input number `input`, or, where `old` is set, the sum of
 /// two gradients that were made before.
 struct gradient_step {
-  std::uint32_t value = detail::none<std::uint32_t>;
-  std::uint32_t call = detail::none<std::uint32_t>, input = detail::none<std::uint32_t>;
-  std::uint32_t old = detail::none<std::uint32_t>, added = detail::none<std::uint32_t>;
+  std::uint32_t value = none<std::uint32_t>;
+  std::uint32_t call = none<std::uint32_t>, input = none<std::uint32_t>;
+  std::uint32_t old = none<std::uint32_t>, added = none<std::uint32_t>;
 
-  bool is_sum() const { return old != detail::none<std::uint32_t>; }
+  bool is_sum() const { return old != none<std::uint32_t>; }
   bool operator==(gradient_step const&) const = default;
 };
 

@@ -31,7 +31,7 @@ struct backward_plan_fault {
     missing_loss,        ///< no call begins at the loss
   };
   kind what;
-  std::uint32_t call = detail::none<std::uint32_t>, gradient = detail::none<std::uint32_t>, value = detail::none<std::uint32_t>;
+  std::uint32_t call = none<std::uint32_t>, gradient = none<std::uint32_t>, value = none<std::uint32_t>;
 
   bool operator==(backward_plan_fault const&) const = default;
 };

@@ -42,14 +42,14 @@ basic_planned_root<Index> planned_root_of(basic_dense<Index> const& s, basic_pla
   basic_planned_root<Index> made{{},
                                  {},
                                  std::vector<std::uint32_t>(p.stages.size()),
-                                 std::vector<std::uint32_t>(s.values(), detail::none<std::uint32_t>)};
+                                 std::vector<std::uint32_t>(s.values(), none<std::uint32_t>)};
   auto& at = made.made_at;
   auto const add = [&](root_kind kind, Index v, std::vector<std::uint32_t> const& reads,
                        std::uint32_t which) {
     auto const number = narrow<std::uint32_t>(made.root.values());
     made.root.add(kind, reads, which);
     made.value.push_back(v);
-    if (v != detail::none<Index> && at[v] == detail::none<std::uint32_t>) at[v] = number;
+    if (v != none<Index> && at[v] == none<std::uint32_t>) at[v] = number;
     return number;
   };
   for (Index const v : s.inputs) add(root_kind::input, v, {}, 0);
@@ -67,12 +67,12 @@ basic_planned_root<Index> planned_root_of(basic_dense<Index> const& s, basic_pla
     for (Index const v : stage.inputs) {
       auto read = at[v];
       if (next != p.transfers.end() && next->to == i && next->value == v)
-        if (auto const from = given.find(key((next++)->from, v)); from != detail::none<std::uint32_t>)
+        if (auto const from = given.find(key((next++)->from, v)); from != none<std::uint32_t>)
           read = given_at[from];
-      reads.push_back(read != detail::none<std::uint32_t> ? read : add(root_kind::other, v, {}, 0));
+      reads.push_back(read != none<std::uint32_t> ? read : add(root_kind::other, v, {}, 0));
     }
     bool const bare = stage.outputs.size() == 1;
-    auto const call = add(root_kind::stage, bare ? stage.outputs.front() : detail::none<Index>, reads, 0);
+    auto const call = add(root_kind::stage, bare ? stage.outputs.front() : none<Index>, reads, 0);
     made.stage[index(i)] = call;
     for (std::uint32_t k = 0; k < stage.outputs.size(); ++k) {
       auto const v = stage.outputs[k];

@@ -152,7 +152,7 @@ std::vector<edge_phase> recomputed(basic_backward_graph<Index> const& g, std::ve
   for (auto const& h : hints)
     for (Index const n : h.again) again[n] = 1;
   for (std::size_t e = 0; e < phases.size(); ++e)
-    if (Index const to = g.next.item[e].to; to != detail::none<Index> && again[to] && phases[e] == edge_phase::input)
+    if (Index const to = g.next.item[e].to; to != none<Index> && again[to] && phases[e] == edge_phase::input)
       phases[e] = edge_phase::both;
   return phases;
 }

@@ -22,7 +22,7 @@ struct report_balance {
 
 /// A measured run.
 struct report_run {
-  std::vector<detail::interval> timeline;
+  std::vector<interval> timeline;
   std::uint32_t microbatches = 0;
   std::int64_t whole_ns = 0;  ///< the uncut model over the same microbatches, one after the other
   std::optional<double> largest_difference;  ///< between the results of both

@@ -14,18 +14,22 @@
 #include "cleave/formats/units.hpp"
 #include "cleave/run/forward/timeline.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
 /// The distance between the marks of an axis: 1, 2 or 5 times a power of ten, so that at most `marks` fit in
 /// `length`.
 inline double tick_step(double length, std::size_t marks) {
   if (!(length > 0)) return 1;
   double const least = length / static_cast<double>(marks);
-  double const power = power_of_ten(decimal_exponent(least));
+  double const power = detail::power_of_ten(detail::decimal_exponent(least));
   for (double const step : {1.0, 2.0, 5.0})
     if (step * power >= least) return step * power;
   return 10 * power;
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Draws a measured run into a page; `write_timeline` is its one use.
 class timeline_writer {
@@ -146,5 +150,4 @@ class timeline_writer {
 inline void write_timeline(markup_writer& to, std::span<interval const> timeline, std::size_t stages) {
   timeline_writer(to, timeline, stages).write();
 }
-
 }  // namespace cleave::detail

@@ -30,7 +30,9 @@ class node_json_reader {
     v.allow({"name", "op", "target", "args", "operands", "kwargs", "default", "shape", "expression", "binds",
              "symbols", "after", "from", "cost", "bytes", "meta"});
     auto const node_of = [&](json_value const& label) { return find_node(label); };
-    auto const no_node = [](json_value const& label) -> position { label.fail("metadata names no nodes"); };
+    auto const names_no_node = [](json_value const& label) -> position {
+      label.fail("metadata names no nodes");
+    };
     auto const text = [&](char const* key, std::string otherwise = {}) {
       auto const there = v.find(key);
       return there ? there->text() : otherwise;
@@ -51,8 +53,8 @@ class node_json_reader {
     if (auto const after = v.find("after")) n.after = calls_of(*after);
     if (auto const from = v.find("from")) n.from = from->integer<std::uint32_t>();
     for (auto const* key : {"cost", "bytes"})
-      if (auto const number = v.find(key)) n.metadata.push_back({key, read_argument(*number, no_node)});
-    if (auto const meta = v.find("meta")) read_metadata(n, *meta, no_node);
+      if (auto const number = v.find(key)) n.metadata.push_back({key, read_argument(*number, names_no_node)});
+    if (auto const meta = v.find("meta")) read_metadata(n, *meta, names_no_node);
     if (n.kind == node_kind::output && g_.output()) v.fail("a second output");
     if (n.kind == node_kind::placeholder || n.kind == node_kind::get_attr)
       for (auto const* key : {"args", "operands", "kwargs", "after"})
@@ -133,12 +135,12 @@ class node_json_reader {
   }
 
   template <class NoNode>
-  static void read_metadata(module_node& n, json_value const& meta, NoNode no_node) {
+  static void read_metadata(module_node& n, json_value const& meta, NoNode names_no_node) {
     meta.each_member([&](std::string const& key, json_value const& value) {
       if (std::ranges::find(n.metadata, key, &keyword_argument::key) != n.metadata.end())
         value.fail(quoted(key) + " stands beside the metadata already");
     });
-    for (auto& k : read_arguments(meta, no_node)) n.metadata.push_back(std::move(k));
+    for (auto& k : read_arguments(meta, names_no_node)) n.metadata.push_back(std::move(k));
   }
 
   module_graph& g_;
@@ -176,14 +178,14 @@ inline module_graph read_graph_json(detail::json_value const& file) {
     format.fail("expected the format \"" + std::string(detail::graph_json_format) + "\"");
 
   std::vector<module_graph> made(levels.size());
-  auto const no_node = [](detail::json_value const& label) -> module_graph::position {
+  auto const names_no_node = [](detail::json_value const& label) -> module_graph::position {
     label.fail("metadata names no nodes");
   };
   for (std::size_t i = levels.size(); i-- > 0;) {
     auto const level = levels[i].at;
     detail::node_json_reader reader(made[i]);
     level["nodes"].each_element([&](detail::json_value const& n) { reader.read(n); });
-    if (auto const meta = level.find("meta")) made[i].metadata = detail::read_arguments(*meta, no_node);
+    if (auto const meta = level.find("meta")) made[i].metadata = detail::read_arguments(*meta, names_no_node);
     auto body = levels[i].bodies.begin();
     if (auto const attributes = level.find("attributes"))
       attributes->each_member([&](std::string const& path, detail::json_value const& v) {
@@ -195,7 +197,7 @@ inline module_graph read_graph_json(detail::json_value const& file) {
         a.what = static_cast<module_attribute::kind>(kind - detail::attribute_kind_names.begin());
         if (auto const storage = v.find("storage")) a.storage = storage->text();
         if (auto const original = v.find("original")) a.original = original->text();
-        if (auto const meta = v.find("meta")) a.metadata = detail::read_arguments(*meta, no_node);
+        if (auto const meta = v.find("meta")) a.metadata = detail::read_arguments(*meta, names_no_node);
         if (auto const inside = v.find("body")) {
           if (a.what != module_attribute::kind::module) inside->fail("only a module has a body");
           a.body.push_back(std::move(made[*body++]));

@@ -113,20 +113,12 @@ inline std::uint64_t count_messages(schedule const& s) {
   return sends > 0 ? sends : crossing * ways * s.microbatches;
 }
 
-}  // namespace cleave
-
-namespace cleave::detail {
-
 /// Of each stage: how many stages of its rank have lower numbers. O(stages).
 inline std::vector<std::uint32_t> local_numbers(placement const& place) {
   std::vector<std::uint32_t> next(place.ranks), local;
   for (auto const r : place.rank_of) local.push_back(index(r) < next.size() ? next[index(r)]++ : 0);
   return local;
 }
-
-}  // namespace cleave::detail
-
-namespace cleave {
 
 /// The last level of time or, where nothing takes time, 1: what a drawing is scaled by.
 inline double drawn_time(schedule_times const& times) { return times.makespan > 0 ? times.makespan : 1; }

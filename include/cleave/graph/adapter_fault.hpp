@@ -167,21 +167,21 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
       for (auto v : g.overwrites(n)) written.push_back(v);
     for (auto v : detail::results_of(g, n)) {
       if (std::ranges::find(written, v) != written.end()) continue;  // what it holds now, not another value
-      if (arguments.find(v) != detail::none<std::size_t>) return adapter_fault{broken_promise::makes_argument, at};
-      if (made.find(v) != detail::none<std::size_t>) return adapter_fault{broken_promise::two_producers, at};
-      if (used.find(v) != detail::none<std::size_t>) return adapter_fault{broken_promise::after_its_user, at};
+      if (arguments.find(v) != none<std::size_t>) return adapter_fault{broken_promise::makes_argument, at};
+      if (made.find(v) != none<std::size_t>) return adapter_fault{broken_promise::two_producers, at};
+      if (used.find(v) != none<std::size_t>) return adapter_fault{broken_promise::after_its_user, at};
       made.insert(v);
     }
     if constexpr (effectful_graph<Graph>)
       for (auto m : g.after(n))
-        if (auto const first = nodes.find(m); first == detail::none<std::size_t> || first == at)
+        if (auto const first = nodes.find(m); first == none<std::size_t> || first == at)
           return adapter_fault{broken_promise::follows_a_later, at};
     ++at;
   }
   if constexpr (grouped_graph<Graph>)
     for (at = 0; auto n : g.nodes()) {
       for (auto m : g.together(n))
-        if (nodes.find(m) == detail::none<std::size_t>) return adapter_fault{broken_promise::stays_with_none, at};
+        if (nodes.find(m) == none<std::size_t>) return adapter_fault{broken_promise::stays_with_none, at};
       ++at;
     }
   if constexpr (closed_graph<Graph>)
@@ -190,7 +190,7 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
   if constexpr (function_graph<Graph>) {
     auto const is_known = [&](value_t<Graph> const& v) {
       for (auto const* list : {&arguments, &made, &used})
-        if (list->find(v) != detail::none<std::size_t>) return true;
+        if (list->find(v) != none<std::size_t>) return true;
       return detail::names_a_version(g, v);
     };
     for (std::size_t i = 0; auto v : g.outputs()) {
@@ -199,7 +199,8 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
     }
   }
   if constexpr (sized_graph<Graph>)
-    if (auto const n = detail::find_node_without_size(g)) return adapter_fault{broken_promise::not_a_size, *n};
+    if (auto const n = detail::find_node_without_size(g))
+      return adapter_fault{broken_promise::not_a_size, *n};
   return std::nullopt;
 }
 

@@ -16,19 +16,18 @@ class index_overflow : public error {
  public:
   index_overflow() : error("too many nodes, values or operands for this index type") {}
 };
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// The index that names nothing.
 template <std::unsigned_integral Index>
 inline constexpr Index none = static_cast<Index>(-1);
 
-}  // namespace cleave::detail
-
-namespace cleave {
-
 /// `n` as an index, if it fits below `none`.
 template <std::unsigned_integral Index>
 constexpr Index narrow(std::size_t n) {
-  if (n >= detail::none<Index>) throw detail::index_overflow();
+  if (n >= none<Index>) throw detail::index_overflow();
   return static_cast<Index>(n);
 }
 

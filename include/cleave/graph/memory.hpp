@@ -79,7 +79,7 @@ class memory {
     auto& c = cells_[number];
     c.known = true;
     auto const known = outside_.size();
-    if (made.find(v) == detail::none<std::size_t> && outside_.insert(v) == known) {
+    if (made.find(v) == none<std::size_t> && outside_.insert(v) == known) {
       c.outside.push_back(v);
       c.viewed |= c.outside.size() > 1;
     }

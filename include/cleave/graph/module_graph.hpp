@@ -45,7 +45,7 @@ struct module_node {
   std::vector<std::string> symbols;  ///< the symbols free in its shape or expression, sorted as text
   std::vector<std::uint32_t> after;  ///< calls that it must follow although it reads none of their values
   std::vector<keyword_argument> metadata;    ///< whatever else is known of it, but no nodes; travels with it
-  std::uint32_t from = detail::none<std::uint32_t>;  ///< in a split graph: the node that it is in the original
+  std::uint32_t from = none<std::uint32_t>;  ///< in a split graph: the node that it is in the original
 
   bool operator==(module_node const&) const = default;
 };
@@ -132,7 +132,7 @@ class module_graph {
 
   /// Registers what a path names; a path is registered once. Expected O(1).
   void add_attribute(module_attribute a) {
-    expects(paths_.find(a.path) == detail::none<position>, "a path that is not registered yet");
+    expects(paths_.find(a.path) == none<position>, "a path that is not registered yet");
     paths_.insert(a.path);
     attributes_.push_back(std::move(a));
   }
@@ -141,7 +141,7 @@ class module_graph {
   /// What `path` names, or null.
   module_attribute const* find_attribute(std::string const& path) const {
     auto const at = paths_.find(path);
-    return at == detail::none<position> ? nullptr : &attributes_[at];
+    return at == none<position> ? nullptr : &attributes_[at];
   }
 
   std::vector<keyword_argument> metadata;

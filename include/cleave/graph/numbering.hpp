@@ -31,15 +31,15 @@ class numbering {
   Index find(Handle const& h) const {
     if constexpr (integral) {
       auto const at = static_cast<std::uint64_t>(h);  // a negative one is large
-      if (at < array_.size() && array_[at] != detail::none<Index>) return array_[at];
+      if (at < array_.size() && array_[at] != none<Index>) return array_[at];
     }
-    return table_.empty() ? detail::none<Index> : table_[place(h)];
+    return table_.empty() ? none<Index> : table_[place(h)];
   }
 
   /// The number of `h`, which is the next free one if `h` is new.
   Index insert(Handle const& h) {
     if constexpr (!integral) return insert_into_table(h);
-    if (Index const known = find(h); known != detail::none<Index>) return known;
+    if (Index const known = find(h); known != none<Index>) return known;
     Index const next = narrow<Index>(handles_.size());
     handles_.push_back(h);
     if (!fits_array(h))
@@ -57,7 +57,7 @@ class numbering {
     if constexpr (integral) {
       auto const at = static_cast<std::uint64_t>(h);
       if (at >= 16 * ((std::max)(handles_.size(), expected_) + 64)) return false;
-      if (at >= array_.size()) array_.resize(std::bit_ceil(static_cast<std::size_t>(at) + 1), detail::none<Index>);
+      if (at >= array_.size()) array_.resize(std::bit_ceil(static_cast<std::size_t>(at) + 1), none<Index>);
       return true;
     }
     return false;
@@ -67,14 +67,14 @@ class numbering {
   std::size_t place(Handle const& h) const {
     auto const spread = static_cast<std::uint64_t>(std::hash<Handle>{}(h)) * 0x9e3779b97f4a7c15u;
     auto at = static_cast<std::size_t>(spread >> (64 - std::countr_zero(table_.size())));
-    while (table_[at] != detail::none<Index> && !(handles_[table_[at]] == h)) at = (at + 1) & (table_.size() - 1);
+    while (table_[at] != none<Index> && !(handles_[table_[at]] == h)) at = (at + 1) & (table_.size() - 1);
     return at;
   }
 
   Index insert_into_table(Handle const& h) {
     if (table_.size() < 2 * (handles_.size() + 1)) rebuild_table(2 * (handles_.size() + 1));
     std::size_t const at = place(h);
-    if (table_[at] != detail::none<Index>) return table_[at];
+    if (table_[at] != none<Index>) return table_[at];
     Index const next = narrow<Index>(handles_.size());
     handles_.push_back(h);
     in_table_.push_back(next);
@@ -90,7 +90,7 @@ class numbering {
   }
 
   void rebuild_table(std::size_t handles) {
-    table_.assign(std::bit_ceil(std::max<std::size_t>(2 * handles, 4)), detail::none<Index>);
+    table_.assign(std::bit_ceil(std::max<std::size_t>(2 * handles, 4)), none<Index>);
     for (Index const i : in_table_) table_[place(handles_[i])] = i;
   }
 

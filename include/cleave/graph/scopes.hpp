@@ -61,7 +61,7 @@ struct basic_scopes {
   std::vector<basic_scope<Index>> list;  ///< by their first nodes
   std::vector<Index> at;  ///< of a node: the scope that it enters, exits or sets, or none; empty if none does
 
-  bool is_mark(std::size_t n) const { return !at.empty() && at[n] != detail::none<Index>; }
+  bool is_mark(std::size_t n) const { return !at.empty() && at[n] != none<Index>; }
   scope_policy policy(basic_scope<Index> const& x) const { return kinds[x.kind].across; }
   /// Whether stages open `x` themselves.
   bool is_copied(basic_scope<Index> const& x) const { return policy(x) != scope_policy::extend; }

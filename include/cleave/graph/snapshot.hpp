@@ -24,7 +24,7 @@ struct snapshot : basic_dense<Index> {
   /// The slot that `v` names, or none.
   Index find_slot(value_t<Graph> const& v) const {
     Index const h = handle.find(v);
-    return h == detail::none<Index> ? h : slot_of_handle[h];
+    return h == none<Index> ? h : slot_of_handle[h];
   }
 };
 

@@ -97,7 +97,7 @@ class mpi_progress {
     std::uint32_t which;
   };
   struct end {
-    cleave::mpi_progress::owner owner;
+    mpi_progress::owner owner;
     MPI_Status status;
   };
 

@@ -149,25 +149,25 @@ struct sink_without_gradient {
       auto const& target = p.whole()[p.s.node[static_cast<std::uint32_t>(n)]].target;
       bool const writes = target.ends_with('_') && !target.ends_with("__");
       if (p.scopes.is_mark(n) || writes) continue;
-      auto maker = detail::none<std::uint32_t>;  // of what it reads: the node that stays where it is
+      auto maker = none<std::uint32_t>;  // of what it reads: the node that stays where it is
       bool several = false, read = false, carries = false;
-      auto brought = detail::none<std::uint32_t>;  // a value that may have to be sent once this is elsewhere
+      auto brought = none<std::uint32_t>;  // a value that may have to be sent once this is elsewhere
       bool shared = false, many = false;
       for (auto const v : s.operands[n]) {
         auto const m = s.producer[v];
-        if (m == detail::none<std::uint32_t>) continue;
-        many |= brought != detail::none<std::uint32_t> && brought != v;
+        if (m == none<std::uint32_t>) continue;
+        many |= brought != none<std::uint32_t> && brought != v;
         brought = v;
         shared |= s.users[v].size() > 1 || returned[v] != 0;
         if (free[m]) continue;
-        several |= maker != detail::none<std::uint32_t> && maker != m;
+        several |= maker != none<std::uint32_t> && maker != m;
         maker = m;
       }
       for (auto const v : s.results[n]) {
         read |= !s.users[v].empty();
         carries |= need[v] != 0;
       }
-      free[n] = !(many && shared) && (read ? !carries && maker == detail::none<std::uint32_t> : !several);
+      free[n] = !(many && shared) && (read ? !carries && maker == none<std::uint32_t> : !several);
     }
     return sunk(s, std::move(parts), [&](std::size_t n) { return free[n] != 0; });
   }

@@ -180,7 +180,7 @@ inline cut_list cuts_at_modules(module_program const& p, std::vector<module_cut>
     if (a.what == module_attribute::kind::module) known.insert(a.path);
   for (std::size_t i = 0; i < cuts.size(); ++i) {
     auto const within = [&](std::string const& body) { return cuts[i].path.starts_with(body + "."); };
-    for (module_graph::position n = 0; n < g.list().size() && known.find(cuts[i].path) == detail::none<std::uint32_t>;
+    for (module_graph::position n = 0; n < g.list().size() && known.find(cuts[i].path) == none<std::uint32_t>;
          ++n) {
       auto const* a = g[n].kind == node_kind::call_module ? g.find_attribute(g[n].target) : nullptr;
       if (a && !a->body.empty() && within(g[n].target))

@@ -34,7 +34,7 @@ struct pipe_finding {
   std::string code;     ///< for programs; stays as it is from version to version
   std::string message;  ///< what and where, in the names of the graph
   stage_id stage = the_caller, other = the_caller;
-  std::size_t node = detail::none<std::size_t>, value = detail::none<std::size_t>;
+  std::size_t node = none<std::size_t>, value = none<std::size_t>;
 
   bool operator==(pipe_finding const&) const = default;
 };
@@ -204,12 +204,13 @@ template <std::unsigned_integral Index>
 pipe_findings findings_in_backward(basic_dense<Index> const& s, basic_plan<Index> const& p, std::size_t loss,
                                    std::optional<backward_plan> const& planned = {}) {
   auto const made = planned_root_of(s, p);
-  auto const at = loss < made.made_at.size() ? made.made_at[loss] : detail::none<std::uint32_t>;
-  if (at == detail::none<std::uint32_t> || made.root.kind[at] == root_kind::input)
-    return {{"loss-missing", "the loss, " + detail::value_label(s, loss) + ", is given by no stage", the_caller,
-             the_caller, detail::none<std::size_t>, loss}};
+  auto const at = loss < made.made_at.size() ? made.made_at[loss] : none<std::uint32_t>;
+  if (at == none<std::uint32_t> || made.root.kind[at] == root_kind::input)
+    return {{"loss-missing", "the loss, " + detail::value_label(s, loss) + ", is given by no stage",
+             the_caller, the_caller, none<std::size_t>, loss}};
   auto const name = [](std::uint32_t v) { return "value #" + std::to_string(v) + " of the root"; };
-  if (auto const f = detail::find_root_fault(made.root, at)) return {{"backward-root", detail::root_fault_text(*f, name)}};
+  if (auto const f = detail::find_root_fault(made.root, at))
+    return {{"backward-root", detail::root_fault_text(*f, name)}};
   auto const pass = planned ? *planned : make_backward_plan(made.root, at);
   if (auto const f = find_backward_plan_fault(made.root, at, pass))
     return {{std::string(code_of(f->what)), "backward: " + detail::backward_plan_fault_text(*f)}};
@@ -225,7 +226,7 @@ inline pipe_findings findings_in_layouts(transport const& t) {
       found.push_back({"layout-unknown",
                        "value #" + std::to_string(e.value) + " goes from " + stage_text(e.from) + " to " +
                            stage_text(e.to) + " and has no shape",
-                       e.from, e.to, detail::none<std::size_t>, static_cast<std::size_t>(e.value)});
+                       e.from, e.to, none<std::size_t>, static_cast<std::size_t>(e.value)});
   return found;
 }
 

@@ -70,8 +70,8 @@ transport pipe_transport_of(basic_dense<Index> const& s, basic_pipe_plan<Index> 
   if (need == layout_need::between_stages)
     if (auto const e = detail::find_unknown_layout(t)) {
       Index const m = s.producer[e->value];
-      throw detail::layout_error(*e, m == detail::none<Index> ? "value #" + std::to_string(e->value) + ", state,"
-                                              : "the value of node " + s.label(m));
+      throw detail::layout_error(*e, m == none<Index> ? "value #" + std::to_string(e->value) + ", state,"
+                                                      : "the value of node " + s.label(m));
     }
   return t;
 }

@@ -72,7 +72,7 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
 
     auto const called = [&](value_t<Piece> const& v) -> made const& {
       auto const at = values.find(v);
-      demand(at != detail::none<std::size_t>, i, "values");
+      demand(at != none<std::size_t>, i, "values");
       return names[at];
     };
 

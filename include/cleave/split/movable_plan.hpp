@@ -97,7 +97,7 @@ class movable_plan {
     all.order = detail::emission_order(parts, order::program);
     for (stage_id const i : all.order) {
       for (Index const v : stages_[index(i)].inputs)
-        if (Index const m = s_.producer[v]; m != detail::none<Index>)
+        if (Index const m = s_.producer[v]; m != none<Index>)
           all.transfers.push_back({v, stage_id{index(p_.of[m])}, i});
       for (Index const v : stages_[index(i)].state)
         if (Index const last = s_.latest[s_.slot[v]];
@@ -128,7 +128,7 @@ class movable_plan {
 
   bool comes_from_outside(Index v, part_id reader) const {
     Index const m = s_.producer[v];
-    return m == detail::none<Index> || (!detail::is_replicable(s_, m) && p_.of[m] != reader);
+    return m == none<Index> || (!detail::is_replicable(s_, m) && p_.of[m] != reader);
   }
   bool is_overwritten(Index v) const { return s_.latest[s_.slot[v]] != v; }
 
@@ -136,7 +136,7 @@ class movable_plan {
     if (!std::exchange(dirty_[index(i)], 1)) queue_.push_back(i);
   }
   void touch_outputs(Index v) {
-    if (Index const m = s_.producer[v]; m != detail::none<Index>) outputs_.push_back(p_.of[m]);
+    if (Index const m = s_.producer[v]; m != none<Index>) outputs_.push_back(p_.of[m]);
   }
 
   /// Makes the lists of the stages in the queue, and the outputs of those whose values others receive or no
@@ -200,7 +200,8 @@ class movable_plan {
     auto const first_time = [&](std::size_t at) { return std::exchange(mark_[at], stamp_) != stamp_; };
     auto const add_copy = [&](Index v) {
       Index const m = s_.producer[v];
-      if (m != detail::none<Index> && detail::is_replicable(s_, m) && first_time(s_.values() + m)) stage.nodes.push_back(m);
+      if (m != none<Index> && detail::is_replicable(s_, m) && first_time(s_.values() + m))
+        stage.nodes.push_back(m);
     };
     stage.nodes = members_[index(i)];
     for (Index const n : resident_[index(i)])

@@ -76,7 +76,7 @@ class placement_log {
   template <class Snapshot>
   void record(settled_boundary<Snapshot> const& b) {
     for (auto const n : b.projected) {
-      auto other = detail::none<std::size_t>;
+      auto other = none<std::size_t>;
       for (auto const v : b.s.operands[n])
         if (auto const m = b.s.producer[v]; b.s.from[v] == source::node && b.parts.of[m] == b.parts.of[n])
           other = m;
@@ -90,13 +90,14 @@ class placement_log {
   template <std::unsigned_integral Index>
   void record(basic_dense<Index> const& s, basic_plan<Index> const& p) {
     for (std::size_t n = 0; n < s.group.size(); ++n)
-      if (s.group[n] != n && !detail::is_replicable(s, n)) add({kind::together, n, of_[n], of_[n], s.group[n]});
+      if (s.group[n] != n && !detail::is_replicable(s, n))
+        add({kind::together, n, of_[n], of_[n], s.group[n]});
     std::vector<std::size_t> reader(s.nodes()), read_in(s.nodes(), p.stages.size());
     for (std::uint32_t i = 0; i < p.stages.size(); ++i) {
       auto const& nodes = p.stages[i].nodes;
       auto const reads = [&](Index v, Index by) {
         Index const m = s.producer[v];
-        if (m == detail::none<Index> || read_in[m] == i) return;
+        if (m == none<Index> || read_in[m] == i) return;
         read_in[m] = i;
         reader[m] = by;
       };
@@ -112,7 +113,7 @@ class placement_log {
         if (!detail::is_replicable(s, n)) {
           if (of_[n] != here)
             add({kind::state_mark, n, of_[n], here,
-                 at + 1 < nodes.size() ? nodes[at + 1] : detail::none<std::size_t>});
+                 at + 1 < nodes.size() ? nodes[at + 1] : none<std::size_t>});
         } else if (read_in[n] == i) {
           add({kind::copied, n, of_[n], here, reader[n]});
         } else {

@@ -38,9 +38,9 @@ struct plan_fault {
   };
   kind what;
   stage_id stage = no_stage, other = no_stage;
-  std::size_t node = detail::none<std::size_t>, value = detail::none<std::size_t>;
+  std::size_t node = none<std::size_t>, value = none<std::size_t>;
 
-  static constexpr auto no_stage = stage_id{detail::none<std::uint32_t>};
+  static constexpr auto no_stage = stage_id{none<std::uint32_t>};
   bool operator==(plan_fault const&) const = default;
 };
 

@@ -39,7 +39,7 @@ transport transport_of(basic_dense<Index> const& s, basic_plan<Index> const& p) 
   numbering<std::uint64_t, std::uint32_t> relayed;  // a stage and a value that an earlier one than the last …
   std::vector<giver> relay;                         // … gives it
   for (auto const& t : p.transfers)
-    if (auto const at = again.find(key(t.from, t.value)); at != detail::none<std::uint32_t>) {
+    if (auto const at = again.find(key(t.from, t.value)); at != none<std::uint32_t>) {
       relayed.insert(key(t.to, t.value));
       relay.emplace_back(t.from, output[at]);
     }
@@ -51,8 +51,8 @@ transport transport_of(basic_dense<Index> const& s, basic_plan<Index> const& p) 
   for (std::uint32_t i = 0; i < p.stages.size(); ++i)
     for (std::uint32_t j = 0; j < p.stages[i].inputs.size(); ++j) {
       Index const v = p.stages[i].inputs[j];
-      auto const at = relay.empty() ? detail::none<std::uint32_t> : relayed.find(key(stage_id{i}, v));
-      bring(v, at == detail::none<std::uint32_t> ? sender[v] : relay[at], stage_id{i}, j);
+      auto const at = relay.empty() ? none<std::uint32_t> : relayed.find(key(stage_id{i}, v));
+      bring(v, at == none<std::uint32_t> ? sender[v] : relay[at], stage_id{i}, j);
     }
   for (std::uint32_t result = 0; Index const v : s.outputs)
     if (s.from[v] == source::node || s.from[v] == source::input || sender[v].first != the_caller)

@@ -88,7 +88,7 @@ double cut_of(cleave::dense const& g, std::vector<std::uint32_t> const& of, cut_
   double sum = 0;
   for (std::uint32_t v = 0; v < g.values(); ++v) {
     auto const producer = g.producer[v];
-    if (producer == cleave::detail::none<std::uint32_t> || g.replicable[producer]) continue;
+    if (producer == cleave::none<std::uint32_t> || g.replicable[producer]) continue;
     std::vector<std::uint32_t> readers;
     for (auto const n : g.users[v])
       if (!g.replicable[n] && of[n] != of[producer]) readers.push_back(of[n]);
@@ -118,7 +118,7 @@ double least_cut(cleave::dense const& g, std::uint32_t k, double most, cut_measu
       weight[of[i]] += g.weight[i];
       used[of[i]] = 1;
       for (auto const v : g.operands[i])
-        if (auto const m = g.producer[v]; m != cleave::detail::none<std::uint32_t>) legal &= of[m] <= of[i];
+        if (auto const m = g.producer[v]; m != cleave::none<std::uint32_t>) legal &= of[m] <= of[i];
       for (auto const m : g.after[i]) legal &= of[m] <= of[i];
     }
     for (std::uint32_t s = 0; s < k; ++s) legal &= used[s] != 0 && weight[s] <= most;

@@ -88,5 +88,5 @@ TEST_CASE(
     return true;
   };
   cleave::detail::each_needed_node(b.build(), 2, ask, [](index_type) {});
-  CHECK(asked == list{cleave::detail::none<index_type>, 1});
+  CHECK(asked == list{cleave::none<index_type>, 1});
 }

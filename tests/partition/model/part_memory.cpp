@@ -29,7 +29,7 @@ bool reads(cleave::dense const& g, std::size_t n, std::size_t v) {
   for (auto const u : g.operands[n]) {
     if (u == v) return true;
     auto const m = g.producer[u];
-    if (m != cleave::detail::none<std::uint32_t> && g.replicable[m] && reads(g, m, v)) return true;
+    if (m != cleave::none<std::uint32_t> && g.replicable[m] && reads(g, m, v)) return true;
   }
   return false;
 }

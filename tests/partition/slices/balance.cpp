@@ -265,7 +265,7 @@ TEST_CASE("balance: more nodes than the brute force can take: slices agree with 
         double sum = 0;
         for (std::size_t m = begin; m < end; ++m) sum += g.weight[m];
         for (std::size_t v = 0; v < g.values(); ++v) {
-          if (g.producer[v] == cleave::detail::none<std::uint32_t>) continue;
+          if (g.producer[v] == cleave::none<std::uint32_t>) continue;
           bool in = false, out = false;
           auto const look = [&](std::size_t m) { (m >= begin && m < end ? in : out) = true; };
           look(g.producer[v]);

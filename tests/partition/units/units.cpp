@@ -32,7 +32,7 @@ TEST_CASE("units: groups, sets and cycles through them are one; replicable nodes
   auto const g = b.build();
   std::vector<std::vector<std::size_t>> const together{{0, 4}, {4, 5}, {2, 0}, {0}, {}};
   auto const u = cleave::detail::units_of(g, {.together = together});
-  CHECK(u.of == order_list{cleave::detail::none<index_type>, 0, 0, 0, 1, 1});
+  CHECK(u.of == order_list{cleave::none<index_type>, 0, 0, 0, 1, 1});
   CHECK(u.size() == 2);
   CHECK(u.needs.item == order_list{0});
   CHECK(u.needed_by[0].front() == 1);
@@ -65,8 +65,8 @@ TEST_CASE("units: agree with merging by hand on random graphs") {
     // along edges forward, in groups and sets both ways
     std::vector<std::vector<char>> edge(n, std::vector<char>(n)), reach = edge;
     auto const is_backward = [&](std::size_t a) { return !backward.empty() && backward[a]; };
-    cleave::detail::each_need(g,
-                      [&](index_type a, index_type b) { edge[a][b] = !is_backward(a) && !is_backward(b); });
+    cleave::detail::each_need(
+        g, [&](index_type a, index_type b) { edge[a][b] = !is_backward(a) && !is_backward(b); });
     for (std::size_t a = 0; a < n; ++a)
       for (std::size_t b = 0; b < n; ++b) reach[a][b] = edge[a][b] || a == b || g.group[a] == g.group[b];
     for (auto const& set : together)
@@ -79,7 +79,7 @@ TEST_CASE("units: agree with merging by hand on random graphs") {
     auto const u = cleave::detail::units_of(g, {.together = together, .backward = backward});
     index_type units = 0;  // numbered by their first nodes
     for (std::size_t a = 0; a < n; ++a) {
-      REQUIRE((u.of[a] == cleave::detail::none<index_type>) == (g.replicable[a] != 0));
+      REQUIRE((u.of[a] == cleave::none<index_type>) == (g.replicable[a] != 0));
       if (g.replicable[a]) continue;
       REQUIRE(u.of[a] <= units);
       units += u.of[a] == units;
@@ -110,7 +110,7 @@ TEST_CASE("units: of a graph without nodes, or of replicable ones alone, there a
   b.replicable();
   auto const u = cleave::detail::units_of(b.build());
   CHECK(u.size() == 0);
-  CHECK(u.of == order_list{cleave::detail::none<index_type>});
+  CHECK(u.of == order_list{cleave::none<index_type>});
 }
 
 TEST_CASE("rows_of: each item once a row, ascending, and an index that is too narrow is an error") {

@@ -122,7 +122,7 @@ class onnx_graph {
   }
 
   /// The node that makes `v`, or none; none also where its result became state.
-  node producer(value v) const { return is_state_[v] ? detail::none<node> : scopes_.values[v].producer; }
+  node producer(value v) const { return is_state_[v] ? none<node> : scopes_.values[v].producer; }
 
   /// What a node of the graph reads: its operands, then what its bodies capture; may repeat.
   std::span<value const> reads(node n) const { return scopes_.reads[n]; }
@@ -149,7 +149,7 @@ class onnx_graph {
       by_name_.emplace(i.name, v);
       if (i.tensor != nullptr) data_[v] = {std::shared_ptr<void>(), i.tensor};
       is_state_[v] = i.tensor != nullptr || i.sparse != nullptr;
-      if (i.producer == detail::none<node>) (is_state_[v] ? state_ : inputs_).push_back(v);
+      if (i.producer == none<node>) (is_state_[v] ? state_ : inputs_).push_back(v);
     }
   }
 

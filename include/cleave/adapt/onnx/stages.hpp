@@ -84,7 +84,8 @@ inline std::vector<onnx::ModelProto> onnx_stages(onnx_staged const& stages, onnx
   detail::onnx_emission all(stages.graph(), types);
   auto const live = live_onnx_stages(stages);
   std::vector<onnx::ModelProto> models;
-  for (stage_id const i : live) models.push_back(detail::onnx_stage(stages, all, i, models.size(), live.size()));
+  for (stage_id const i : live)
+    models.push_back(detail::onnx_stage(stages, all, i, models.size(), live.size()));
   return models;
 }
 
@@ -125,14 +126,14 @@ inline onnx_notes onnx_notes_of(onnx_staged const& stages) {
           if (entry.key() == "location") external.insert(entry.value());
     }
   for (std::size_t v = 0; v < holders.size(); ++v) {
-    bool const is_weight = g.scopes().values[v].producer == detail::none<onnx_graph::node>;  // not made by a Constant
+    bool const is_weight = g.scopes().values[v].producer == none<onnx_graph::node>;  // not made by a Constant
     if (is_weight && holders[v].size() > 1)
       notes.ties.push_back({static_cast<onnx_notes::value>(v), holders[v]});
   }
   notes.external.assign(external.begin(), external.end());
 
   for (auto const v : g.outputs())
-    if (g.producer(v) == detail::none<onnx_graph::node>) notes.passed.push_back(v);
+    if (g.producer(v) == none<onnx_graph::node>) notes.passed.push_back(v);
   std::vector<char> seen(s.values());
   for (auto const& t : stages.plan().transfers)
     if (s.bytes[t.value] == 0 && !std::exchange(seen[t.value], 1)) notes.unsized.push_back(s.value[t.value]);

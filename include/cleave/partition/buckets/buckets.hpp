@@ -46,7 +46,7 @@ namespace cleave {
 /// What fills the buckets: entries, each a parameter that counts at one node.
 template <std::unsigned_integral Index>
 struct basic_bucket_counts {
-  detail::csr<Index> entries;              ///< of a node, in the order in which they count
+  detail::csr<Index> entries;      ///< of a node, in the order in which they count
   std::vector<std::size_t> bytes;  ///< of an entry; 0 where nobody knows
   std::vector<Index> what;         ///< of an entry: the value that is the parameter
 };
@@ -162,7 +162,8 @@ basic_bucket_partition<Index> fill_buckets(basic_dense<Index> const& s, basic_bu
   bool gives = false;                           // others read what it makes
   for (std::size_t n = s.nodes(); n-- > 0;) {
     auto& b = buckets.back();
-    auto const cap = buckets.size() == 1 ? (std::min)(detail::first_bucket_cap(options), options.cap) : options.cap;
+    auto const cap =
+        buckets.size() == 1 ? (std::min)(detail::first_bucket_cap(options), options.cap) : options.cap;
     if (b.bytes >= cap && gives && !closing.divides[n + 1]) {
       end = n + 1;
       gives = false;
@@ -200,7 +201,7 @@ basic_bucket_counts<Index> state_counts(basic_dense<Index> const& s) {
   std::vector<char> known(s.values()), spent(left.size());
   for (std::size_t n = 0; n < s.nodes(); ++n) {
     for (Index const v : s.operands[n]) {
-      if (s.from[v] != source::state || s.producer[v] != detail::none<Index> || std::exchange(known[v], 1)) continue;
+      if (s.from[v] != source::state || s.producer[v] != none<Index> || std::exchange(known[v], 1)) continue;
       auto const m = memory(v);
       if (spent[m] && left[m] == 0) continue;
       auto const counted = (std::min)(bytes(v), left[m]);

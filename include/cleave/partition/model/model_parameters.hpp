@@ -103,7 +103,7 @@ model_parameters parameters_of(module_graph const& g, F bytes_of) {
     p.list.push_back({.bytes = bytes_of(a), .storage = a.storage});
     p.attributes.push_back({a.path, number});
     for (auto dot = a.path.rfind('.'); dot != a.path.npos && dot > 0; dot = a.path.rfind('.', dot - 1))
-      if (auto const m = modules.find(a.path.substr(0, dot)); m != detail::none<std::uint32_t>) {
+      if (auto const m = modules.find(a.path.substr(0, dot)); m != none<std::uint32_t>) {
         p.modules[m].holds.push_back({a.path.substr(dot + 1), number});
         break;
       }

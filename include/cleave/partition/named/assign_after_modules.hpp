@@ -50,7 +50,7 @@ partition assign_after_modules(Graph const& g, std::vector<std::string> const& c
   std::vector<char> ends(nodes);
   for (auto const& cut : cuts) {
     auto const m = modules.find(cut);
-    if (m == detail::none<std::uint32_t>)
+    if (m == none<std::uint32_t>)
       throw detail::module_path_error(
           "no node lies in module " + quoted(cut) + suggestion(nearest_names(cut, modules.handles())), cut);
     ends[last[m]] = 1;

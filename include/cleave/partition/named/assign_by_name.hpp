@@ -50,7 +50,7 @@ labelled_partition<std::string> assign_by_name(Graph const& g, std::vector<named
   };
   auto const position = [&](std::size_t entry) -> std::size_t {
     auto const& typed = entries[entry].node;
-    if (auto const at = known.find(typed); at != detail::none<std::uint32_t> && !typed.empty()) {
+    if (auto const at = known.find(typed); at != none<std::uint32_t> && !typed.empty()) {
       if (count[at] > 1)
         refuse(entry, "names " + quoted(typed) + ", as " + std::to_string(count[at]) +
                           " nodes are called; write # and a position instead");

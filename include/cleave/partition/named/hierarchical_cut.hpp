@@ -40,7 +40,7 @@ struct cut_level {
   std::vector<position> ends;  ///< the calls that a cut names, ascending: after each a stage ends
   /// The calls whose inside holds cuts, ascending, each with the number of its level.
   std::vector<std::pair<position, std::uint32_t>> opened;
-  std::uint32_t first_cut = detail::none<std::uint32_t>;  ///< of the cuts on calls in it or below: the first
+  std::uint32_t first_cut = none<std::uint32_t>;  ///< of the cuts on calls in it or below: the first
   std::size_t runs = 1;                           ///< how often the level runs; many read as the largest
 };
 

@@ -140,7 +140,7 @@ cut_list cuts_at_modules(basic_dense<Index> const& s, std::vector<module_cut> co
     bool const begins = cuts[i].side == module_side::begin;
     auto const what = begins ? cut_kind::module_begin : cut_kind::module_end;
     auto const at = paths.find(cuts[i].path);
-    if (at == detail::none<std::uint32_t>) {
+    if (at == none<std::uint32_t>) {
       list.idle.push_back({what, i, idle_reason::never_called});
       continue;
     }

@@ -122,11 +122,11 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
   double total = 0;
   auto const demand = [&](double reached, std::size_t n, char const* what) {
     if (!is_finite(reached))
-      throw detail::overflow_error(std::string(what) + " summed up to node " + g.label(n) + " are no finite number",
-                           n);
+      throw detail::overflow_error(
+          std::string(what) + " summed up to node " + g.label(n) + " are no finite number", n);
   };
   for (std::size_t n = 0; n < g.nodes(); ++n)
-    if (u.of[n] != detail::none<Index>) {
+    if (u.of[n] != none<Index>) {
       demand(sum[u.of[n]] += g.weight[n], n, "the weights");
       demand(total += g.weight[n] / slowest, n, "the weights");
     }

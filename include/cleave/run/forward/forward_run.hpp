@@ -29,7 +29,7 @@ struct forward_progress {
 template <class Value>
 struct forward_report {
   std::vector<std::vector<Value>> results;  ///< by microbatch, then as the transport numbers them
-  std::vector<detail::interval> timeline;           ///< by stage, then microbatch: receive, forward, send
+  std::vector<interval> timeline;           ///< by stage, then microbatch: receive, forward, send
   std::vector<std::size_t> most_queued;     ///< on each edge of the transport, at a time; 0 on the caller's
 };
 

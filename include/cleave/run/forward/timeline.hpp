@@ -17,10 +17,6 @@ enum class activity : std::uint8_t {
   send,     ///< waiting for room where its results go
 };
 
-}  // namespace cleave
-
-namespace cleave::detail {
-
 /// One measured bar of a timeline: nanoseconds since the run began, begin <= end.
 struct interval {
   stage_id stage;
@@ -30,6 +26,10 @@ struct interval {
 
   bool operator==(interval const&) const = default;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// How long a stage computed and waited, in nanoseconds.
 struct stage_time {
@@ -66,5 +66,4 @@ inline double idle_fraction(std::span<interval const> timeline, std::size_t stag
   double const all = static_cast<double>(timeline_end(timeline)) * static_cast<double>(stages);
   return all > 0 ? 1 - busy / all : 0;
 }
-
 }  // namespace cleave::detail
