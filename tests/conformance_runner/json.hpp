@@ -10,8 +10,6 @@
 
 namespace cleave::conformance {
 
-using namespace detail;
-
 /// A file that is not laid out as its area's README says: which file, case and key.
 class layout_error : public std::runtime_error {
  public:

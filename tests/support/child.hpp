@@ -11,8 +11,6 @@
 
 namespace cleave::testing {
 
-using namespace detail;
-
 /// What a child process said, and what it took.
 struct child_report {
   int signal = 0;  ///< that ended it

@@ -13,8 +13,6 @@
 
 namespace cleave::testing {
 
-using namespace detail;
-
 /// Threads that share a state, of which one at a time looks at it or changes it, and which wait for what they
 /// see there. Whoever changes it asks what the others wait for; so if all wait, nothing will ever change, and
 /// that is known without looking at a clock.

@@ -12,8 +12,6 @@
 /// to equal what the whole computes, and that takes no speed.
 namespace cleave::testing {
 
-using namespace detail;
-
 /// Tensors whose shapes do not fit an operation.
 class tensor_shape_error : public std::runtime_error {
  public:

@@ -21,8 +21,6 @@
 /// fell.
 namespace cleave::testing {
 
-using namespace detail;
-
 struct fake_gpu {
   std::string name = "Fake GPU";
   int major = 9, minor = 0;
