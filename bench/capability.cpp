@@ -104,7 +104,7 @@ bool print_fusion(std::uint32_t nodes) {
     groups.emplace_back();
     for (auto const n : group.nodes) groups.back().push_back(m.nodes()[n]);
   }
-  cleave::detail::fused_graph fused;
+  cleave::fused_graph fused;
   cleave::module_graph whole;
   std::vector<std::string> paths;
   auto const fuse = bench::repeat(3, [&] { return bench::seconds([&] { fused = fuse_groups(m, groups); }); });

@@ -9,7 +9,7 @@
 #include "cleave/formats/json/json_writer.hpp"
 #include "cleave/run/forward/timeline.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
 /// A measured run in the trace format that Chrome and Perfetto open: a track a stage, times in microseconds.
 inline std::string write_trace(std::span<interval const> timeline) {
@@ -38,4 +38,5 @@ inline std::string write_trace(std::span<interval const> timeline) {
   return to.close_array().close_object().text();
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+

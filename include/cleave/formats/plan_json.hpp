@@ -21,7 +21,7 @@
 ///      "order": [0, …],
 ///      "transfers": [{"value": 3, "from": 0, "to": 1}, …],
 ///      "updates": []}
-namespace cleave::detail {
+namespace cleave {
 
 inline constexpr char plan_json_format[] = "cleave plan 1";
 
@@ -57,6 +57,10 @@ std::string write_plan_json(basic_plan<Index> const& p,
   list("updates", p.updates, sending);
   return w.close_object().text();
 }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// \throws json_error with line, column and path where the text is no plan.
 template <std::unsigned_integral Index = std::uint32_t>
@@ -98,5 +102,4 @@ basic_plan<Index> read_plan_json(std::string text) {
   transfers(top["updates"], p.updates);
   return p;
 }
-
 }  // namespace cleave::detail

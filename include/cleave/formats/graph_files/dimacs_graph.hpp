@@ -14,14 +14,14 @@
 
 /// Graphs of the DIMACS challenges (the 2nd: `p edge N M`, `e u v`, `n u weight`; the 9th: `p sp N M`,
 /// `a u v weight`); nodes count from 1, `c` begins a comment. The 10th challenge has METIS' files.
-namespace cleave::detail {
+namespace cleave {
 
 /// An edge counts once, however often and from whichever end it is listed, with the largest of its weights;
 /// M counts lines. O(size of the text). \throws graph_file_error with the place; fractional_weight_error
 template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
 adjacency<Index, Weight> read_dimacs_graph(std::string_view text) {
   constexpr auto any = ~std::uint64_t{0};
-  text_cursor c(text);
+  detail::text_cursor c(text);
   c.skip_to_content("c");
   if (c.word() != "p") c.fail("expected a line p edge N M or p sp N M before all edges");
   auto const kind = std::string(c.word());
@@ -32,8 +32,8 @@ adjacency<Index, Weight> read_dimacs_graph(std::string_view text) {
   auto const* const at = c.here();
   auto const nodes = c.whole("the number of nodes", 0, any), lines = c.whole("the number of edges", 0, any);
   c.end_line("the line p");
-  check_stated_nodes<Index>(c, at, nodes, text.size());
-  check_stated_edges<Index>(c, at, lines, 6);
+  detail::check_stated_nodes<Index>(c, at, nodes, text.size());
+  detail::check_stated_edges<Index>(c, at, lines, 6);
 
   edge_pairs<Index, Weight> edges;
   std::vector<Weight> node_weight;
@@ -45,12 +45,12 @@ adjacency<Index, Weight> read_dimacs_graph(std::string_view text) {
     if (word == "n" && !arcs) {
       node_weight.resize(nodes, Weight{1});
       auto const n = static_cast<std::size_t>(node());
-      node_weight[n] = read_weight<Weight>(c, "the weight of a node");
+      node_weight[n] = detail::read_weight<Weight>(c, "the weight of a node");
     } else if (word == (arcs ? "a" : "e")) {
       if (edges.size() == lines) c.fail_at(line, "more edges than the " + std::to_string(lines) + " stated");
       auto const a = node();
       edges.add(a, node());
-      if (arcs) edges.weight.push_back(read_weight<Weight>(c, "the weight of an arc"));
+      if (arcs) edges.weight.push_back(detail::read_weight<Weight>(c, "the weight of an arc"));
     } else {
       c.fail_at(line, std::string("expected ") + (arcs ? "a u v weight" : "e u v") + ", got " + quoted(word));
     }
@@ -69,15 +69,15 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 std::string write_dimacs_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   auto const edges = edges_of(g);
   bool const weighted = !edges.weight.empty();
-  demand_no_node_weights(weighted && !g.node_weight.empty(), "DIMACS' format for edges with weights");
+  detail::demand_no_node_weights(weighted && !g.node_weight.empty(), "DIMACS' format for edges with weights");
   auto text = (weighted ? "p sp " : "p edge ") + std::to_string(g.nodes()) + " " +
               std::to_string(edges.size() * (weighted ? 2 : 1)) + "\n";
   for (std::size_t n = 0; n < g.node_weight.size(); ++n)
-    append_number(text += "n " + std::to_string(n + 1) + " ", g.node_weight[n]), text += '\n';
+    detail::append_number(text += "n " + std::to_string(n + 1) + " ", g.node_weight[n]), text += '\n';
   auto const line = [&](Index a, Index b, std::size_t e) {
-    append_number(text += weighted ? "a " : "e ", static_cast<std::uint64_t>(a) + 1);
-    append_number(text += ' ', static_cast<std::uint64_t>(b) + 1);
-    if (weighted) append_number(text += ' ', edges.weight[e]);
+    detail::append_number(text += weighted ? "a " : "e ", static_cast<std::uint64_t>(a) + 1);
+    detail::append_number(text += ' ', static_cast<std::uint64_t>(b) + 1);
+    if (weighted) detail::append_number(text += ' ', edges.weight[e]);
     text += '\n';
   };
   for (std::size_t e = 0; e < edges.size(); ++e) {
@@ -87,4 +87,5 @@ std::string write_dimacs_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Off
   return text;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+

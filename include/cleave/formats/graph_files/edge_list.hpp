@@ -16,7 +16,7 @@
 /// Lists of edges: a line `u v` or `u v weight` for each, all of one kind; lines that begin with # or % are
 /// comments. A first comment `# nodes N edges M` says how much there is and is then held to; else the largest
 /// number is the last node.
-namespace cleave::detail {
+namespace cleave {
 
 struct edge_list_options {
   std::uint64_t first_node = 0;  ///< the number of the first node: 0 or 1
@@ -27,7 +27,7 @@ struct edge_list_options {
 template <std::integral Index = std::uint32_t, weight_number Weight = std::int64_t>
 adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options const& options = {}) {
   constexpr auto any = ~std::uint64_t{0};
-  text_cursor c(text);
+  detail::text_cursor c(text);
   std::uint64_t nodes = 0, stated_edges = any;
   char const* largest_at = c.here();
   bool stated = false;
@@ -40,8 +40,8 @@ adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options
     auto const count = heading.whole("the number of nodes", 0, any);
     if (heading.word() == "edges" && is_number()) {
       stated_edges = heading.whole("the number of edges", 0, any);
-      check_stated_nodes<Index>(heading, at, count, text.size());
-      check_stated_edges<Index>(heading, at, stated_edges);
+      detail::check_stated_nodes<Index>(heading, at, count, text.size());
+      detail::check_stated_edges<Index>(heading, at, stated_edges);
       nodes = count, stated = true;
     }
   }
@@ -56,7 +56,7 @@ adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options
       c.fail("expected two nodes with blanks between them, got " + c.seen());
     auto const n = c.whole("a node", options.first_node, past) - options.first_node;
     if (!stated && n >= nodes) {
-      check_stated_nodes<Index>(c, at, n, text.size());
+      detail::check_stated_nodes<Index>(c, at, n, text.size());
       nodes = n + 1, largest_at = at;
     }
     return static_cast<Index>(n);
@@ -68,14 +68,14 @@ adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options
     if (edges.size() == 1) weighted = !c.at_line_end();
     if (weighted) {
       if (c.at_line_end()) c.fail("expected a weight, as the first edge has one");
-      edges.weight.push_back(read_weight<Weight>(c, "the weight of an edge"));
+      edges.weight.push_back(detail::read_weight<Weight>(c, "the weight of an edge"));
     }
     c.end_line(weighted ? "an edge and its weight" : "an edge; the first has no weight");
   }
   if (stated && edges.size() != stated_edges)
     c.fail("the heading says " + std::to_string(stated_edges) + " edges, the lines are " +
            std::to_string(edges.size()));
-  check_stated_nodes<Index>(c, largest_at, nodes, text.size());
+  detail::check_stated_nodes<Index>(c, largest_at, nodes, text.size());
   return adjacency_of_edges(nodes, edges, weighted ? repeated_edges::add_up : repeated_edges::count_once);
 }
 
@@ -84,17 +84,18 @@ adjacency<Index, Weight> read_edge_list(std::string_view text, edge_list_options
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 std::string write_edge_list(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                             edge_list_options const& options = {}) {
-  demand_no_node_weights(!g.node_weight.empty(), "A list of edges");
+  detail::demand_no_node_weights(!g.node_weight.empty(), "A list of edges");
   auto const edges = edges_of(g);
   auto text = "# nodes " + std::to_string(g.nodes()) + " edges " + std::to_string(edges.size()) + "\n";
   for (std::size_t e = 0; e < edges.size(); ++e) {
-    append_number(text, static_cast<std::uint64_t>(edges.to[e]) + options.first_node);
+    detail::append_number(text, static_cast<std::uint64_t>(edges.to[e]) + options.first_node);
     text += ' ';
-    append_number(text, static_cast<std::uint64_t>(edges.from[e]) + options.first_node);
-    if (!edges.weight.empty()) append_number(text += ' ', edges.weight[e]);
+    detail::append_number(text, static_cast<std::uint64_t>(edges.from[e]) + options.first_node);
+    if (!edges.weight.empty()) detail::append_number(text += ' ', edges.weight[e]);
     text += '\n';
   }
   return text;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+

@@ -71,10 +71,13 @@ inline cost_dag read_workload(json_value const& file) {
   if (auto const memory = file.find("maxSizePerFPGA")) d.device_memory = amount(*memory);
   return d;
 }
+}  // namespace cleave::detail
+
+namespace cleave {
 
 inline cost_dag read_workload_json(std::string text) {
-  json_document const document(std::move(text));
-  return read_workload(json_value(document));
+  detail::json_document const document(std::move(text));
+  return detail::read_workload(detail::json_value(document));
 }
 
 /// The text that `read_workload_json` reads.
@@ -107,4 +110,5 @@ inline std::string write_workload_json(cost_dag const& d) {
   return json.close_object().text() + "\n";
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+

@@ -38,7 +38,7 @@ struct grow_and_move {
   detail::node_sides operator()(detail::integral_graph const& g, detail::part_targets const& two, std::uint64_t seed) const {
     std::pair best{std::pair(INT64_MAX, INT64_MAX), detail::node_sides{}};
     for (std::size_t i = 0; i < tries; ++i) {
-      auto const grown = detail::part_growing(g, two, detail::growing_rule::greedy).run(seed + i);
+      auto const grown = detail::part_growing(g, two, growing_rule::greedy).run(seed + i);
       detail::node_sides side(grown.begin(), grown.end());
       detail::fm_walk(g, two.most, {}).run(side, passes);
       std::array<std::int64_t, 2> weight{};

@@ -14,12 +14,16 @@
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
 enum class growing_rule : std::uint8_t {
   breadth_first,  ///< the node that was reached first; Farhat, Computers & Structures 28, 1988
   greedy          ///< the one the cut grows least by; Karypis and Kumar, SIAM J. Sci. Comput. 20, 1998 (GGGP)
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Grows one part after another out of the nodes that are left; the last part is the rest.
 class part_growing {
@@ -140,6 +144,9 @@ class part_growing {
   std::size_t left_ = 0, unseen_ = 0, sequence_ = 0;
   std::int64_t weight_left_ = 0;
 };
+}  // namespace cleave::detail
+
+namespace cleave {
 
 struct growing_options {
   growing_rule rule = growing_rule::greedy;
@@ -153,9 +160,10 @@ struct growing_options {
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 measured_partition grow_parts(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::uint32_t k,
                               growing_options const& o = {}) {
-  auto const copy = integral_graph_of(g);
-  auto const targets = targets_of(copy.total(), k, o.weights);
-  return measured(g, partition_of(part_growing(copy, targets, o.rule).run(o.seed), k));
+  auto const copy = detail::integral_graph_of(g);
+  auto const targets = detail::targets_of(copy.total(), k, o.weights);
+  return measured(g, partition_of(detail::part_growing(copy, targets, o.rule).run(o.seed), k));
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+

@@ -24,7 +24,7 @@ namespace cleave {
 /// Grows one side by least cut and improves it by swaps.
 struct grow_and_swap {
   detail::node_sides operator()(detail::integral_graph const& g, detail::part_targets const& two, std::uint64_t seed) const {
-    auto const grown = detail::part_growing(g, two, detail::growing_rule::greedy).run(seed);
+    auto const grown = detail::part_growing(g, two, growing_rule::greedy).run(seed);
     detail::node_sides side(grown.begin(), grown.end());
     detail::kl_walk(g, two.most).run(side, kl_options{}.passes);
     return side;
@@ -52,10 +52,10 @@ measured_partition classic_partition(std::string_view name,
                                      adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::uint32_t k,
                                      bisection_options const& o = {}) {
   if (name == "growing")
-    return detail::grow_parts(g, k, {.rule = detail::growing_rule::breadth_first, .weights = o.weights, .seed = o.seed});
-  if (name == "greedy-growing") return detail::grow_parts(g, k, {.weights = o.weights, .seed = o.seed});
+    return grow_parts(g, k, {.rule = growing_rule::breadth_first, .weights = o.weights, .seed = o.seed});
+  if (name == "greedy-growing") return grow_parts(g, k, {.weights = o.weights, .seed = o.seed});
   if (name == "labels")
-    return refine_by_labels(g, detail::grow_parts(g, k, {.weights = o.weights, .seed = o.seed}),
+    return refine_by_labels(g, grow_parts(g, k, {.weights = o.weights, .seed = o.seed}),
                             {.weights = o.weights, .seed = o.seed});
   if (name == "kl") return bisect_recursively(g, k, grow_and_swap{}, o);
   if (name == "fm") return bisect_recursively(g, k, grow_and_move{}, o);

@@ -14,7 +14,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/run/board/network_address.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
 /// A machine, and how many ranks it takes.
 struct listed_host {
@@ -23,6 +23,10 @@ struct listed_host {
 
   bool operator==(listed_host const&) const = default;
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// What is wrong with a list of hosts, and where, from 1; line 0 is the list as a whole, token 0 a line as a
 /// whole.
@@ -103,10 +107,17 @@ class host_list_reader {
   std::uint64_t total_ = 0;
   host_list_fault fault_;
 };
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// The hosts of a text with one in each line: `host[:port] [slots=n]`. `#` begins a remark. A host may be
 /// there again. O(size of the text). \throws host_list_error
-inline std::vector<listed_host> read_hosts(std::string_view text) { return host_list_reader().read(text); }
+inline std::vector<listed_host> read_hosts(std::string_view text) { return detail::host_list_reader().read(text); }
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The first fault of a text that `read_hosts` refuses.
 inline std::optional<host_list_fault> find_host_list_fault(std::string_view text) {
@@ -117,6 +128,9 @@ inline std::optional<host_list_fault> find_host_list_fault(std::string_view text
     return e.witness;
   }
 }
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Where `r` runs: hosts are filled one after the other, as launchers do; nothing beyond their slots.
 inline std::optional<network_address> find_host(std::vector<listed_host> const& hosts, rank_id r) {
@@ -128,4 +142,5 @@ inline std::optional<network_address> find_host(std::vector<listed_host> const& 
   return std::nullopt;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+

@@ -14,13 +14,17 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_times.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
 /// What one rank has run, and when.
 struct measured_rank {
   rank_program const& program;
-  std::vector<instruction_time> times;  ///< of its instructions, as its executor tells them
+  std::vector<detail::instruction_time> times;  ///< of its instructions, as its executor tells them
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Where the cells of a list begin in it, and after the last its end. O(actions).
 inline std::vector<std::size_t> cell_places(std::span<action const> row) {
@@ -67,6 +71,9 @@ inline void align_ranks(schedule const& s, schedule_times& t) {
     t.makespan = (std::max)(t.makespan, t.last[r]);
   }
 }
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// The step that ranks have run, in time, to be drawn beside what `simulate` says of it: in units of so many
 /// nanoseconds, in one time (`align_ranks`). Passes, OFFLOAD, RELOAD and RECOMPUTE take
@@ -76,18 +83,18 @@ inline schedule_times measured_times(schedule const& s, std::span<measured_rank 
                                      double unit = 1) {
   expects(ranks.size() == s.ranks.size(), "measured_times: each rank of the schedule");
   schedule_times made;
-  made.most_kept = most_kept_passes(s);
+  made.most_kept = detail::most_kept_passes(s);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     auto const& row = s.ranks[r];
     auto const& instructions = ranks[r].program.instructions;
     expects(ranks[r].times.size() == instructions.size(), "measured_times: a time for each instruction");
-    auto const cells = cell_places(row);
+    auto const cells = detail::cell_places(row);
     auto& spans = made.spans.emplace_back(row.size());
-    made.causes.emplace_back(row.size(), no_action);
+    made.causes.emplace_back(row.size(), detail::no_action);
     double busy = 0, first = std::numeric_limits<double>::infinity(), last = 0;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
       auto const& call = instructions[i].call;
-      if (instructions[i].pass == rank_instruction::none || call.cell + std::size_t{1} >= cells.size())
+      if (instructions[i].pass == detail::rank_instruction::none || call.cell + std::size_t{1} >= cells.size())
         continue;
       auto const begin = row.begin() + static_cast<std::ptrdiff_t>(cells[call.cell]);
       auto const end = row.begin() + static_cast<std::ptrdiff_t>(cells[call.cell + std::size_t{1}]);
@@ -104,8 +111,9 @@ inline schedule_times measured_times(schedule const& s, std::span<measured_rank 
     made.first.push_back((std::min)(first, last));
     made.last.push_back(last);
   }
-  align_ranks(s, made);
+  detail::align_ranks(s, made);
   return made;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+

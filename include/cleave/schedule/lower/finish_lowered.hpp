@@ -27,12 +27,15 @@ class unsent_edge_error : public witness_error<stage_edge> {
                           " on another rank, but no message is sent; lower the schedule first",
                       e) {}
 };
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// The first edge between two ranks, where nothing at all is sent; or nothing. O(actions + edges).
 inline std::optional<stage_edge> find_unsent_edge(schedule const& s) {
   for (auto const& row : s.ranks)
     for (action const& a : row)
-      if (is_message(a.kind)) return std::nullopt;
+      if (detail::is_message(a.kind)) return std::nullopt;
   for (auto const e : s.place.edges)
     if (s.place.rank_of[index(e.from)] != s.place.rank_of[index(e.to)]) return e;
   return std::nullopt;
@@ -43,13 +46,14 @@ inline std::optional<stage_edge> find_unsent_edge(schedule const& s) {
 /// has been settled there; a look-ahead cannot be chosen any more, and is refused.
 /// \throws lower_option_error, schedule_error, unsent_edge_error, send_wait_error, as `limit_sends`
 inline schedule finish_lowered(schedule const& s, lower_options const& options = {}) {
-  if (auto fault = find_lower_option_fault(options, s.ranks.size())) throw lower_option_error(*fault);
+  if (auto fault = detail::find_lower_option_fault(options, s.ranks.size())) throw detail::lower_option_error(*fault);
   if (options.lookahead.how != unshard_ahead::policy::full)
-    throw lower_option_error({lower_option_fault::kind::lowered_already});
-  demand_schedule(s, {.passes = passes_of(s)});
-  if (auto edge = find_unsent_edge(s)) throw unsent_edge_error(*edge);
-  demand_send_waits(s);
-  return limit_sends(s, options);
+    throw detail::lower_option_error({detail::lower_option_fault::kind::lowered_already});
+  detail::demand_schedule(s, {.passes = passes_of(s)});
+  if (auto edge = find_unsent_edge(s)) throw detail::unsent_edge_error(*edge);
+  detail::demand_send_waits(s);
+  return detail::limit_sends(s, options);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+

@@ -7,7 +7,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
 /// A list in which I and the W of the same stage and microbatch that comes next are one B. Idle steps between
 /// them do not count, and none are left; parts of compounds stay as they are. O(actions).
@@ -37,4 +37,5 @@ inline schedule merge_backward(schedule s) {
   return s;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+

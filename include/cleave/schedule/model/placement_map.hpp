@@ -12,10 +12,14 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule_shape.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
 /// How a chain of stages goes over the ranks: round and round, or to and fro.
 enum class map_style : std::uint8_t { loop, v };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// `loop` or `v`, as PyTorch calls them.
 constexpr std::optional<map_style> find_map_style(std::string_view name) {
@@ -31,11 +35,14 @@ class map_style_error : public witness_error<std::string> {
       : witness_error("no map of stages is called " + quoted(name) + "; there are 'loop' and 'v'",
                       std::string(name)) {}
 };
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// \throws map_style_error
 inline map_style map_style_of(std::string_view name) {
-  if (auto const style = find_map_style(name)) return *style;
-  throw map_style_error(name);
+  if (auto const style = detail::find_map_style(name)) return *style;
+  throw detail::map_style_error(name);
 }
 
 /// A chain of `stages` over `ranks`. A loop may end anywhere, so that some ranks have a stage less or none;
@@ -62,4 +69,5 @@ constexpr std::vector<std::vector<stage_id>> stages_by_rank(placement const& p) 
   return stages;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+

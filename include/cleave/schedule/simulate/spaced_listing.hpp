@@ -12,7 +12,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/simulate/simulate.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
 /// The lists with an idle step for each unit of time in which a rank waits, as PyTorch spaces them: F, I and
 /// W take one unit, B two, a compound as long as its parts together, once all can begin; all else takes none.
@@ -22,7 +22,7 @@ inline schedule spaced_listing(schedule const& s) {
   auto const times = simulate(
       s, {.costs = {{.forward = 1, .backward = 2, .input_gradient = 1, .weight_gradient = 1, .recompute = 1}},
           .compounds = compound_time::in_turn});
-  if (times.makespan * static_cast<double>(s.ranks.size()) > static_cast<double>(most_actions))
+  if (times.makespan * static_cast<double>(s.ranks.size()) > static_cast<double>(detail::most_actions))
     throw schedule_count_error("spaced listing: the schedule has too many steps for a list of them all",
                                s.microbatches);
   // Of what takes no time but waits, when it has waited counts.
@@ -54,4 +54,5 @@ inline schedule spaced_listing(schedule const& s) {
   return spaced;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+

@@ -47,11 +47,14 @@ class parts_error : public witness_error<parts_fault> {
   parts_error(std::string_view text, parts_fault f)
       : witness_error("parts " + quoted(text) + ": " + describe(f), f) {}
 };
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Reads the `parts` of DeepSpeed's PipelineModule, `[0, 3, 7]`: stage s has the layers from bound s up to
 /// bound s + 1. Brackets may be left out. A stage may be empty. O(size of the text). \throws parts_error
 inline std::vector<std::uint32_t> read_deepspeed_parts(std::string_view text) {
-  using enum parts_fault::kind;
+  using enum detail::parts_fault::kind;
   auto const trimmed = [](std::string_view t, std::string_view off) {
     auto const first = t.find_first_not_of(off);
     return first == t.npos ? std::string_view() : t.substr(first, t.find_last_not_of(off) + 1 - first);
@@ -63,16 +66,16 @@ inline std::vector<std::uint32_t> read_deepspeed_parts(std::string_view text) {
     auto const end = rest.find(',');
     auto const bound = trimmed(rest.substr(0, end), " \t\r\n");
     if (bound.empty() || bound.size() > 9 || bound.find_first_not_of("0123456789") != bound.npos)
-      throw parts_error(text, {not_a_number, bounds.size()});
+      throw detail::parts_error(text, {not_a_number, bounds.size()});
     std::uint32_t n = 0;
     for (char const c : bound) n = n * 10 + static_cast<std::uint32_t>(c - '0');
-    if (bounds.empty() && n != 0) throw parts_error(text, {not_from_zero, 0});
-    if (!bounds.empty() && n < bounds.back()) throw parts_error(text, {descending, bounds.size()});
+    if (bounds.empty() && n != 0) throw detail::parts_error(text, {not_from_zero, 0});
+    if (!bounds.empty() && n < bounds.back()) throw detail::parts_error(text, {descending, bounds.size()});
     bounds.push_back(n);
     if (end == rest.npos) break;
     rest.remove_prefix(end + 1);
   }
-  if (bounds.size() < 2) throw parts_error(text, {too_short, 0});
+  if (bounds.size() < 2) throw detail::parts_error(text, {too_short, 0});
   return bounds;
 }
 
@@ -83,4 +86,5 @@ inline std::string deepspeed_parts_text(std::vector<std::uint32_t> const& bounds
   return text + "]";
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+

@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/action_text.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
 struct grid_options {
   std::vector<rank_id> ranks = {};           ///< whose lists they are; else 0, 1, …
@@ -54,4 +54,5 @@ inline std::string grid_text(std::span<std::vector<action> const> rows, grid_opt
   return text;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+

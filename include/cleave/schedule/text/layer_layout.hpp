@@ -11,13 +11,17 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
 /// What a stage of a transformer has, in Megatron-LM's letters.
 enum class layer_kind : char { embedding = 'E', decoder = 't', multi_token = 'm', loss = 'L' };
 
 /// The layers of each stage, in the order of the model; a stage may be empty.
 using layer_layout = std::vector<std::vector<layer_kind>>;
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Why a text is no layout, or a layout no model.
 struct layer_layout_fault {
@@ -131,13 +135,16 @@ class layout_expander {
   std::size_t last_ = std::string::npos;  // where what a * repeats begins
   std::optional<std::size_t> group_;      // where the open group begins
 };
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Reads Megatron-LM's `--pipeline-model-parallel-layout`: letters are layers, | ends a stage, `*n` repeats a
 /// letter or a group in parentheses, commas are ignored, as in `Et*3|(tt|)*29,m|L`.
 /// O(size of the result). \throws layer_layout_error
 inline layer_layout read_layer_layout(std::string_view text) {
   layer_layout layout(1);
-  for (char const c : layout_expander(text).take())
+  for (char const c : detail::layout_expander(text).take())
     if (c == '|')
       layout.emplace_back();
     else
@@ -164,6 +171,10 @@ inline std::vector<std::uint32_t> layers_of_stages(layer_layout const& layout,
   return layers;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// Why stages on `ranks`, round and round, with so many decoder layers make no model, or nothing. O(layers).
 /// Precondition: ranks is not 0.
 inline std::optional<layer_layout_fault> find_layer_layout_fault(layer_layout const& layout,
@@ -182,5 +193,4 @@ inline std::optional<layer_layout_fault> find_layer_layout_fault(layer_layout co
     return layer_layout_fault{layer_layout_fault::kind::decoders, 0, count(layer_kind::decoder), layers};
   return std::nullopt;
 }
-
 }  // namespace cleave::detail

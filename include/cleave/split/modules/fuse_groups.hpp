@@ -21,7 +21,7 @@
 #include "cleave/split/modules/module_builder.hpp"
 #include "cleave/split/modules/module_node_graph.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
 /// In which order a piece takes its inputs: as its nodes first read them; or so, but in the order of the
 /// graph where all of them are the graph's own, as torch.fx's fuse_by_partitions has it.
@@ -34,22 +34,33 @@ struct fuse_options {
   fused_inputs inputs = fused_inputs::first_use;
 };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
 /// A group that cannot become a piece. The witness: the nodes concerned.
 class fuse_error : public witness_error<std::vector<module_graph::position>> {
  public:
   using witness_error::witness_error;
 };
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// A module_graph some of whose nodes are in pieces, and what each piece is.
 struct fused_graph {
   module_graph outer;               ///< the pieces are its attributes, as bodies
-  std::vector<fused_piece> pieces;  ///< of the groups that have nodes, in their order
+  std::vector<detail::fused_piece> pieces;  ///< of the groups that have nodes, in their order
 
   /// The graph of a piece.
-  module_graph const& graph(fused_piece const& piece) const {
+  module_graph const& graph(detail::fused_piece const& piece) const {
     return outer.find_attribute(piece.path)->body.front();
   }
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// The groups as a partition of `module_node_graph`, each other node a part of its own.
 /// \throws fuse_error where a group has a placeholder, the output or no node of `g`, or two have one node.
@@ -127,6 +138,9 @@ void arrange(module_graph const& g, Snapshot const& s, stage_plan& stage,
   if (inputs == fused_inputs::graph_order_if_own && std::ranges::all_of(stage.inputs, own))
     std::ranges::sort(stage.inputs, {}, [&](std::uint32_t v) { return s.value[v]; });
 }
+}  // namespace cleave::detail
+
+namespace cleave {
 
 /// Makes each group of `g` one piece, which the outer graph calls where the last of its nodes was; what then
 /// needs to run later moves, nothing else does. Pieces are numbered by their group, their nodes stand in the
@@ -140,24 +154,24 @@ void arrange(module_graph const& g, Snapshot const& s, stage_plan& stage,
 inline fused_graph fuse_groups(module_graph const& g,
                                std::vector<std::vector<module_graph::position>> const& groups,
                                fuse_options const& options = {}) {
-  if (auto const n = find_missing_target(g)) throw missing_target_error(g, *n);
-  auto const p = fused_parts(g, groups);
-  module_node_graph const nodes(g);
+  if (auto const n = detail::find_missing_target(g)) throw detail::missing_target_error(g, *n);
+  auto const p = detail::fused_parts(g, groups);
+  detail::module_node_graph const nodes(g);
   auto const s = snapshot_of(nodes);
   auto cut = make_plan(s, p);
 
-  std::vector<fused_piece> pieces;
+  std::vector<detail::fused_piece> pieces;
   std::vector<module_graph> graphs;
-  fused_names names(g);
+  detail::fused_names names(g);
   for (std::uint32_t i = 0; i < groups.size(); ++i) {
     if (groups[i].empty()) continue;
     auto& stage = cut.stages[i];
-    arrange(g, s, stage, sorted_group(g, groups[i]), options.inputs);
-    module_builder b(
+    detail::arrange(g, s, stage, detail::sorted_group(g, groups[i]), options.inputs);
+    detail::module_builder b(
         g, {.nodes = node_naming::original, .results = options.results, .modules = module_paths::original});
     for (auto const v : stage.inputs)
       if (auto const& name = names.of(s.value[v]); !name.empty()) b.name_input(s.value[v], name);
-    emit_stage(nodes, s, stage, b);
+    detail::emit_stage(nodes, s, stage, b);
     graphs.push_back(std::move(b).finish());
     auto& piece = pieces.emplace_back();
     piece.path = options.prefix + std::to_string(i);
@@ -168,9 +182,10 @@ inline fused_graph fuse_groups(module_graph const& g,
     names.name(piece, options.results);
   }
   fused_graph made;
-  made.outer = fused_outer(g, pieces, options.results).build(std::move(graphs));
+  made.outer = detail::fused_outer(g, pieces, options.results).build(std::move(graphs));
   made.pieces = std::move(pieces);
   return made;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
+
