@@ -15,12 +15,13 @@
 
 #include "cleave/run/executor/executor.hpp"
 #include "cleave/run/host/host_communicator.hpp"
-#include "cleave/run/host/queued_communicator.hpp"
-#include "cleave/run/host/queued_device.hpp"
+#include "support/queued/queued_communicator.hpp"
+#include "support/queued/queued_device.hpp"
 
 /// What the executor of one rank calls, by programs written down by hand.
 using namespace cleave;
 using namespace cleave::detail;
+using namespace cleave::testing;
 
 namespace {
 

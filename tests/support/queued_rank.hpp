@@ -2,7 +2,7 @@
 #pragma once
 #include "cleave/core/ids.hpp"
 #include "cleave/run/host/host_ranks.hpp"
-#include "cleave/run/host/queued_device.hpp"
+#include "support/queued/queued_device.hpp"
 
 namespace cleave::testing {
 

@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "cleave/run/host/queued_communicator.hpp"
-#include "cleave/run/host/queued_device.hpp"
+#include "support/queued/queued_communicator.hpp"
+#include "support/queued/queued_device.hpp"
 #include "cleave/run/program/make_rank_program.hpp"
 #include "cleave/run/threads/thread_pipeline.hpp"
 #include "cleave/schedule/families/forward_only.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/host/queued_communicator.hpp"
+#include "support/queued/queued_communicator.hpp"
 
 #include <doctest/doctest.h>
 

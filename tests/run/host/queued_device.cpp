@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/host/queued_device.hpp"
+#include "support/queued/queued_device.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/host/queued_stream.hpp"
+#include "support/queued/queued_stream.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/host/stream_task.hpp"
+#include "support/queued/stream_task.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 using namespace cleave;
+using namespace cleave::testing;
 
 using namespace cleave::detail;
 

@@ -9,9 +9,10 @@
 #include <stdexcept>
 #include <thread>
 
-#include "cleave/run/host/queued_device.hpp"
+#include "support/queued/queued_device.hpp"
 
 using namespace cleave;
+using namespace cleave::testing;
 
 using namespace cleave::detail;
 using namespace std::chrono_literals;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/verify/promela.hpp"
+#include "support/promela.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,6 +17,7 @@
 #include "support/spin.hpp"
 
 using namespace cleave;
+using namespace cleave::testing;
 
 using namespace cleave::detail;
 

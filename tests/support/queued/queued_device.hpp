@@ -12,10 +12,12 @@
 #include "cleave/run/host/host_event.hpp"
 #include "cleave/run/host/host_memory.hpp"
 #include "cleave/run/host/host_ranks.hpp"
-#include "cleave/run/host/queued_stream.hpp"
+#include "support/queued/queued_stream.hpp"
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave::detail {
+namespace cleave::testing {
+
+using namespace detail;
 
 /// When a stream comes to a point, and the transfers that it begins there have ended. One that was not
 /// recorded has happened.
@@ -120,4 +122,4 @@ class queued_device : public host_memory {
 
 static_assert(device<queued_device>);
 
-}  // namespace cleave::detail
+}  // namespace cleave::testing

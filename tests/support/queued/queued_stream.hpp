@@ -16,10 +16,12 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/random.hpp"
 #include "cleave/run/host/host_ranks.hpp"
-#include "cleave/run/host/stream_task.hpp"
+#include "support/queued/stream_task.hpp"
 #include "cleave/run/model/failure.hpp"
 
-namespace cleave::detail {
+namespace cleave::testing {
+
+using namespace detail;
 
 struct queued_options {
   /// How many pieces of work a stream may hold that have not begun; whoever issues one more waits.
@@ -209,4 +211,4 @@ class queued_stream {
   std::shared_ptr<state> state_;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::testing

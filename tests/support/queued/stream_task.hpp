@@ -9,7 +9,9 @@
 
 #include "cleave/core/expects.hpp"
 
-namespace cleave::detail {
+namespace cleave::testing {
+
+using namespace detail;
 
 /// Something to do, once, maybe on another thread. What is small needs no memory of its own.
 class stream_task {
@@ -73,4 +75,4 @@ class stream_task {
   operations const* with_ = nullptr;
 };
 
-}  // namespace cleave::detail
+}  // namespace cleave::testing

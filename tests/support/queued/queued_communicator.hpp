@@ -12,12 +12,14 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/run/host/host_event.hpp"
 #include "cleave/run/host/host_group.hpp"
-#include "cleave/run/host/queued_device.hpp"
+#include "support/queued/queued_device.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
 #include "cleave/schedule/model/delivery.hpp"
 
-namespace cleave::detail {
+namespace cleave::testing {
+
+using namespace detail;
 
 /// One member of a `host_group`, where streams are threads. The messages between `begin_group` and
 /// `end_group` are one piece of work of their stream. It must outlive the streams that it was given.
@@ -100,4 +102,4 @@ class queued_communicator {
 
 static_assert(communicator<queued_communicator, queued_device>);
 
-}  // namespace cleave::detail
+}  // namespace cleave::testing

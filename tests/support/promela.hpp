@@ -18,7 +18,9 @@
 #include "cleave/schedule/verify/order_lists.hpp"
 #include "cleave/schedule/verify/rank_channels.hpp"
 
-namespace cleave::detail {
+namespace cleave::testing {
+
+using namespace detail;
 
 /// Writes the model of a schedule; `promela_text` is its one use.
 class promela_writer {
@@ -211,10 +213,6 @@ class promela_writer {
   std::string text_;
 };
 
-}  // namespace cleave::detail
-
-namespace cleave {
-
 /// The schedule as a model in Promela, a process for each list, for spin to find by itself whether it gets
 /// stuck: where it reports an invalid end state.
 ///
@@ -227,4 +225,4 @@ inline std::string promela_text(schedule const& s, delivery_rules const& rules) 
   return detail::promela_writer(s, rules).text();
 }
 
-}  // namespace cleave
+}  // namespace cleave::testing
