@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/run/host/host_memory.hpp"
+#include "cleave/run/host/host_device.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 #include "cleave/run/sums/sum_of_squares.hpp"
 #include "measure.hpp"

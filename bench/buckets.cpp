@@ -12,8 +12,8 @@
 #include "cleave/core/bytes.hpp"
 #include "cleave/partition/buckets/bucket_times.hpp"
 #include "cleave/partition/buckets/module_buckets.hpp"
-#include "cleave/partition/buckets/optimal_module_buckets.hpp"
-#include "cleave/split/modules/congruence.hpp"
+#include "cleave/partition/buckets/optimal_buckets.hpp"
+#include "cleave/split/modules/compile_pieces.hpp"
 #include "cleave/split/modules/split_buckets.hpp"
 #include "measure.hpp"
 

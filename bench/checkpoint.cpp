@@ -16,7 +16,6 @@
 
 #include "cleave/checkpoint/checkpoint.hpp"
 #include "cleave/checkpoint/checkpoint_writer.hpp"
-#include "cleave/checkpoint/digest.hpp"
 #include "measure.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 
 #include "cleave/formats/graph_files/cost_dag.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/slices/balance_options.hpp"
+#include "cleave/partition/slices/balance.hpp"
 
 /// Graphs with costs, as the benches of partition algorithms use them.
 namespace bench {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/run/executor/executor.hpp"
+#include "cleave/run/executor/detail/executor.hpp"
 #include "cleave/run/executor/measured_times.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/model/recording.hpp"

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "by_cub.hpp"
-#include "cleave/cuda/kernels.hpp"
-#include "cleave/cuda/sums.hpp"
+#include "cleave/cuda/detail/kernels.hpp"
+#include "cleave/cuda/device.hpp"
 #include "gpu/report.hpp"
 #include "support/rng.hpp"
 #include "timing.hpp"

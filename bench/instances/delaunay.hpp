@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/graph/adjacency_of_edges.hpp"
+#include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/csr.hpp"
 #include "meshes.hpp"
 #include "steady_math.hpp"

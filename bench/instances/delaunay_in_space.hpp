@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cleave/core/expects.hpp"
-#include "cleave/graph/adjacency_of_edges.hpp"
+#include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/csr.hpp"
 #include "delaunay.hpp"
 #include "meshes.hpp"

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/adjacency_of_edges.hpp"
 
 /// Regular grids; a cut along straight lines is known of each.
 namespace bench {

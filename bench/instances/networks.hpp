@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cleave/graph/adjacency_of_edges.hpp"
+#include "cleave/graph/adjacency.hpp"
 #include "meshes.hpp"
 
 /// Networks of processors, and a tree.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cleave/core/real.hpp"
-#include "cleave/graph/adjacency_of_edges.hpp"
+#include "cleave/graph/adjacency.hpp"
 #include "meshes.hpp"
 #include "steady_math.hpp"
 

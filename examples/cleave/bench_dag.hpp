@@ -2,7 +2,7 @@
 #pragma once
 #include <cleave/core/ids.hpp>
 #include <cleave/partition/model/partition.hpp>
-#include <cleave/partition/slices/balance_options.hpp>
+#include <cleave/partition/slices/balance.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

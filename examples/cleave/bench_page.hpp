@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cleave/core/printable.hpp>
 #include <cleave/draw/markup_writer.hpp>
-#include <cleave/draw/report_style.hpp>
+#include <cleave/draw/report.hpp>
 #include <cstddef>
 #include <span>
 #include <string>

@@ -3,7 +3,7 @@
 #include <cleave/formats/json/json_writer.hpp>
 #include <cleave/formats/units.hpp>
 #include <cleave/formats/unpriced_text.hpp>
-#include <cleave/partition/slices/unpriced.hpp>
+#include <cleave/partition/slices/balance.hpp>
 #include <limits>
 #include <optional>
 #include <string>

@@ -2,8 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <cleave/adapt/onnx/stages.hpp>
-#include <cleave/draw/quotient.hpp>
 #include <cleave/draw/report.hpp>
+#include <cleave/draw/stage_graph.hpp>
 #include <cleave/formats/units.hpp>
 #include <cleave/partition/slices/balance.hpp>
 #include <cleave/split/split.hpp>

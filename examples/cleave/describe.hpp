@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cleave/core/printable.hpp>
-#include <cleave/draw/report_data.hpp>
+#include <cleave/draw/report.hpp>
 #include <cleave/formats/units.hpp>
 #include <cstddef>
 #include <map>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cleave/draw/report_data.hpp>
-#include <cleave/run/forward/timeline.hpp>
+#include <cleave/draw/report.hpp>
+#include <cleave/run/forward/forward.hpp>
 #include <cstdint>
 #include <string>
 #include <thread>

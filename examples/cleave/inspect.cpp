@@ -9,7 +9,7 @@
 //   weights             {tensors, parameters, bytes}
 //   inputs, outputs     [{name, type, bytes}]; null is what nobody knows
 //   values              {made, untyped, unsized}: results of live nodes; those of unknown type, unknown size
-//   flops               of one run, by the table of cleave/adapt/onnx/flops.hpp
+//   flops               of one run, by the table of cleave/adapt/onnx/detail/flops.hpp
 //   unpriced_nodes      to be placed, of which not all shapes that count are known: flops lack them
 //   priced_by_bytes     {operator: nodes} which that table does not list
 #include <cleave/formats/json/json_writer.hpp>

@@ -6,7 +6,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/nearest_names.hpp>
 #include <cleave/core/printable.hpp>
-#include <cleave/formats/graph_files/dag_file.hpp>
+#include <cleave/formats/graph_files/cost_dag.hpp>
 #include <cleave/formats/graph_files/metis_graph.hpp>
 #include <cstddef>
 #include <filesystem>

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cleave/core/error.hpp>
-#include <cleave/formats/graph_files/weight_text.hpp>
+#include <cleave/formats/graph_files/text.hpp>
 #include <cleave/graph/adjacency.hpp>
 #include <cleave/partition/kway/kway.hpp>
 #include <cstddef>

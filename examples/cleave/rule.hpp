@@ -7,8 +7,6 @@
 #include <cleave/partition/buckets/buckets.hpp>
 #include <cleave/partition/groups/alternation.hpp>
 #include <cleave/partition/named/assign.hpp>
-#include <cleave/partition/named/assign_after_modules.hpp>
-#include <cleave/partition/named/assign_by_name.hpp>
 #include <cleave/partition/units/part_cycles.hpp>
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,6 @@
 #pragma once
 #include <array>
 #include <cleave/schedule/model/schedule_names.hpp>
-#include <cleave/schedule/model/schedule_shape.hpp>
 #include <cstdint>
 #include <string_view>
 

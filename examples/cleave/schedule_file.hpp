@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cleave/schedule/model/schedule.hpp>
-#include <cleave/schedule/text/schedule_from_rows.hpp>
+#include <cleave/schedule/text/schedule_csv.hpp>
 #include <cleave/schedule/verify/schedule_fault.hpp>
 #include <cstddef>
 #include <string>

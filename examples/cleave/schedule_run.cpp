@@ -12,7 +12,7 @@
 #include <cleave/draw/schedule_page.hpp>
 #include <cleave/draw/schedule_svg.hpp>
 #include <cleave/draw/schedule_trace.hpp>
-#include <cleave/formats/costs_file.hpp>
+#include <cleave/formats/cost_table.hpp>
 #include <cleave/formats/schedule_json.hpp>
 #include <cleave/graph/joined_sets.hpp>
 #include <cleave/schedule/lower/lower.hpp>

@@ -6,7 +6,7 @@
 #include <cleave/formats/timed_schedule.hpp>
 #include <cleave/formats/units.hpp>
 #include <cleave/schedule/families/generate.hpp>
-#include <cleave/schedule/model/kept_passes.hpp>
+#include <cleave/schedule/model/simulate_options.hpp>
 #include <cleave/schedule/simulate/simulate.hpp>
 #include <string>
 #include <vector>

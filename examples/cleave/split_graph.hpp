@@ -5,7 +5,6 @@
 #include <cleave/core/name_digest.hpp>
 #include <cleave/formats/graph_files/module_dag.hpp>
 #include <cleave/formats/graph_json.hpp>
-#include <cleave/formats/graph_json_reader.hpp>
 #include <cleave/graph/costed_module_graph.hpp>
 #include <cleave/split/modules/split_hierarchy.hpp>
 #include <cleave/split/modules/split_module.hpp>

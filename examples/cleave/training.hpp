@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cleave/draw/quotient.hpp>
+#include <cleave/draw/stage_graph.hpp>
 #include <cleave/pipe/module_pipe.hpp>
 #include <cleave/run/batch/loss_weights.hpp>
 #include <cleave/schedule/families/generate.hpp>

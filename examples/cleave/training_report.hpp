@@ -4,10 +4,9 @@
 #include <charconv>
 #include <cleave/core/printable.hpp>
 #include <cleave/draw/markup_writer.hpp>
-#include <cleave/draw/report_data.hpp>
-#include <cleave/draw/report_style.hpp>
+#include <cleave/draw/report.hpp>
 #include <cleave/draw/schedule_svg.hpp>
-#include <cleave/draw/stage_graph_svg.hpp>
+#include <cleave/draw/stage_graph.hpp>
 #include <cleave/formats/timed_schedule.hpp>
 #include <cmath>
 #include <cstddef>

@@ -3,7 +3,7 @@
 #include <onnx/checker.h>
 
 #include <cleave/adapt/onnx/load.hpp>
-#include <cleave/draw/report_data.hpp>
+#include <cleave/draw/report.hpp>
 #include <cleave/formats/units.hpp>
 #include <cstddef>
 #include <optional>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Gradients of stages: loss, backward passes, what they keep, weights split off, and state that stages share.
+/// Gradients of stages: loss, backward passes, what they keep, weights split off, and state that stages
+/// share.
 
 /// A graph with its loss.
 #include "cleave/backward/with_loss.hpp"
@@ -20,9 +21,8 @@
 /// What such an autograd offers.
 #include "cleave/backward/autograd.hpp"
 /// The backward graph of a forward one.
-#include "cleave/backward/backward_of.hpp"
+#include "cleave/backward/backward_graph.hpp"
 /// A backward graph of yours, read into arrays.
-#include "cleave/backward/backward_snapshot.hpp"
 /// Input and weight gradients told apart.
 #include "cleave/backward/backward_phases.hpp"
 /// A backward pass cut into both.
@@ -34,10 +34,7 @@
 /// The module that holds a stage.
 #include "cleave/backward/stage_root.hpp"
 /// The same of a module graph.
-#include "cleave/backward/module_root.hpp"
 /// The same of a plan.
-#include "cleave/backward/planned_root.hpp"
 /// State that several stages share.
 #include "cleave/backward/ties.hpp"
 /// The ranks that share it.
-#include "cleave/backward/tie_ranks.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Checkpoints: the state of all stages, written so that a crash loses nothing. Needs FlatBuffers and xxHash: component `bytes`.
+/// Checkpoints: the state of all stages, written so that a crash loses nothing. Needs FlatBuffers and xxHash:
+/// component `bytes`.
 
 /// Reads the newest complete checkpoint.
 #include "cleave/checkpoint/checkpoint.hpp"
@@ -12,4 +13,3 @@
 /// What is in one.
 #include "cleave/checkpoint/checkpoint_data.hpp"
 /// What is wrong with one.
-#include "cleave/checkpoint/checkpoint_fault.hpp"

@@ -8,7 +8,7 @@
 /// A plan and its run as one HTML page.
 #include "cleave/draw/report.hpp"
 /// The graph of stages.
-#include "cleave/draw/stage_graph_svg.hpp"
+#include "cleave/draw/stage_graph.hpp"
 /// A schedule as text.
 #include "cleave/draw/schedule_chart.hpp"
 /// A schedule.

@@ -6,7 +6,6 @@
 /// A module graph written as JSON.
 #include "cleave/formats/graph_json.hpp"
 /// The same read.
-#include "cleave/formats/graph_json_reader.hpp"
 /// Plans.
 #include "cleave/formats/plan_json.hpp"
 /// Pipes, as PyTorch prints them.
@@ -18,7 +17,6 @@
 /// Costs of stages as CSV.
 #include "cleave/formats/cost_table.hpp"
 /// The same from a file.
-#include "cleave/formats/costs_file.hpp"
 /// Any graph file, by its suffix.
 #include "cleave/formats/graph_files/graph_file.hpp"
 /// METIS.
@@ -30,7 +28,7 @@
 /// Lists of edges.
 #include "cleave/formats/graph_files/edge_list.hpp"
 /// Acyclic graphs with costs.
-#include "cleave/formats/graph_files/dag_file.hpp"
+#include "cleave/formats/graph_files/cost_dag.hpp"
 /// Workloads of published planners.
 #include "cleave/formats/graph_files/workload_json.hpp"
 /// A module graph as an acyclic graph with costs.

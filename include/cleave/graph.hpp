@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// How a graph is read: an adapter's members, the snapshot that algorithms run on, orders, checks, and undirected graphs.
+/// How a graph is read: an adapter's members, the snapshot that algorithms run on, orders, checks, and
+/// undirected graphs.
 
 /// The members that an adapter may have: one concept for each ability.
 #include "cleave/graph/concepts.hpp"
@@ -20,7 +21,6 @@
 /// Topological order, or the cycle.
 #include "cleave/graph/order.hpp"
 /// Lists of nodes put into an order that can run.
-#include "cleave/graph/producers_first.hpp"
 /// Which write of a memory cell a read sees.
 #include "cleave/graph/memory.hpp"
 /// Regions that open and close along a graph.
@@ -28,10 +28,7 @@
 /// Undirected graphs in CSR arrays, as METIS takes them.
 #include "cleave/graph/adjacency.hpp"
 /// What is wrong with such arrays.
-#include "cleave/graph/adjacency_fault.hpp"
 /// Such arrays from a list of edges.
-#include "cleave/graph/adjacency_of_edges.hpp"
 /// The members that an adapter of an undirected graph may have.
 #include "cleave/graph/neighbours.hpp"
 /// Reads an undirected graph into CSR arrays.
-#include "cleave/graph/neighbour_snapshot.hpp"

@@ -28,7 +28,7 @@
 /// Buckets of the parameters that a graph reads.
 #include "cleave/partition/buckets/module_buckets.hpp"
 /// The buckets of them that end a step soonest.
-#include "cleave/partition/buckets/optimal_module_buckets.hpp"
+#include "cleave/partition/buckets/optimal_buckets.hpp"
 /// Stages of a tree of modules, as Slapo cuts them.
 #include "cleave/split/modules/split_hierarchy.hpp"
 /// The cuts of such a tree.
@@ -38,8 +38,7 @@
 /// A stage with the wrapper that Slapo gives it.
 #include "cleave/split/modules/wrapped_stage.hpp"
 /// Pieces that are the same up to names.
-#include "cleave/split/modules/congruence.hpp"
-/// Each distinct piece compiled once.
 #include "cleave/split/modules/compile_pieces.hpp"
+/// Each distinct piece compiled once.
 /// A group of nodes made a module of its own.
 #include "cleave/split/modules/outline.hpp"

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Which part each node belongs to: balanced slices, assignments by name or callback, groups, buckets, and what judges a partition.
+/// Which part each node belongs to: balanced slices, assignments by name or callback, groups, buckets, and
+/// what judges a partition.
 
 /// The part of each node.
 #include "cleave/partition/model/partition.hpp"
 /// A limit: none, one for all, or one for each part.
-#include "cleave/partition/model/per_part.hpp"
 /// K parts of nearly equal load, with a lower bound.
 #include "cleave/partition/slices/balance.hpp"
 /// Parts by callback or by markers.
 #include "cleave/partition/named/assign.hpp"
 /// Parts by the module that a node belongs to.
-#include "cleave/partition/named/assign_after_modules.hpp"
 /// Parts from a list of names.
-#include "cleave/partition/named/assign_by_name.hpp"
 /// Cuts at marker nodes.
-#include "cleave/partition/named/markers.hpp"
-/// Cuts before or after a module.
-#include "cleave/partition/named/module_cuts.hpp"
-/// Several kinds of cuts as one list.
 #include "cleave/partition/named/cut_points.hpp"
+/// Cuts before or after a module.
+/// Several kinds of cuts as one list.
 /// Nodes moved to the parts of their readers.
 #include "cleave/partition/named/sink.hpp"
 /// Groups of nodes that a device can run.

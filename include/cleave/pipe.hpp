@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Pipes as PyTorch's pipelining makes them: cuts of a module graph, state and where it lies, devices, relays.
+/// Pipes as PyTorch's pipelining makes them: cuts of a module graph, state and where it lies, devices,
+/// relays.
 
 /// A module graph cut into the stages of a pipe.
 #include "cleave/pipe/module_pipe.hpp"
@@ -24,6 +25,5 @@
 /// All findings about a pipe in one list.
 #include "cleave/pipe/pipe_check.hpp"
 /// Nested values as flat messages, and back.
-#include "cleave/pipe/wire.hpp"
+#include "cleave/pipe/pytree.hpp"
 /// The way back.
-#include "cleave/pipe/unflatten.hpp"

@@ -8,7 +8,6 @@
 /// One thing that a rank does.
 #include "cleave/schedule/model/action.hpp"
 /// The same as text.
-#include "cleave/schedule/model/action_text.hpp"
 /// Which rank has which stage.
 #include "cleave/schedule/model/placement.hpp"
 /// A list of actions for each rank.
@@ -18,7 +17,6 @@
 /// What passes and messages cost.
 #include "cleave/schedule/model/stage_cost.hpp"
 /// What they keep in memory.
-#include "cleave/schedule/model/schedule_bytes.hpp"
 /// How messages travel.
 #include "cleave/schedule/model/delivery.hpp"
 /// Makes the schedule of a family.
@@ -32,7 +30,7 @@
 /// Waits for messages that were sent.
 #include "cleave/schedule/lower/send_waits.hpp"
 /// Messages in rounds that do not collide.
-#include "cleave/schedule/lower/edge_rounds.hpp"
+#include "cleave/schedule/lower/message_graph.hpp"
 /// Reductions of shared state.
 #include "cleave/schedule/lower/reduce_ties.hpp"
 /// What is wrong with a schedule.
@@ -62,7 +60,6 @@
 /// PyTorch's CSV.
 #include "cleave/schedule/text/schedule_csv.hpp"
 /// Schedules from rows of text, with what is wrong in them.
-#include "cleave/schedule/text/schedule_from_rows.hpp"
 /// A schedule listed by hand.
 #include "cleave/schedule/text/listed_schedule.hpp"
 /// What a rank calls, in order.

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/graph/adjacency_fault.hpp"
+#include "cleave/graph/adjacency.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

@@ -16,7 +16,7 @@
 #include "cleave/adapt/bgl/property.hpp"
 #include "cleave/graph/components.hpp"
 #include "cleave/graph/order.hpp"
-#include "cleave/partition/kway/undirected_flow.hpp"
+#include "cleave/partition/kway/detail/flow.hpp"
 #include "cleave/partition/verify/verify_partition.hpp"
 #include "support/rng.hpp"
 

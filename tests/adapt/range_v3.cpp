@@ -9,7 +9,7 @@
 #include <range/v3/view/take.hpp>
 #include <vector>
 
-#include "cleave/partition/model/part_members.hpp"
+#include "cleave/partition/model/partition.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/backward/backward_snapshot.hpp"
+#include "cleave/backward/backward_graph.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/backward/edge_phases.hpp"
+#include "cleave/backward/backward_phases.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "cleave/backward/backward_phases.hpp"
 #include "support/random_backward.hpp"
 
 using namespace cleave;

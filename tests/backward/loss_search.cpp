@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/backward/loss_search.hpp"
+#include "cleave/backward/loss.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/backward/place_tree.hpp"
+#include "cleave/backward/stage_root.hpp"
 
 #include <doctest/doctest.h>
 

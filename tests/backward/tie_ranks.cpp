@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/backward/tie_ranks.hpp"
+#include "cleave/backward/ties.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/checkpoint/checkpoint_names.hpp"
+#include "cleave/checkpoint/checkpoint_data.hpp"
 
 #include <doctest/doctest.h>
 

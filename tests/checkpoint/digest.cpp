@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/checkpoint/digest.hpp"
+#include "cleave/checkpoint/checkpoint_writer.hpp"
 
 #include <doctest/doctest.h>
 

@@ -11,10 +11,10 @@
 
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/graph/snapshot.hpp"
-#include "cleave/partition/groups/bookends.hpp"
+#include "cleave/partition/groups/alternation.hpp"
 #include "cleave/partition/model/validity.hpp"
+#include "cleave/split/modules/compile_pieces.hpp"
 #include "cleave/split/modules/fuse_groups.hpp"
-#include "cleave/split/modules/inline_pieces.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/write_value.hpp"
 #include "support/integer_interpretation.hpp"

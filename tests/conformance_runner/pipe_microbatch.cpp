@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "cleave/run/batch/merge_microbatches.hpp"
-#include "cleave/run/batch/microbatch_rows.hpp"
 #include "cleave/run/batch/split_batch.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "support/row_major.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cleave/core/error.hpp"
-#include "cleave/schedule/lower/lower_options.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 #include "conformance_runner/json.hpp"
 
 namespace cleave::conformance {

@@ -9,7 +9,7 @@
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "conformance_runner/json.hpp"
 
 /// Schedules as the recordings write them: rows of cells, or a name and counts.

@@ -6,7 +6,7 @@
 #include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/memory/activation_slots.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_rows.hpp"
 

@@ -10,10 +10,10 @@
 
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/lower.hpp"
-#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
-#include "cleave/schedule/verify/channel_order.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_options.hpp"
 #include "conformance_runner/schedule_rows.hpp"

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/lower/send_in_rounds.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/simulate/step_simulation.hpp"
 #include "cleave/schedule/text/listed_schedule.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 #include "conformance_runner/outcome.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_rows.hpp"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/lower/edge_rounds.hpp"
 #include "cleave/schedule/lower/issue_order.hpp"
+#include "cleave/schedule/lower/message_graph.hpp"
 #include "cleave/schedule/model/stage_map.hpp"
 #include "conformance_runner/outcome.hpp"
 

@@ -7,15 +7,13 @@
 #include <vector>
 
 #include "cleave/schedule/lower/defer_receives.hpp"
-#include "cleave/schedule/lower/limit_sends.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/lower/merge_backward.hpp"
 #include "cleave/schedule/lower/reduce_gradients.hpp"
-#include "cleave/schedule/lower/send_in_rounds.hpp"
 #include "cleave/schedule/lower/send_waits.hpp"
-#include "cleave/schedule/lower/unshard_stages.hpp"
-#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_rows.hpp"
 

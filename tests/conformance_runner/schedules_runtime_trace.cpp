@@ -3,13 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/calls/rank_call.hpp"
 #include "cleave/schedule/calls/rank_calls.hpp"
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/lower/reduce_gradients.hpp"
 #include "cleave/schedule/lower/send_at_use.hpp"
-#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_options.hpp"

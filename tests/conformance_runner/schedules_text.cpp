@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/model/action_text.hpp"
-#include "cleave/schedule/model/placement_map.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
-#include "cleave/schedule/text/grid_text.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/layer_layout.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "conformance_runner/outcome.hpp"
 
 /// Actions, grids, names and maps of stages against their recordings.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cleave/schedule/text/listed_schedule.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 #include "conformance_runner/outcome.hpp"
 

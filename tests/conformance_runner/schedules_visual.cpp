@@ -14,7 +14,7 @@
 #include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "cleave/schedule/simulate/spaced_listing.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "conformance_runner/schedule_options.hpp"

@@ -7,8 +7,7 @@
 
 #include "cleave/backward/ties.hpp"
 #include "cleave/graph/interpreter.hpp"
-#include "cleave/pipe/unflatten.hpp"
-#include "cleave/pipe/wire.hpp"
+#include "cleave/pipe/pytree.hpp"
 #include "cleave/split/modules/liveness.hpp"
 #include "cleave/split/modules/split_hierarchy.hpp"
 #include "cleave/split/modules/wrapped_stage.hpp"

@@ -6,12 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/backward/tie_ranks.hpp"
 #include "cleave/backward/ties.hpp"
 #include "cleave/core/rank_grid.hpp"
 #include "cleave/formats/bytes/registry.hpp"
-#include "cleave/pipe/unflatten.hpp"
-#include "cleave/pipe/wire.hpp"
+#include "cleave/pipe/pytree.hpp"
 #include "cleave/split/modules/liveness.hpp"
 #include "cleave/split/stage_contract.hpp"
 #include "conformance_runner/outcome.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/cuda/default_stream_guard.hpp"
+#include "cleave/cuda/detail/stream.hpp"
 
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>

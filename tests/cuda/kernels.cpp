@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/cuda/kernels.hpp"
+#include "cleave/cuda/detail/kernels.hpp"
 
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
@@ -16,10 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/host/host_memory.hpp"
+#include "cleave/run/host/host_device.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 #include "cleave/run/sums/sum_of_squares.hpp"
-#include "cleave/run/sums/sum_table.hpp"
 #include "support/cuda/fake_cuda.hpp"
 #include "support/rng.hpp"
 

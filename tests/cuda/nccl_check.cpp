@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/cuda/nccl_check.hpp"
+#include "cleave/cuda/detail/nccl_check.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/cuda/nccl_version.hpp"
+#include "cleave/cuda/pipeline.hpp"
 
 #include <doctest/doctest.h>
 

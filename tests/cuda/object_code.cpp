@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "cleave/cuda/device_lanes.hpp"
-#include "cleave/cuda/square_lane.hpp"
+#include "cleave/cuda/detail/device_lanes.hpp"
+#include "cleave/cuda/detail/square_lane.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/sums/accumulate_tile.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/cuda/recording.hpp"
+#include "cleave/cuda/device.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/cuda/device.hpp"
 #include "cleave/cuda/memory.hpp"
 #include "support/cuda/fake_cuda.hpp"
 #include "support/error_text.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/draw/quotient.hpp"
+#include "cleave/draw/stage_graph.hpp"
 
 #include <doctest/doctest.h>
 

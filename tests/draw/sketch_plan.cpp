@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/draw/sketch_plan.hpp"
+#include "cleave/draw/dot.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <vector>
 
-#include "cleave/draw/quotient.hpp"
+#include "cleave/draw/stage_graph.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/split/make_plan.hpp"
 #include "support/random_program.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/draw/stage_graph_svg.hpp"
+#include "cleave/draw/stage_graph.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/formats/cost_lines.hpp"
+#include "cleave/formats/cost_table.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/formats/costs_file.hpp"
+#include "cleave/formats/cost_table.hpp"
 
 #include <doctest/doctest.h>
 

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "cleave/formats/graph_json_reader.hpp"
 #include "cleave/graph/costed_module_graph.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/split/modules/split_module.hpp"

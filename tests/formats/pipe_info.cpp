@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/formats/json/json_document.hpp"
-#include "cleave/formats/json/json_value.hpp"
+#include "cleave/formats/json/json_reader.hpp"
 #include "support/module_nodes.hpp"
 
 using namespace cleave;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "cleave/checkpoint/checkpoint_names.hpp"
+#include "cleave/checkpoint/checkpoint_data.hpp"
 #include "support/check_checkpoint.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {

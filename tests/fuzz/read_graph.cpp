@@ -8,7 +8,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/formats/graph_files/graph_file.hpp"
 #include "cleave/formats/graph_files/part_file.hpp"
-#include "cleave/graph/adjacency_fault.hpp"
+#include "cleave/graph/adjacency.hpp"
 #include "cleave/partition/verify/verify_partition.hpp"
 #include "fuzz/unless_refused.hpp"
 

@@ -8,7 +8,6 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/formats/graph_json.hpp"
-#include "cleave/formats/graph_json_reader.hpp"
 #include "cleave/formats/plan_json.hpp"
 #include "cleave/split/check_plan.hpp"
 #include "cleave/split/modules/split_module.hpp"

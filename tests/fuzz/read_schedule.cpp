@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cleave/core/expects.hpp"
-#include "cleave/formats/costs_file.hpp"
+#include "cleave/formats/cost_table.hpp"
 #include "cleave/formats/schedule_json.hpp"
 #include "cleave/schedule/lower/finish_lowered.hpp"
 #include "cleave/schedule/lower/lower.hpp"

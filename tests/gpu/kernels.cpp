@@ -15,9 +15,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "cleave/cuda/detail/kernels.hpp"
 #include "cleave/cuda/device.hpp"
-#include "cleave/cuda/kernels.hpp"
-#include "cleave/run/host/host_memory.hpp"
+#include "cleave/run/host/host_device.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 #include "cleave/run/sums/sum_of_squares.hpp"
 #include "gpu/report.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/graph/adjacency_fault.hpp"
+#include "cleave/graph/adjacency.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/graph/adjacency_of_edges.hpp"
+#include "cleave/graph/adjacency.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/graph/adjacency_fault.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

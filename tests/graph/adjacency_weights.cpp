@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/graph/adjacency_weights.hpp"
+#include "cleave/graph/adjacency.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/graph/captures.hpp"
+#include "cleave/graph/detail/captures.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/graph/neighbour_snapshot.hpp"
+#include "cleave/graph/neighbours.hpp"
 
 #include <doctest/doctest.h>
 

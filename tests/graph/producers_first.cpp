@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/graph/producers_first.hpp"
+#include "cleave/graph/order.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/graph/scoped_snapshot.hpp"
+#include "cleave/graph/scopes.hpp"
 
 #include <doctest/doctest.h>
 

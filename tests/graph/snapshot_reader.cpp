@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/graph/snapshot_reader.hpp"
+#include "cleave/graph/snapshot.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "cleave/graph/snapshot.hpp"
 #include "support/random_program.hpp"
 #include "support/rng.hpp"
 #include "support/toy_ir.hpp"

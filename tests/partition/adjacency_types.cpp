@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "cleave/formats/graph_files/metis_graph.hpp"
-#include "cleave/graph/adjacency_fault.hpp"
-#include "cleave/graph/adjacency_of_edges.hpp"
+#include "cleave/graph/adjacency.hpp"
 #include "cleave/partition/classic/named_methods.hpp"
 #include "cleave/partition/exact/least_cut.hpp"
 #include "cleave/partition/kway/kway.hpp"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/named/markers.hpp"
+#include "cleave/partition/named/cut_points.hpp"
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/split/check_plan.hpp"
 #include "cleave/split/emit.hpp"

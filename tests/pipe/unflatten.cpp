@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/pipe/unflatten.hpp"
+#include "cleave/pipe/pytree.hpp"
 
 #include <doctest/doctest.h>
 

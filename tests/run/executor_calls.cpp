@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/run/executor/executor.hpp"
+#include "cleave/run/executor/detail/executor.hpp"
 #include "cleave/run/host/host_communicator.hpp"
 #include "support/queued/queued_communicator.hpp"
 #include "support/queued/queued_device.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/executor/executor.hpp"
+#include "cleave/run/executor/detail/executor.hpp"
 #include "cleave/schedule/lower/reduce_ties.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "support/linear_chain.hpp"

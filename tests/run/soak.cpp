@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cleave/pipe/module_pipe.hpp"
-#include "cleave/run/batch/microbatch_rows.hpp"
+#include "cleave/run/batch/split_batch.hpp"
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/list/list_schedule.hpp"
 #include "cleave/schedule/memory/limit_stashes.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/split/part_order.hpp"
+#include "cleave/split/plan.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/split/scope_copies.hpp"
+#include "cleave/split/split_with_scopes.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,6 @@
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/split/inline_stages.hpp"
 #include "cleave/split/modules/split_module.hpp"
-#include "cleave/split/split_with_scopes.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/random_scopes.hpp"

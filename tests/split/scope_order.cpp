@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/split/scope_order.hpp"
+#include "cleave/split/split_with_scopes.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "cleave/partition/named/assign.hpp"
-#include "cleave/split/split_with_scopes.hpp"
 #include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"

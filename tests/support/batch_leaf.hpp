@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "cleave/run/batch/batch_rules.hpp"
 #include "cleave/run/batch/nested.hpp"
+#include "cleave/run/batch/split_batch.hpp"
 #include "support/rng.hpp"
 #include "support/row_major.hpp"
 #include "support/toy_tensor.hpp"

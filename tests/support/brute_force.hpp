@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/slices/balance_options.hpp"
+#include "cleave/partition/slices/balance.hpp"
 
 namespace cleave::testing {
 

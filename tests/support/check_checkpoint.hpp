@@ -7,9 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "cleave/checkpoint/checkpoint_content.hpp"
 #include "cleave/checkpoint/checkpoint_data.hpp"
-#include "cleave/checkpoint/checkpoint_fault.hpp"
+#include "cleave/checkpoint/checkpoint_writer.hpp"
 #include "cleave/core/expects.hpp"
 
 namespace cleave::testing {

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/model/jitter.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
 

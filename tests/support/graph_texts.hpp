@@ -7,7 +7,6 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/adjacency_of_edges.hpp"
 #include "support/rng.hpp"
 
 namespace cleave::testing {

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "cleave/graph/adjacency_fault.hpp"
+#include "cleave/graph/adjacency.hpp"
 #include "instances/catalogue.hpp"
 #include "support/error_text.hpp"
 

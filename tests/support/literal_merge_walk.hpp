@@ -8,7 +8,7 @@
 
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/groups/fusion_group.hpp"
-#include "cleave/partition/model/needs.hpp"
+#include "cleave/partition/model/partition.hpp"
 
 namespace cleave::testing {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
 /// All messages of a schedule counted the plain way, as a reference for tests.

@@ -10,13 +10,12 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
 #include "cleave/schedule/model/delivery.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
-#include "cleave/schedule/verify/order_lists.hpp"
-#include "cleave/schedule/verify/rank_channels.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
+#include "cleave/schedule/verify/detail/rank_channels.hpp"
 
 namespace cleave::testing {
 

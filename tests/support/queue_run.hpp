@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/verify/order_walk.hpp"
+#include "cleave/schedule/verify/deadlock.hpp"
 
 /// The plainest run of a schedule with messages, as a reference for tests: queues that hold names, and every
 /// rank asked again and again.

@@ -7,8 +7,6 @@
 
 #include "cleave/partition/acyclic/level.hpp"
 #include "cleave/partition/units/topological_orders.hpp"
-#include "cleave/partition/units/unit_costs.hpp"
-#include "cleave/partition/units/unit_memory.hpp"
 #include "cleave/partition/units/units.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"

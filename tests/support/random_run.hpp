@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/forward/timeline.hpp"
+#include "cleave/run/forward/forward.hpp"
 #include "support/rng.hpp"
 
 namespace cleave::testing {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/executor/executor.hpp"
+#include "cleave/run/executor/detail/executor.hpp"
 #include "cleave/run/gradients/gradient_reducer.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/host/host_device.hpp"

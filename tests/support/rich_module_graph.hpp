@@ -11,7 +11,6 @@
 #include "cleave/core/utf8.hpp"
 #include "cleave/formats/bytes/registry.hpp"
 #include "cleave/graph/module_graph.hpp"
-#include "cleave/graph/module_kinds.hpp"
 #include "support/nasty_names.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/rng.hpp"

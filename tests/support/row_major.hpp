@@ -12,7 +12,7 @@
 namespace cleave::testing {
 
 /// Leaves that are a variant of `Tensor`, which has a `shape` and row-major `data`, and of anything else: a
-/// model of the concepts of `run/batch/leaf_access.hpp`.
+/// model of the concepts of `run/batch/split_batch.hpp`.
 template <class Leaf, class Tensor>
 struct row_major_access {
   using element = typename decltype(Tensor::data)::value_type;

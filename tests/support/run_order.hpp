@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 

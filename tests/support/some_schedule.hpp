@@ -8,8 +8,7 @@
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/list/list_schedule.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/rng.hpp"
 
 namespace cleave::testing {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/backward/backward_graph.hpp"
 #include "cleave/backward/backward_phases.hpp"
-#include "cleave/backward/backward_snapshot.hpp"
 #include "support/toy_tape.hpp"
 
 namespace cleave::testing {

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/lower/send_in_rounds.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/model/stray_action.hpp"
 #include "cleave/schedule/text/listed_schedule.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 #include "support/plain_lowering.hpp"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/delivery.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "support/rng.hpp"

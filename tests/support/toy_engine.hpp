@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/backward/backward_graph.hpp"
 #include "cleave/backward/backward_phases.hpp"
-#include "cleave/backward/backward_snapshot.hpp"
 #include "cleave/core/random.hpp"
 #include "cleave/pipe/module_pipe.hpp"
 #include "cleave/run/model/concepts.hpp"

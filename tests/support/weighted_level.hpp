@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/kway/level_graph.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
 #include "support/rng.hpp"
 
 namespace cleave::testing {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/formats/graph_json_reader.hpp"
+#include "cleave/formats/graph_json.hpp"
 #include "support/scratch_folder.hpp"
 #include "support/tool.hpp"
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,8 +13,11 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/real.hpp"
+#include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
 #include "cleave/graph/label.hpp"
+#include "cleave/graph/numbering.hpp"
 #include "cleave/graph/order.hpp"
 
 /// Backward passes as graphs. A node is one operation run backward: gradients arrive at it, one for each
@@ -227,3 +231,176 @@ std::vector<char> leading_to(csr<Index> const& senders, std::vector<Index> const
 }
 
 }  // namespace cleave::detail
+
+/// How an autograd shows its backward passes to the library.
+namespace cleave {
+
+/// Where a user's node sends the gradient of one operand; nowhere, if that needs none.
+template <class Node>
+struct next_gradient {
+  std::optional<Node> node;
+  std::uint32_t slot = 0;  ///< which result of `node` the gradient is of
+};
+
+template <class Pass>
+using backward_node_t = std::ranges::range_value_t<decltype(std::declval<Pass const&>().outputs())>;
+
+/// The backward pass of a stage, read from its outputs on. Nodes are handles, as those of a graph are.
+/// - `g.outputs()`     where gradients begin: the nodes that made what the stage returns.
+/// - `g.inputs()`      leaves whose gradients another stage waits for.
+/// - `g.parameters()`  leaves whose gradients are only summed up.
+/// - `g.next(n)`       for each operand of the operation that `n` runs backward, a `next_gradient`.
+template <class Pass>
+concept backward_pass = requires(Pass const& g) {
+  { g.outputs() } -> std::ranges::input_range;
+} && handle<backward_node_t<Pass>> && requires(Pass const& g, backward_node_t<Pass> n) {
+  { g.inputs() } -> range_of<backward_node_t<Pass>>;
+  { g.parameters() } -> range_of<backward_node_t<Pass>>;
+  { g.next(n) } -> range_of<next_gradient<backward_node_t<Pass>>>;
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// - `g.bytes(n)`  all gradients that arrive at `n` together; 0 where nobody knows.
+template <class Pass>
+concept sized_backward_pass = backward_pass<Pass> && requires(Pass const& g, backward_node_t<Pass> n) {
+  { g.bytes(n) } -> std::convertible_to<std::size_t>;
+};
+
+/// - `g.cost(n, i)`  what the gradient of operand `i` of `n` costs to make, in any one unit; finite, not
+///                   negative.
+template <class Pass>
+concept weighted_backward_pass =
+    backward_pass<Pass> && requires(Pass const& g, backward_node_t<Pass> n, std::size_t i) {
+      { g.cost(n, i) } -> std::convertible_to<double>;
+    };
+
+/// - `g.name(n)`  what messages call the node; may be empty, need not be unique.
+template <class Pass>
+concept named_backward_pass = backward_pass<Pass> && requires(Pass const& g, backward_node_t<Pass> n) {
+  { g.name(n) } -> std::convertible_to<std::string_view>;
+};
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// A backward pass as flat arrays, and the way back to the user's handles.
+template <class Pass>
+struct backward_snapshot : dense_backward {
+  numbering<backward_node_t<Pass>, std::uint32_t> node;  ///< number <-> handle
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// Reads the nodes that are numbered and not read yet, and those they lead to; `backward_snapshot_of` is its
+/// one use.
+template <class Pass>
+void read_rows(Pass const& g, backward_snapshot<Pass>& s) {
+  for (std::size_t at = s.nodes(); at < s.node.size(); ++at) {
+    auto const n = s.node[static_cast<std::uint32_t>(at)];
+    std::size_t operand = 0;
+    for (next_gradient<backward_node_t<Pass>> const& e : g.next(n)) {
+      s.next.add({e.node ? s.node.insert(*e.node) : none<std::uint32_t>, e.slot});
+      if constexpr (weighted_backward_pass<Pass>) s.cost.push_back(g.cost(n, operand));
+      ++operand;
+    }
+    s.next.close();
+    if constexpr (sized_backward_pass<Pass>) s.bytes.push_back(g.bytes(n));
+    if constexpr (named_backward_pass<Pass>) {
+      for (char const c : std::string_view(g.name(n))) s.name.add(c);
+      s.name.close();
+    }
+  }
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Reads `g` once: numbers are given breadth first from the outputs, then to inputs and parameters that these
+/// do not lead to. Expected O(V + E).
+///
+/// \throws index_overflow beyond 2^32 - 2 nodes or edges
+template <backward_pass Pass>
+backward_snapshot<Pass> backward_snapshot_of(Pass const& g) {
+  using N = backward_node_t<Pass>;
+  static_assert(
+      detail::sized_backward_pass<Pass> || !requires(Pass& p, N n) { p.bytes(n); },
+      "bytes(n): make it const, a size");
+  static_assert(
+      detail::weighted_backward_pass<Pass> || !requires(Pass& p, N n) { p.cost(n, std::size_t{}); },
+      "cost(n, i): make it const, a number");
+  static_assert(
+      detail::named_backward_pass<Pass> || !requires(Pass& p, N n) { p.name(n); },
+      "name(n): make it const, a string");
+  backward_snapshot<Pass> s;
+  for (auto&& n : g.outputs()) s.outputs.push_back(s.node.insert(n));
+  detail::read_rows(g, s);
+  for (auto&& n : g.inputs()) s.inputs.push_back(s.node.insert(n));
+  for (auto&& n : g.parameters()) s.parameters.push_back(s.node.insert(n));
+  detail::read_rows(g, s);
+  return s;
+}
+
+/// The backward pass that a reverse-mode autograd would record for `g`: node n runs node n of `g` backward,
+/// then comes a leaf for each input and each state value, in their order. The inputs of the stage are the
+/// inputs of `g`, its parameters the state. `needs_gradient`, of a value, empty where all do, says which
+/// inputs and which state; a node needs none whose operands need none, and nor do constants. What arrives at
+/// a node has the bytes of its results; the gradient of an operand costs what the node weighs, as in products
+/// of matrices. Operands count once for each time they are read. O(V + E).
+///
+/// \throws index_overflow where nodes, inputs and state together are too many
+template <std::unsigned_integral Index>
+basic_backward_graph<Index> backward_of(basic_dense<Index> const& g,
+                                        std::vector<char> const& needs_gradient = {}) {
+  basic_backward_graph<Index> b;
+  std::vector<gradient_edge<Index>> made_by(g.values());  // of a value: where its gradient goes
+  std::vector<Index> leaves;                              // the values that are one
+  auto const add_leaves = [&](std::vector<Index> const& values, std::vector<Index>& list) {
+    for (Index const v : values) {
+      if (!needs_gradient.empty() && !needs_gradient[v]) continue;
+      made_by[v] = {narrow<Index>(g.nodes() + leaves.size()), 0};
+      list.push_back(made_by[v].to);
+      leaves.push_back(v);
+    }
+  };
+  add_leaves(g.inputs, b.inputs);
+  add_leaves(g.state, b.parameters);
+
+  auto const bytes = [&](Index v) { return g.bytes.empty() ? std::size_t{0} : g.bytes[v]; };
+  for (std::size_t n = 0; n < g.nodes(); ++n) {
+    bool needed = false;
+    for (Index const v : g.operands[n]) {
+      b.next.add(made_by[v]);
+      needed |= made_by[v].to != none<Index>;
+      if (!g.weight.empty()) b.cost.push_back(g.weight[n]);
+    }
+    b.next.close();
+    std::size_t arrives = 0;
+    std::uint32_t slot = 0;
+    for (Index const v : g.results[n]) {
+      if (needed) made_by[v] = {static_cast<Index>(n), slot++};
+      arrives += bytes(v);
+      if (arrives < bytes(v)) arrives = static_cast<std::size_t>(-1);  // which is too much
+    }
+    if (!g.bytes.empty()) b.bytes.push_back(arrives);
+    if (g.name.rows() == g.nodes()) {
+      for (char const c : g.name[n]) b.name.add(c);
+      b.name.close();
+    }
+  }
+  for (Index const v : leaves) {
+    b.next.close();
+    if (!g.bytes.empty()) b.bytes.push_back(bytes(v));
+    if (g.name.rows() == g.nodes() && g.nodes() > 0) b.name.close();
+  }
+  for (Index const v : g.outputs)
+    if (made_by[v].to != none<Index>) b.outputs.push_back(made_by[v].to);
+  return b;
+}
+}  // namespace cleave

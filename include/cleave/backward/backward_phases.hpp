@@ -4,13 +4,153 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "cleave/backward/backward_graph.hpp"
-#include "cleave/backward/edge_phases.hpp"
+#include "cleave/core/error.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/joined_sets.hpp"
+
+/// A backward pass in two phases that together are the whole: each edge of the graph runs in one of them, so
+/// that it does not matter where groups overlap, and no gradient is counted twice or lost.
+namespace cleave {
+
+/// When the gradient of an operand is made. `both`: again in the weight phase, from what that has.
+enum class edge_phase : std::uint8_t { never, input, weight, both };
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// The phases of the edges of `next.item` for `weight_cut_of(g)`: the input phase has the paths to inputs,
+/// the weight phase all else that leads to a parameter, from outputs off these paths too. O(V + E).
+///
+/// \throws backward_graph_error
+template <std::unsigned_integral Index>
+std::vector<edge_phase> edge_phases_of(basic_backward_graph<Index> const& g) {
+  check_backward_graph(g);
+  auto const senders = gradient_senders(g);
+  auto const on_path = leading_to(senders, g.inputs);
+  auto const leads = leading_to(senders, g.parameters);
+  std::vector<edge_phase> phases(g.next.item.size());
+  for (Index const n : reached_by_gradients(g))
+    for (std::size_t i = g.next.first[n]; i < g.next.first[n + std::size_t{1}]; ++i)
+      if (Index const to = g.next.item[i].to; to != none<Index>)
+        phases[i] = on_path[to] ? edge_phase::input : leads[to] ? edge_phase::weight : edge_phase::never;
+  return phases;
+}
+
+/// Why phases of edges are not those of a whole backward pass.
+struct edge_phase_fault {
+  enum class kind : std::uint8_t {
+    rows,   ///< there is not one phase for each edge
+    input,  ///< `node` leads to an input, and an edge to it is not in the input phase
+    lost,   ///< `node` leads to a parameter, and an edge to it is in no phase
+    idle,   ///< an edge of `node` leads to no input and no parameter, and is in a phase
+    early,  ///< an edge of `node` is in the input phase and one that leads to it is not
+    mixed   ///< of what arrives at `node` some is made in both phases and some is not
+  };
+  kind what;
+  std::size_t node = none<std::size_t>;
+
+  bool operator==(edge_phase_fault const&) const = default;
+};
+
+/// Phases that lose gradients or use them too early. The witness: the first fault.
+class edge_phase_error : public witness_error<edge_phase_fault> {
+ public:
+  using witness_error::witness_error;
+};
+
+/// Of each node, how gradients arrive there and what is made of them, by edge phases.
+template <std::unsigned_integral Index>
+struct arrivals {
+  /// Bit `1 << phase` is set where an edge that comes from an output has that phase.
+  std::vector<std::uint8_t> in, out;
+  std::vector<char> is_output, is_parameter;  ///< a parameter only where gradients arrive
+
+  arrivals(basic_backward_graph<Index> const& g, std::vector<edge_phase> const& phases)
+      : in(g.nodes()), out(g.nodes()), is_output(g.nodes()), is_parameter(g.nodes()) {
+    for (Index const n : g.outputs) is_output[n] = 1;
+    for (Index const n : reached_by_gradients(g))
+      for (std::size_t i = g.next.first[n]; i < g.next.first[n + std::size_t{1}]; ++i)
+        if (Index const to = g.next.item[i].to; to != none<Index>) {
+          auto const bit = static_cast<std::uint8_t>(1 << static_cast<int>(phases[i]));
+          out[n] |= bit;
+          in[to] |= bit;
+        }
+    for (Index const p : g.parameters) is_parameter[p] = reached(p);
+  }
+
+  bool reached(std::size_t n) const { return is_output[n] || in[n] != 0; }
+  static constexpr bool has(std::uint8_t set, edge_phase p) { return (set >> static_cast<int>(p) & 1) != 0; }
+
+  /// Whether the weight phase begins with what the input phase has left at `n`.
+  bool stashed(std::size_t n) const {
+    bool const needed = is_parameter[n] || has(out[n], edge_phase::weight) || has(out[n], edge_phase::both);
+    return needed && (is_output[n] || has(in[n], edge_phase::input));
+  }
+};
+
+/// The first node at which phases are not those of a whole backward pass, or nothing. O(V + E).
+template <std::unsigned_integral Index>
+std::optional<edge_phase_fault> find_edge_phase_fault(basic_backward_graph<Index> const& g,
+                                                      std::vector<edge_phase> const& phases) {
+  using enum edge_phase_fault::kind;
+  if (phases.size() != g.next.item.size()) return edge_phase_fault{rows};
+  auto const due = edge_phases_of(g);
+  arrivals<Index> const a(g, phases);
+  auto const has = arrivals<Index>::has;
+  for (std::size_t n = 0; n < g.nodes(); ++n) {
+    if (has(a.in[n], edge_phase::both) && (a.is_output[n] || has(a.in[n], edge_phase::input)))
+      return edge_phase_fault{mixed, n};
+    bool const used = has(a.out[n], edge_phase::input) || has(a.out[n], edge_phase::both);
+    if (used && has(a.in[n], edge_phase::weight)) return edge_phase_fault{early, n};
+    for (std::size_t i = g.next.first[n]; i < g.next.first[n + 1]; ++i) {
+      if (due[i] == edge_phase::input && phases[i] != edge_phase::input && phases[i] != edge_phase::both)
+        return edge_phase_fault{input, g.next.item[i].to};
+      if (due[i] == edge_phase::never && phases[i] != edge_phase::never) return edge_phase_fault{idle, n};
+      if (due[i] == edge_phase::weight && phases[i] == edge_phase::never)
+        return edge_phase_fault{lost, g.next.item[i].to};
+    }
+  }
+  return std::nullopt;
+}
+
+/// One sentence, in the names of the graph.
+template <std::unsigned_integral Index>
+std::string edge_phase_fault_text(basic_backward_graph<Index> const& g, edge_phase_fault const& f) {
+  using enum edge_phase_fault::kind;
+  auto const node = f.what == rows ? std::string() : "node " + g.label(f.node);
+  switch (f.what) {
+    case input:
+      return node + " leads to an input; all edges to it must be in the input phase";
+    case lost:
+      return node + " leads to a parameter; no edge to it may be left out of both phases";
+    case idle:
+      return "an edge of " + node + " leads gradients to no input and no parameter; it belongs to no phase";
+    case early:
+      return "the input phase uses what arrives at " + node +
+             ", but some of it only arrives in the weight phase";
+    case mixed:
+      return "of what arrives at " + node + " either all edges are in both phases, or none";
+    case rows:
+      break;
+  }
+  return "there must be one phase for each of the " + std::to_string(g.next.item.size()) + " edges";
+}
+
+/// \throws backward_graph_error, edge_phase_error
+template <std::unsigned_integral Index>
+void check_edge_phases(basic_backward_graph<Index> const& g, std::vector<edge_phase> const& phases) {
+  if (auto const f = find_edge_phase_fault(g, phases))
+    throw edge_phase_error("edge phases: " + edge_phase_fault_text(g, *f), *f);
+}
+
+}  // namespace cleave::detail
 
 /// The steps of a backward pass in two phases, in an order in which they can run.
 namespace cleave {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cleave/backward/backward_plan.hpp"
-#include "cleave/backward/place_tree.hpp"
 #include "cleave/backward/stage_root.hpp"
 #include "cleave/graph/csr.hpp"
 

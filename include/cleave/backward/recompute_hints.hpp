@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/backward/backward_graph.hpp"
-#include "cleave/backward/edge_phases.hpp"
+#include "cleave/backward/backward_phases.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/graph/csr.hpp"
 

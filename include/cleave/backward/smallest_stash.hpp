@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cleave/backward/backward_graph.hpp"
-#include "cleave/backward/edge_phases.hpp"
+#include "cleave/backward/backward_phases.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/core/real.hpp"
@@ -219,7 +219,8 @@ stash_choice smallest_stash(basic_backward_graph<Index> const& g, stash_options 
   if (!is_finite(o.bytes_per_cost) || o.bytes_per_cost < 0)
     throw detail::stash_options_error("smallest stash: bytes_per_cost must be a finite number from 0 on");
   if (g.bytes.empty() && g.nodes() > 0)
-    throw detail::stash_options_error("smallest stash: the graph has no bytes; give those that arrive at each node");
+    throw detail::stash_options_error(
+        "smallest stash: the graph has no bytes; give those that arrive at each node");
   if (o.bytes_per_cost > 0 && g.cost.empty() && !g.next.item.empty())
     throw detail::stash_options_error("smallest stash: bytes_per_cost needs costs; give one for each edge");
   return detail::stash_search<Index>(g, o).search();

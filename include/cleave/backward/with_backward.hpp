@@ -11,7 +11,7 @@
 
 #include "cleave/backward/backward_plan.hpp"
 #include "cleave/backward/make_backward_plan.hpp"
-#include "cleave/backward/module_root.hpp"
+#include "cleave/backward/stage_root.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/csr.hpp"

@@ -11,10 +11,7 @@
 #include <vector>
 
 #include "cleave/checkpoint/checkpoint_data.hpp"
-#include "cleave/checkpoint/checkpoint_fault.hpp"
-#include "cleave/checkpoint/checkpoint_manifest_file.hpp"
-#include "cleave/checkpoint/checkpoint_names.hpp"
-#include "cleave/checkpoint/checkpoint_part_file.hpp"
+#include "cleave/checkpoint/checkpoint_writer.hpp"
 #include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/run/model/named_tensor.hpp"
@@ -93,7 +90,7 @@ class checkpoint {
   void load(std::span<named_tensor const> into) const {
     for (auto const& [from, to] : sound_loads(into))
       detail::read_exactly(parts_[from.part].file, offset(from),
-                   std::span(static_cast<std::byte*>(to), stored(from).bytes()));
+                           std::span(static_cast<std::byte*>(to), stored(from).bytes()));
   }
 
  private:
@@ -110,7 +107,8 @@ class checkpoint {
   /// What goes where, in the order of the files, once it is found sound.
   std::vector<single_load> sound_loads(std::span<named_tensor const> into) const {
     for (std::size_t i = 0; i < into.size(); ++i)
-      if (auto const fault = detail::find_named_tensor_fault(into[i], i)) throw detail::named_tensor_error(*fault);
+      if (auto const fault = detail::find_named_tensor_fault(into[i], i))
+        throw detail::named_tensor_error(*fault);
     if (auto const fault = find_load_fault(into)) throw checkpoint_error(*fault);
     std::vector<single_load> loads;
     for (auto const& wanted : into) loads.push_back({*find_place(wanted.names.front()), wanted.tensor.data});

@@ -12,7 +12,6 @@
 
 #include "cleave/checkpoint/checkpoint.hpp"
 #include "cleave/checkpoint/checkpoint_data.hpp"
-#include "cleave/checkpoint/checkpoint_fault.hpp"
 #include "cleave/checkpoint/checkpoint_writer.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/run/model/concepts.hpp"

@@ -1,30 +1,438 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <flatbuffers/flatbuffers.h>
+#include <xxhash.h>
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "cleave/checkpoint/checkpoint_content.hpp"
 #include "cleave/checkpoint/checkpoint_data.hpp"
-#include "cleave/checkpoint/checkpoint_fault.hpp"
-#include "cleave/checkpoint/checkpoint_manifest_file.hpp"
-#include "cleave/checkpoint/checkpoint_names.hpp"
-#include "cleave/checkpoint/checkpoint_part_file.hpp"
-#include "cleave/checkpoint/digest.hpp"
 #include "cleave/checkpoint/durable_file.hpp"
+#include "cleave/checkpoint/generated/checkpoint_format.hpp"
+#include "cleave/core/bytes.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/core/utf8.hpp"
 #include "cleave/formats/bytes/envelope.hpp"
 #include "cleave/run/model/named_tensor.hpp"
+#include "cleave/run/model/tensor_view.hpp"
+
+/// What is in the envelopes of a checkpoint, to bytes and back, safe against bytes from anybody.
+namespace cleave::detail {
+
+/// Of what a checkpoint is. Whoever reads a greater one refuses it.
+inline constexpr std::uint32_t checkpoint_version = 1;
+
+inline checkpoint_format::Digest stored_digest(checkpoint_digest const& d) { return {d.low, d.high}; }
+inline checkpoint_digest digest_from(checkpoint_format::Digest const& d) { return {d.low(), d.high()}; }
+
+/// Finished content as bytes of its own.
+inline std::vector<std::byte> finished_content(flatbuffers::FlatBufferBuilder& builder,
+                                               flatbuffers::Offset<checkpoint_format::Part> part,
+                                               flatbuffers::Offset<checkpoint_format::Manifest> manifest) {
+  FinishContentBuffer(builder, checkpoint_format::CreateContent(builder, checkpoint_version, part, manifest));
+  auto const bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+  return {bytes.begin(), bytes.end()};
+}
+
+/// How many bytes the names of all tensors take, and what goes with them, at most.
+inline std::uint64_t most_content_bytes(checkpoint_index const& from) {
+  std::uint64_t total = 256;
+  for (auto const& t : from.tensors) {
+    total += 160;
+    for (auto const& name : t.names) total += 16 + name.size();
+  }
+  return total;
+}
+
+/// The bytes of an index; how many they are does not depend on its digests. Expected O(size).
+inline std::vector<std::byte> content_of(checkpoint_index const& from) {
+  flatbuffers::FlatBufferBuilder to(most_content_bytes(from));
+  std::vector<flatbuffers::Offset<checkpoint_format::Tensor>> tensors;
+  for (auto const& t : from.tensors) {
+    auto const extents = t.shape.list();
+    auto const names = to.CreateVectorOfStrings(t.names);
+    auto const shape = to.CreateVector(extents.data(), extents.size());
+    auto const digest = stored_digest(t.elements);
+    tensors.push_back(checkpoint_format::CreateTensor(
+        to, names, static_cast<checkpoint_format::ElementType>(t.type), shape, &digest));
+  }
+  auto const part = checkpoint_format::CreatePartDirect(to, from.step, index(from.rank), &tensors);
+  return finished_content(to, part, 0);
+}
+
+/// The bytes of a manifest. O(size).
+inline std::vector<std::byte> content_of(checkpoint_manifest const& from) {
+  flatbuffers::FlatBufferBuilder to;
+  std::vector<flatbuffers::Offset<checkpoint_format::Note>> notes;
+  for (auto const& [key, value] : from.label.notes) {
+    auto const stored_key = to.CreateString(key), stored_value = to.CreateString(value);
+    notes.push_back(checkpoint_format::CreateNote(to, stored_key, stored_value));
+  }
+  std::vector<checkpoint_format::PartFile> parts;
+  for (auto const& p : from.parts)
+    parts.emplace_back(p.bytes, p.index_bytes, stored_digest(p.index), index(p.rank));
+  auto const manifest = checkpoint_format::CreateManifestDirect(to, from.label.step, &notes, &parts);
+  return finished_content(to, 0, manifest);
+}
+
+/// Reads content once it was found sound; what refuses it is thrown.
+class checkpoint_content {
+ public:
+  /// `payload` is aligned as FlatBuffers are, and outlives the reader; `file` is what messages call it.
+  /// O(size). \throws checkpoint_error
+  checkpoint_content(std::span<std::byte const> payload, std::string const& file)
+      : payload_(payload), file_(file), content_(checked()) {}
+
+  /// \throws checkpoint_error
+  checkpoint_index index() const {
+    auto const* part = content_.part();
+    if (!part || content_.manifest()) fail("it is no file of a rank");
+    checkpoint_index read{part->step(), rank_id{part->rank()}, {}};
+    std::uint64_t text = 0, bytes = 0;
+    for (auto const* t : *part->tensors()) {
+      read.tensors.push_back(tensor(*t, text));
+      auto const more = find_tensor_bytes(read.tensors.back().type, read.tensors.back().shape);
+      if (!more || *more > (std::numeric_limits<std::uint64_t>::max)() - bytes)
+        fail("a tensor has a shape that no tensor has");
+      bytes += *more;
+    }
+    return read;
+  }
+
+  /// \throws checkpoint_error
+  checkpoint_manifest manifest() const {
+    auto const* from = content_.manifest();
+    if (!from || content_.part()) fail("it is no manifest");
+    checkpoint_manifest read{{from->step(), {}}, {}};
+    std::uint64_t text = 0;
+    for (auto const* n : *from->notes())
+      read.label.notes.push_back({text_from(*n->key(), text), text_from(*n->value(), text)});
+    demand_aligned(*from->parts());
+    for (auto const* p : *from->parts())
+      read.parts.push_back(
+          {from->step(), p->bytes(), p->index_bytes(), digest_from(p->index()), rank_id{p->rank()}});
+    return read;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string const& said) const {
+    throw checkpoint_error({checkpoint_fault::kind::structure, file_,
+                            said + "; this library writes no such file: do not use it"});
+  }
+
+  checkpoint_format::Content const& checked() const {
+    auto const* data = reinterpret_cast<std::uint8_t const*>(payload_.data());
+    bool const has_size = payload_.size() >= 8 && payload_.size() < std::size_t{1} << 31;
+    // No table takes less than 16 bytes; so the same table cannot be named more often than it pays for.
+    flatbuffers::Verifier verifier(data, payload_.size(), 8,
+                                   static_cast<std::uint32_t>(payload_.size() / 16 + 8));
+    if (!has_size || !checkpoint_format::VerifyContentBuffer(verifier))
+      fail("it is no FlatBuffers content of a checkpoint");
+    auto const& content = *checkpoint_format::GetContent(data);
+    if (content.version() == 0) fail("it says no version");
+    if (content.version() > checkpoint_version)
+      throw checkpoint_error({checkpoint_fault::kind::version, file_,
+                              "it is a checkpoint of version " + std::to_string(content.version()) +
+                                  ", this library reads version " + std::to_string(checkpoint_version) +
+                                  "; read it with the version of the library that wrote it, or a newer one"});
+    return content;
+  }
+
+  /// FlatBuffers' verifier asks where a list begins, but not whether numbers of 8 bytes may lie there.
+  template <class T>
+  void demand_aligned(flatbuffers::Vector<T> const& list) const {
+    if (list.size() > 0 && reinterpret_cast<std::uintptr_t>(list.Data()) % sizeof(std::uint64_t) != 0)
+      fail("a list does not lie where its numbers may");
+  }
+
+  stored_tensor tensor(checkpoint_format::Tensor const& from, std::uint64_t& text) const {
+    stored_tensor read;
+    for (auto const* name : *from.names()) {
+      read.names.push_back(text_from(*name, text));
+      if (read.names.back().empty()) fail("a tensor has an empty name");
+    }
+    if (read.names.empty()) fail("a tensor has no name");
+    auto const type = static_cast<std::size_t>(from.type());
+    if (type >= element_names.size()) fail("a tensor has elements of type " + std::to_string(type));
+    read.type = static_cast<element_type>(type);
+    if (from.shape()->size() > most_axes) fail("a tensor has too many axes");
+    demand_aligned(*from.shape());
+    read.shape.axes = from.shape()->size();
+    for (std::uint32_t i = 0; i < read.shape.axes; ++i) read.shape.extents[i] = from.shape()->Get(i);
+    read.elements = digest_from(*from.digest());
+    return read;
+  }
+
+  /// `so_far` counts the bytes of all texts: several in the same bytes would take more memory than the file.
+  std::string text_from(flatbuffers::String const& from, std::uint64_t& so_far) const {
+    auto const text = from.string_view();
+    so_far += text.size();
+    if (so_far > payload_.size()) fail("texts share their bytes");
+    if (!is_utf8(text)) fail("a text is no UTF-8");
+    return std::string(text);
+  }
+
+  std::span<std::byte const> payload_;
+  std::string file_;
+  checkpoint_format::Content const& content_;
+};
+
+/// xxh3-128.
+inline checkpoint_digest digest_of(std::span<std::byte const> bytes) {
+  auto const sum = XXH3_128bits(bytes.data(), bytes.size());
+  return {sum.low64, sum.high64};
+}
+
+/// How much of a tensor is read, digested and written at a time: it stays in the cache.
+inline constexpr std::size_t checkpoint_piece = 1_MiB;
+
+/// The digest of elements that come piece by piece: of one piece its own, of several that of their digests.
+class element_digest {
+ public:
+  /// Precondition: all pieces before this one were of `checkpoint_piece` bytes.
+  void add(std::span<std::byte const> piece) {
+    expects(!last_, "a piece after whole ones");
+    last_ = piece.size() != checkpoint_piece;
+    pieces_.push_back(digest_of(piece));
+  }
+  /// Of all that was added.
+  checkpoint_digest digest() const {
+    if (pieces_.size() == 1) return pieces_.front();
+    return digest_of(std::as_bytes(std::span(pieces_)));
+  }
+
+ private:
+  std::vector<checkpoint_digest> pieces_;
+  bool last_ = false;
+};
+
+/// \throws checkpoint_error where a manifest names it and it is not there, file_error
+inline stored_file open_checkpoint_file(std::string const& path, std::string const& said) {
+  try {
+    return stored_file(path);
+  } catch (file_error const& e) {
+    if (e.witness.code != ENOENT) throw;
+    throw checkpoint_error({checkpoint_fault::kind::missing_file, path, said});
+  }
+}
+
+/// Fills `to` with the bytes of `file` from `offset` on. \throws checkpoint_error where they are not all
+/// there or the disk does not give them back, file_error
+inline void read_exactly(stored_file const& file, std::uint64_t offset, std::span<std::byte> to) {
+  try {
+    if (auto const got = file.read(offset, to); got < to.size())
+      throw checkpoint_error({checkpoint_fault::kind::length, file.path(),
+                              "it ends at byte " + std::to_string(offset + got) + "; it was cut short"});
+  } catch (file_error const& e) {
+    if (e.witness.code != EIO) throw;
+    throw checkpoint_error({checkpoint_fault::kind::altered, file.path(), describe(e.witness)});
+  }
+}
+
+/// The envelope of `size` bytes that a file begins with, once it was found sound. O(size).
+/// \throws checkpoint_error, file_error
+inline std::vector<std::byte> sealed_content_of(stored_file const& file, std::uint64_t size) {
+  using enum checkpoint_fault::kind;
+  if (size < envelope_header_bytes || size > file.size())
+    throw checkpoint_error(
+        {length, file.path(), "it has " + std::to_string(file.size()) + " bytes; it was cut short"});
+  if (size > 2_GiB)
+    throw checkpoint_error({structure, file.path(), "no content of a checkpoint has above 2 GiB"});
+  std::vector<std::byte> sealed(size);
+  read_exactly(file, 0, sealed);
+  auto const fault = find_envelope_fault(sealed, sealed.size());
+  if (!fault) return sealed;
+  bool const newer = fault->what == envelope_fault::kind::version && fault->claimed > fault->found;
+  bool const cut = fault->what == envelope_fault::kind::length;
+  throw checkpoint_error({newer ? version : cut ? length : altered, file.path(), describe(*fault)});
+}
+
+/// What is in the envelope.
+inline std::span<std::byte const> payload_of(std::span<std::byte const> sealed) {
+  return sealed.subspan(envelope_header_bytes);
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// The file of a rank, and what it has.
+struct part_file {
+  stored_file file;
+  checkpoint_index index;
+  std::uint64_t first_element;  ///< the byte
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// Opens the file of `part` in `folder` and checks all but the elements. O(index).
+/// \throws checkpoint_error, file_error
+inline part_file open_part(std::string const& folder, checkpoint_part const& part) {
+  using enum checkpoint_fault::kind;
+  auto file = open_checkpoint_file(folder + "/" + part_name(part),
+                                   "the manifest names it, and it is not there; copy it there too");
+  auto const refuse = [&](checkpoint_fault::kind what, std::string const& said) {
+    throw checkpoint_error({what, file.path(), said});
+  };
+  if (file.size() != part.bytes)
+    refuse(length, "it has " + std::to_string(file.size()) + " bytes, the manifest says " +
+                       std::to_string(part.bytes) +
+                       (file.size() < part.bytes ? "; it was cut short" : "; something was appended"));
+  auto const sealed = sealed_content_of(file, part.index_bytes);
+  if (digest_of(payload_of(sealed)) != part.index)
+    refuse(altered, "its digest is not what the manifest says; it is another file, or was altered");
+  auto read = checkpoint_content(payload_of(sealed), file.path()).index();
+  if (read.step != part.step || read.rank != part.rank)
+    refuse(altered, "it is the file of step " + std::to_string(read.step) + " and rank " +
+                        std::to_string(index(read.rank)) + ", not of its name");
+  std::uint64_t bytes = part.index_bytes;
+  for (auto const& t : read.tensors) bytes += t.bytes();
+  if (bytes != part.bytes)
+    refuse(structure, "its tensors take " + std::to_string(bytes) + " bytes in all, and it has " +
+                          std::to_string(part.bytes));
+  return {std::move(file), std::move(read), part.index_bytes};
+}
+
+/// Checks the elements of a tensor that begin at `offset`. O(bytes), in pieces.
+/// \throws checkpoint_error, file_error
+inline void check_elements(stored_file const& file, stored_tensor const& tensor, std::uint64_t offset) {
+  std::vector<std::byte> piece(std::min<std::uint64_t>(checkpoint_piece, tensor.bytes()));
+  element_digest found;
+  for (std::uint64_t left = tensor.bytes(), at = offset; left > 0;) {
+    auto const here = std::span(piece).first(std::min<std::uint64_t>(piece.size(), left));
+    read_exactly(file, at, here);
+    found.add(here);
+    at += here.size();
+    left -= here.size();
+  }
+  if (found.digest() != tensor.elements)
+    throw checkpoint_error(
+        {checkpoint_fault::kind::altered, file.path(),
+         "the elements of " + quoted(tensor.names.front()) + " are not those that were written"});
+}
+
+/// The manifest that `file` is. O(size). \throws checkpoint_error, file_error
+inline checkpoint_manifest read_manifest(std::string const& folder, checkpoint_file const& file) {
+  auto const opened =
+      open_checkpoint_file(folder + "/" + file.name, "it is not there any more; read the folder again");
+  auto const sealed = sealed_content_of(opened, opened.size());
+  auto read = checkpoint_content(payload_of(sealed), opened.path()).manifest();
+  if (read.label.step != file.step)
+    throw checkpoint_error({checkpoint_fault::kind::altered, opened.path(),
+                            "it is of step " + std::to_string(read.label.step) + ", not of its name"});
+  return read;
+}
+
+/// Where a name leads: a tensor of a part.
+struct stored_name {
+  std::string_view name;
+  std::size_t part, tensor;
+};
+
+/// All names in `parts`, which they are part of, sorted. O(n log n).
+inline std::vector<stored_name> sorted_names(std::vector<part_file> const& parts) {
+  std::vector<stored_name> names;
+  for (std::size_t p = 0; p < parts.size(); ++p)
+    for (std::size_t t = 0; t < parts[p].index.tensors.size(); ++t)
+      for (auto const& name : parts[p].index.tensors[t].names) names.push_back({name, p, t});
+  std::ranges::sort(names, [](stored_name const& a, stored_name const& b) {
+    return a.name != b.name ? a.name < b.name : a.part < b.part;
+  });
+  return names;
+}
+
+/// Opens all files of a manifest and checks that they make one checkpoint. O(indices).
+/// \throws checkpoint_error, file_error
+inline std::vector<part_file> open_parts(std::string const& folder, checkpoint_manifest const& manifest) {
+  using enum checkpoint_fault::kind;
+  auto const refuse = [&](checkpoint_fault::kind what, std::string const& said) {
+    throw checkpoint_error({what, folder, said});
+  };
+  auto const step = std::to_string(manifest.label.step);
+  if (manifest.parts.empty()) refuse(parts, "step " + step + " has no file of any rank");
+  std::vector<std::uint32_t> ranks;
+  for (auto const& part : manifest.parts) {
+    if (part.step != manifest.label.step)
+      refuse(parts, "rank " + std::to_string(index(part.rank)) + " has written step " +
+                        std::to_string(part.step) + ", the checkpoint is of step " + step);
+    ranks.push_back(index(part.rank));
+  }
+  std::ranges::sort(ranks);
+  if (auto const twice = std::ranges::adjacent_find(ranks); twice != ranks.end())
+    refuse(parts, "step " + step + " has two files of rank " + std::to_string(*twice));
+
+  std::vector<part_file> opened;
+  for (auto const& part : manifest.parts) opened.push_back(open_part(folder, part));
+  auto const names = sorted_names(opened);
+  auto const twice = std::ranges::adjacent_find(names, {}, &stored_name::name);
+  if (twice != names.end())
+    refuse(named_twice, quoted(twice->name) + " is stored by ranks " +
+                            std::to_string(index(opened[twice[0].part].index.rank)) + " and " +
+                            std::to_string(index(opened[twice[1].part].index.rank)) +
+                            "; what several have is written by one of them");
+  return opened;
+}
+
+/// The files of a checkpoint, its manifest too; nothing where these are not whole, by their lengths.
+/// \throws file_error where the system does not say
+inline std::optional<std::vector<std::string>> files_if_whole(std::string const& folder,
+                                                              checkpoint_file const& file) {
+  try {
+    std::vector<std::string> names{file.name};
+    for (auto const& part : read_manifest(folder, file).parts) {
+      names.push_back(part_name(part));
+      if (open_checkpoint_file(folder + "/" + names.back(), {}).size() != part.bytes) return std::nullopt;
+    }
+    return names;
+  } catch (checkpoint_error const&) {
+    return std::nullopt;
+  }
+}
+
+/// Removes what the newest `kept` whole checkpoints do not need: manifests, then files that none of those
+/// kept names and what was left unfinished, up to `step`, for ranks may be writing a later one. But for the
+/// unfinished ones, nothing is removed before as many are whole. What cannot be removed stays.
+inline void remove_old_checkpoints(std::string const& folder, std::uint64_t step, std::size_t kept) {
+  std::vector<std::string> needed;
+  std::size_t whole = 0;
+  auto const files = checkpoint_files(folder);
+  try {
+    for (auto const& file : files) {
+      if (file.what != checkpoint_file::kind::manifest || whole == kept) break;
+      auto const names = files_if_whole(folder, file);
+      if (!names) continue;
+      needed.insert(needed.end(), names->begin(), names->end());
+      ++whole;
+    }
+  } catch (file_error const&) {
+    return;
+  }
+  std::ranges::sort(needed);
+  for (auto const& file : files) {
+    bool const unfinished = file.what == checkpoint_file::kind::unfinished;
+    bool const manifest = file.what == checkpoint_file::kind::manifest;
+    if (!manifest && file.step > step) continue;
+    if (unfinished || (whole == kept && !std::ranges::binary_search(needed, file.name)))
+      std::remove((folder + "/" + file.name).c_str());
+  }
+}
+
+}  // namespace cleave::detail
 
 /// Checkpoints, written so that one is there whole or not at all: each rank writes a file, and when all are
 /// on the disk, one rank the manifest that names them.
@@ -64,7 +472,8 @@ inline checkpoint_part write_checkpoint_part(std::string const& folder, std::uin
     throw checkpoint_error({checkpoint_fault::kind::above_limit, folder + "/" + detail::part_stem(step, rank),
                             "the names of its tensors take above 1 GiB; give the state to more ranks"});
 
-  checkpoint_part written{step, detail::envelope_header_bytes + detail::content_of(about).size(), 0, {}, rank};
+  checkpoint_part written{
+      step, detail::envelope_header_bytes + detail::content_of(about).size(), 0, {}, rank};
   written.index_bytes = written.bytes;
   pending_file file(folder, detail::part_stem(step, rank));
   for (std::size_t i = 0; i < state.size(); ++i) {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/cuda/detail/stream.hpp"
 #include "cleave/cuda/device.hpp"
-#include "cleave/cuda/stream.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/custom_stage.hpp"
 #include "cleave/run/model/recording.hpp"

@@ -1,28 +1,249 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <cuda_runtime_api.h>
-
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
 #include "cleave/cuda/check.hpp"
-#include "cleave/cuda/event.hpp"
-#include "cleave/cuda/host_arrivals.hpp"
+#include "cleave/cuda/detail/event.hpp"
+#include "cleave/cuda/detail/kernels.hpp"
+#include "cleave/cuda/detail/stream.hpp"
 #include "cleave/cuda/memory.hpp"
-#include "cleave/cuda/recording.hpp"
 #include "cleave/cuda/resources.hpp"
-#include "cleave/cuda/stream.hpp"
-#include "cleave/cuda/sums.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/recording.hpp"
-#include "cleave/run/sums/sum_table.hpp"
+#include "cleave/run/sums/sum_in_order.hpp"
+#include "cleave/run/sums/sum_of_squares.hpp"
+
+namespace cleave::detail {
+
+/// Elements that do not lie at a multiple of their size, as a GPU needs them: `beyond` bytes behind one.
+struct misplaced_elements {
+  element_type type;
+  std::uint64_t count;
+  std::size_t beyond;
+
+  bool operator==(misplaced_elements const&) const = default;
+};
+
+/// The first region of a table whose elements do, or nothing. Linear.
+inline std::optional<misplaced_elements> find_misplaced_elements(sum_table const& table) {
+  auto const beyond = [](void const* p, element_type t) {
+    return static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(p) % size_of(t));
+  };
+  for (auto const& run : table.runs)
+    for (auto const& s : std::span(table.segments).subspan(run.first_segment, run.segments)) {
+      if (auto const b = beyond(s.from, run.from)) return misplaced_elements{run.from, s.count, b};
+      if (auto const b = beyond(s.to, run.to)) return misplaced_elements{run.to, s.count, b};
+    }
+  return std::nullopt;
+}
+
+class misplaced_elements_error : public witness_error<misplaced_elements> {
+ public:
+  explicit misplaced_elements_error(misplaced_elements const& m)
+      : witness_error("sums: a region of " + std::to_string(m.count) + " elements of " +
+                          std::string(name_of(m.type)) + " begins " + std::to_string(m.beyond) +
+                          " bytes behind a multiple of their size, where a GPU cannot read them; begin it at "
+                          "such a multiple",
+                      m) {}
+};
+
+/// A list of additions whose table is in the memory of a GPU.
+class cuda_sums {
+ public:
+  /// Waits until the table is there. \throws misplaced_elements_error, cuda_error
+  cuda_sums(std::shared_ptr<cuda_resources> const& of, sum_table const& table, cuda_stream const& uploading)
+      : runs_(table.runs) {
+    if (auto const m = find_misplaced_elements(table)) throw misplaced_elements_error(*m);
+    auto const all = std::as_bytes(std::span(table.segments));
+    segments_ = cuda_buffer(of, all.size());
+    if (all.empty()) return;
+    check_cuda(
+        cudaMemcpyAsync(segments_.data(), all.data(), all.size(), cudaMemcpyHostToDevice, uploading.handle()),
+        "cudaMemcpyAsync");
+    check_cuda(cudaStreamSynchronize(uploading.handle()), "cudaStreamSynchronize");
+  }
+
+  sum_segment const* segments() const { return static_cast<sum_segment const*>(segments_.data()); }
+  std::span<sum_run const> runs() const { return runs_; }
+  std::uint64_t tiles() const {
+    std::uint64_t all = 0;
+    for (auto const& r : runs_) all += r.tiles;
+    return all;
+  }
+
+  /// One kernel for each run. \throws cuda_error
+  void issue(cuda_stream const& s, accumulate_options const& o, std::uint32_t processors) const {
+    for (auto const& r : runs_) launch_sums(s.handle(), segments(), r, o, processors);
+    check_launch("launch of sums");
+  }
+
+ private:
+  cuda_buffer segments_;
+  std::vector<sum_run> runs_;
+};
+
+/// How large gradients are: the sum of the squares of some regions, in the order in which the host adds them.
+class cuda_squares {
+ public:
+  /// As of `cuda_sums`.
+  cuda_squares(std::shared_ptr<cuda_resources> const& of, std::span<region const> regions,
+               cuda_stream const& uploading)
+      : regions_(regions.begin(), regions.end()),
+        terms_(of, make_squares_table(regions), uploading),
+        partials_(of, (terms_.tiles() + 1) * sizeof(double)),
+        sum_(of, sizeof(double)) {}
+
+  bool is_of(std::span<region const> regions) const { return std::ranges::equal(regions, regions_); }
+
+  /// \throws cuda_error
+  void issue(cuda_stream const& s, std::uint32_t processors) const {
+    auto* at = static_cast<double*>(partials_.data());
+    auto const* const all = at;
+    for (auto const& r : terms_.runs()) {
+      launch_squares(s.handle(), terms_.segments(), r, at, processors);
+      at += r.tiles;
+    }
+    launch_sum_of_partials(s.handle(), all, terms_.tiles(), at);
+    check_launch("launch of a sum of squares");
+    check_cuda(cudaMemcpyAsync(sum_.data(), at, sizeof(double), cudaMemcpyDeviceToHost, s.handle()),
+               "cudaMemcpyAsync");
+  }
+  /// Precondition: what was issued last has ended.
+  double sum() const { return *static_cast<double const*>(sum_.data()); }
+
+ private:
+  std::vector<region> regions_;
+  cuda_sums terms_;
+  cuda_buffer partials_;
+  pinned_buffer sum_;
+};
+
+/// Few bytes of a GPU that go to ordinary memory of the host, in the order of a stream and without a wait:
+/// shapes, and numbers. CUDA's own copy there would wait on the host for all that the stream does before.
+/// Used by one thread.
+class host_arrivals {
+ public:
+  static constexpr std::size_t most_bytes = 4096;
+
+  explicit host_arrivals(std::shared_ptr<cuda_resources> of) : of_(std::move(of)) {}
+  host_arrivals(host_arrivals&&) = default;
+  host_arrivals& operator=(host_arrivals&&) = default;
+  /// What has not arrived never will.
+  ~host_arrivals() {
+    for (auto const& l : landings_) l->close();
+  }
+
+  /// Precondition: `most_bytes` at most. \throws cuda_error
+  void copy(cudaStream_t s, void* to, void const* from, std::size_t bytes) {
+    expects(bytes <= most_bytes, "host_arrivals: few bytes");
+    auto const& l = free_landing();
+    check_cuda(cudaMemcpyAsync(l->room.data(), from, bytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
+    l->begin(to, bytes, l);
+    auto const e = cudaLaunchHostFunc(s, &landing::arrive, l.get());
+    if (e != cudaSuccess) l->close(), l->self.reset();
+    check_cuda(e, "cudaLaunchHostFunc");
+  }
+
+ private:
+  struct landing {
+    explicit landing(std::shared_ptr<cuda_resources> const& of) : room(of, most_bytes) {}
+
+    void begin(void* where, std::size_t n, std::shared_ptr<landing> here) {
+      std::lock_guard lock(mutex);
+      to = where;
+      bytes = n;
+      self = std::move(here);
+      busy.store(true, std::memory_order_relaxed);
+    }
+    void close() {
+      std::lock_guard lock(mutex);
+      to = nullptr;
+    }
+    static void arrive(void* which) {
+      auto& l = *static_cast<landing*>(which);
+      std::shared_ptr<landing> until_unlocked;
+      std::lock_guard lock(l.mutex);
+      until_unlocked = std::move(l.self);
+      if (l.to) std::memcpy(l.to, l.room.data(), l.bytes);
+      l.busy.store(false, std::memory_order_release);
+    }
+
+    pinned_buffer room;
+    std::mutex mutex;
+    void* to = nullptr;
+    std::size_t bytes = 0;
+    std::atomic<bool> busy = false;
+    std::shared_ptr<landing> self;  // while a stream may use it
+  };
+
+  std::shared_ptr<landing> const& free_landing() {
+    for (std::size_t turn = 0; turn < landings_.size(); ++turn) {
+      next_ = (next_ + 1) % landings_.size();
+      if (!landings_[next_]->busy.load(std::memory_order_acquire)) return landings_[next_];
+    }
+    return landings_.emplace_back(std::make_shared<landing>(of_));
+  }
+
+  std::shared_ptr<cuda_resources> of_;
+  std::vector<std::shared_ptr<landing>> landings_;
+  std::size_t next_ = 0;
+};
+
+/// What was issued to streams of a GPU, as one graph that is launched as often as wanted. Memory that it
+/// takes and does not give back is given back when it is launched again. It is left where its device leaves
+/// everything.
+class cuda_recording {
+ public:
+  /// Takes what a capture has made, the recording of that number. \throws cuda_error
+  cuda_recording(std::shared_ptr<cuda_resources> of, cudaGraph_t captured, std::uint64_t number)
+      : of_(std::move(of)), number_(number) {
+    auto const e = cudaGraphInstantiateWithFlags(
+        &handle_, captured,
+        cudaGraphInstantiateFlagUseNodePriority | cudaGraphInstantiateFlagAutoFreeOnLaunch);
+    static_cast<void>(cudaGraphDestroy(captured));
+    check_cuda(e, "cudaGraphInstantiateWithFlags");
+  }
+  cuda_recording(cuda_recording&& other) noexcept
+      : of_(std::move(other.of_)), handle_(std::exchange(other.handle_, nullptr)), number_(other.number_) {}
+  cuda_recording& operator=(cuda_recording&& other) noexcept {
+    std::swap(of_, other.of_);
+    std::swap(handle_, other.handle_);
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~cuda_recording() {
+    if (handle_ && !of_->is_kept()) static_cast<void>(cudaGraphExecDestroy(handle_));
+  }
+
+  /// All of it behind what was issued to `s`. \throws cuda_error
+  void launch(cuda_stream const& s) const {
+    check_cuda(cudaGraphLaunch(handle_, s.handle()), "cudaGraphLaunch");
+    of_->note_launch(number_);
+  }
+
+ private:
+  std::shared_ptr<cuda_resources> of_;
+  cudaGraphExec_t handle_ = nullptr;
+  std::uint64_t number_;
+};
+
+}  // namespace cleave::detail
 
 namespace cleave {
 
@@ -44,8 +265,8 @@ inline std::optional<detail::cuda_error> find_cuda_device_fault(int device) {
   }
   if (device >= 0 && device < count) return std::nullopt;
   return detail::cuda_error("there is no GPU " + std::to_string(device) + ", only " + std::to_string(count) +
-                        ", counted from 0; CUDA_VISIBLE_DEVICES may hide some",
-                    cudaErrorInvalidDevice);
+                                ", counted from 0; CUDA_VISIBLE_DEVICES may hide some",
+                            cudaErrorInvalidDevice);
 }
 
 /// A GPU, as the thread of one rank uses it: work runs beside that thread, in streams. Several ranks may have
@@ -113,12 +334,15 @@ class cuda_device {
   /// pinned, or few bytes.
   void copy(stream& s, void* to, void const* from, std::size_t n) {
     if (n == 0) return;
-    if (n <= detail::host_arrivals::most_bytes && is_pageable(to)) return arrivals_->copy(s.handle(), to, from, n);
+    if (n <= detail::host_arrivals::most_bytes && is_pageable(to))
+      return arrivals_->copy(s.handle(), to, from, n);
     check_cuda(cudaMemcpyAsync(to, from, n, cudaMemcpyDefault, s.handle()), "cudaMemcpyAsync");
   }
 
   /// \throws sums_error too
-  sums make_sums(std::span<region_pair const> pairs) { return {resources_, detail::make_sum_table(pairs), *own_}; }
+  sums make_sums(std::span<region_pair const> pairs) {
+    return {resources_, detail::make_sum_table(pairs), *own_};
+  }
   void accumulate(stream& s, sums const& list, accumulate_options const& o) { list.issue(s, o, processors_); }
 
   /// What it needs is made once for the same regions. \throws run_error too, where that takes longer than

@@ -7,11 +7,11 @@
 #include <type_traits>
 
 #include "cleave/core/expects.hpp"
-#include "cleave/cuda/device_access.cuh"
-#include "cleave/cuda/kernels.hpp"
-#include "cleave/cuda/reduce_lane.hpp"
-#include "cleave/cuda/square_lane.hpp"
-#include "cleave/run/sums/with_element.hpp"
+#include "cleave/cuda/detail/device_access.cuh"
+#include "cleave/cuda/detail/kernels.hpp"
+#include "cleave/cuda/detail/reduce_lane.hpp"
+#include "cleave/cuda/detail/square_lane.hpp"
+#include "cleave/run/sums/sum_in_order.hpp"
 
 /// Defines what kernels.hpp declares. Include it in exactly one source of a program, one that nvcc compiles,
 /// without -use_fast_math: that flushes small numbers to 0.

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/cuda/detail/nccl_check.hpp"
 #include "cleave/cuda/device.hpp"
-#include "cleave/cuda/nccl_check.hpp"
-#include "cleave/run/forward/host_board.hpp"
+#include "cleave/run/forward/forward.hpp"
 #include "cleave/run/model/concepts.hpp"
 
 namespace cleave {

@@ -11,9 +11,9 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/cuda/check.hpp"
+#include "cleave/cuda/detail/stream.hpp"
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/memory.hpp"
-#include "cleave/cuda/stream.hpp"
 #include "cleave/run/model/concepts.hpp"
 
 namespace cleave {

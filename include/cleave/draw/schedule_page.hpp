@@ -7,7 +7,7 @@
 
 #include "cleave/core/printable.hpp"
 #include "cleave/draw/markup_writer.hpp"
-#include "cleave/draw/report_style.hpp"
+#include "cleave/draw/report.hpp"
 #include "cleave/draw/schedule_svg.hpp"
 #include "cleave/formats/timed_schedule.hpp"
 #include "cleave/formats/units.hpp"

@@ -10,14 +10,214 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/core/language.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/draw/markup_writer.hpp"
-#include "cleave/draw/schedule_frame.hpp"
-#include "cleave/draw/schedule_style.hpp"
+#include "cleave/draw/timeline_svg.hpp"
 #include "cleave/formats/timed_schedule.hpp"
 #include "cleave/formats/units.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
+
+namespace cleave::detail {
+
+/// The tint of each kind of pass and the name in a legend; X is all else that takes time.
+struct pass_hue {
+  std::string_view style, name;
+};
+constexpr pass_hue hue_of(action_kind k) {
+  switch (k) {
+    case action_kind::forward:
+      return {"F", "forward"};
+    case action_kind::backward:
+      return {"B", "backward"};
+    case action_kind::input_gradient:
+      return {"I", "input gradient"};
+    case action_kind::weight_gradient:
+      return {"W", "weight gradient"};
+    default:
+      return {"X", "other"};
+  }
+}
+
+/// Where the parts of a drawn schedule are, and what is drawn around its bars. `schedule_drawing` is its use.
+class schedule_frame {
+ public:
+  static constexpr double left = 64, top = 30, right = 100;
+
+  /// `asked`: the width of the time axis, in pixels; 0: by the passes.
+  schedule_frame(timed_schedule const& t, double asked) : t_(t) {
+    std::size_t longest = 0;
+    for (auto const& row : t.order.ranks)
+      longest = (std::max)(longest, static_cast<std::size_t>(std::ranges::count_if(
+                                        row, [](action const& a) { return is_compute(a.kind); })));
+    width = asked > 0 ? asked : std::clamp(13.0 * static_cast<double>(longest), 908.0, 16000.0);
+    row_height = ranks() <= 12 ? 24 : ranks() <= 40 ? 17 : 11;
+    scale = width / drawn_time(t.times);
+    for (auto const& steps : t.memory) most_ = (std::max)(most_, most_memory(steps));
+  }
+
+  double width, row_height, scale;
+
+  std::size_t ranks() const { return t_.order.ranks.size(); }
+  double row(std::size_t r) const { return top + static_cast<double>(r) * (row_height + 4); }
+  double bottom() const { return row(ranks()); }
+  double x(double time) const { return left + scale * time; }
+  double full_width() const { return left + width + right; }
+  double full_height() const { return t_.memory.empty() ? bottom() + 34 : strip(ranks()) + 8; }
+
+  /// All but the bars, which are to be drawn above it.
+  void write(markup_writer& to, std::array<bool, 5> const& hues, std::size_t tints) const {
+    write_hatch(to);
+    to.empty("rect", {{"class", "ground"}, {"width", full_width()}, {"height", full_height()}});
+    write_legend(to, hues, tints);
+    for (std::size_t r = 0; r < ranks(); ++r) write_track(to, r);
+    for (std::size_t r = 0; r < t_.memory.size(); ++r) write_strip_ground(to, r);
+    write_axis(to);
+    for (std::size_t r = 0; r < t_.memory.size(); ++r) write_strip(to, r);
+  }
+
+ private:
+  double strip_height() const { return row_height - 4; }
+  double strip(std::size_t r) const { return bottom() + 52 + static_cast<double>(r) * (row_height + 2); }
+
+  /// What bubbles are filled with.
+  static void write_hatch(markup_writer& to) {
+    to.open("defs").open("pattern", {{"id", "bubble"},
+                                     {"width", 6},
+                                     {"height", 6},
+                                     {"patternUnits", "userSpaceOnUse"},
+                                     {"patternTransform", "rotate(45)"}});
+    to.empty("rect", {{"class", "track"}, {"width", 6}, {"height", 6}});
+    to.empty("line", {{"class", "hatch"}, {"x1", 0}, {"x2", 0}, {"y1", 0}, {"y2", 6}});
+    to.close("pattern").close("defs");
+  }
+
+  void write_legend(markup_writer& to, std::array<bool, 5> const& hues, std::size_t tints) const {
+    double at = left;
+    auto const entry = [&](markup_attribute const& look, std::string_view text) {
+      to.empty("rect", {look, {"x", at}, {"y", 8}, {"width", 14}, {"height", 11}});
+      write_svg_text(to, "tick", at + 19, 18, "start", text);
+      at += 19 + 6 * static_cast<double>(text.size()) + 16;
+    };
+    for (std::size_t k = 0; k < hues.size(); ++k) {
+      if (!hues[k]) continue;
+      auto const hue = hue_of(k < 4 ? static_cast<action_kind>(k + 1) : action_kind::unshard);
+      entry({"class", std::string(hue.style) + '0'}, hue.name);
+    }
+    entry({"fill", "url(#bubble)"}, "bubble");
+    if (!t_.critical.empty()) {
+      to.empty("path", {{"class", "critical"}, {"d", 'M' + decimal_text(at, 1) + " 14h14"}});
+      write_svg_text(to, "tick", at + 19, 18, "start", "critical path");
+    }
+    auto const numbers = std::string("numbers: microbatches");
+    auto const text =
+        tints > 1 ? "tints: the " + std::to_string(tints) + " stages of a rank; " + numbers : numbers;
+    write_svg_text(to, "tick", left + width, 18, "end", text);
+  }
+
+  void write_track(markup_writer& to, std::size_t r) const {
+    to.empty("rect", {{"class", "bubble"},
+                      {"fill", "url(#bubble)"},
+                      {"x", left},
+                      {"y", row(r)},
+                      {"width", width},
+                      {"height", row_height}});
+    double const bubble = 1 - t_.times.busy[r] / drawn_time(t_.times);
+    write_side(to, r, row(r) + row_height / 2 + 4, "bubble " + percent_text(bubble));
+  }
+
+  void write_side(markup_writer& to, std::size_t r, double y, std::string const& detail) const {
+    write_svg_text(to, "name", left - 10, y, "end", "rank\u00a0" + std::to_string(r));
+    write_svg_text(to, "detail", full_width() - 6, y, "end", detail);
+  }
+
+  void write_axis(markup_writer& to) const {
+    double const length = drawn_time(t_.times);
+    double const step = tick_step(length, static_cast<std::size_t>(std::clamp(width / 100, 4.0, 200.0)));
+    for (std::size_t i = 0; static_cast<double>(i) * step <= length * (1 + 1e-9); ++i) {
+      double const time = static_cast<double>(i) * step, at = x(time);
+      write_tick(to, at, bottom(), bottom() + 5);
+      if (!t_.memory.empty()) write_tick(to, at, strip(0), strip(ranks()) - 6);
+      write_svg_text(to, "tick", at, bottom() + 17, "middle", decimal_text(time, 6));
+    }
+    if (!t_.time_unit.empty())
+      write_svg_text(to, "tick", full_width() - 6, bottom() + 17, "end", printable(t_.time_unit, 12));
+  }
+  static void write_tick(markup_writer& to, double x, double from, double until) {
+    to.empty("line", {{"class", "grid"}, {"x1", x}, {"x2", x}, {"y1", from}, {"y2", until}});
+  }
+
+  void write_strip_ground(markup_writer& to, std::size_t r) const {
+    to.empty(
+        "rect",
+        {{"class", "strip"}, {"x", left}, {"y", strip(r)}, {"width", width}, {"height", strip_height()}});
+  }
+
+  /// What rank `r` keeps over time, as steps; all ranks have one scale.
+  void write_strip(markup_writer& to, std::size_t r) const {
+    bool const bytes = t_.memory_unit == timed_schedule::unit::bytes;
+    if (r == 0)
+      write_svg_text(to, "tick", left, strip(0) - 9, "start",
+                     bytes ? "memory of each rank" : "forward passes that each rank keeps");
+    double const base = strip(r) + strip_height();
+    double const unit = most_ > 0 ? strip_height() / static_cast<double>(most_) : 0;
+    std::string path = 'M' + decimal_text(left, 1) + ' ' + decimal_text(base, 1);
+    for (auto const& step : t_.memory[r])
+      path += 'H' + decimal_text(x(step.time), 1) + 'V' +
+              decimal_text(base - unit * static_cast<double>(step.bytes), 1);
+    double const end = t_.memory[r].empty() ? left : (std::max)(left + width, x(t_.memory[r].back().time));
+    path += 'H' + decimal_text(end, 1) + 'V' + decimal_text(base, 1) + 'z';
+    to.empty("path", {{"class", "kept"}, {"data-rank", r}, {"d", path}});
+    write_side(to, r, strip(r) + strip_height() / 2 + 4,
+               "most " + memory_text(t_, most_memory(t_.memory[r])));
+  }
+
+  timed_schedule const& t_;
+  std::uint64_t most_ = 0;
+};
+
+/// The looks of a drawn schedule, alone or within a report: light or dark as the reader's system is. A kind
+/// of pass is a hue, the stages of a rank are its tints.
+inline constexpr std::string_view schedule_style = R"(
+.schedule { font: 11.5px system-ui, -apple-system, Roboto, Arial, sans-serif; }
+.schedule .ground { fill: #ffffff; }
+.schedule text { fill: #17202a; }
+.schedule .name { font-weight: 600; }
+.schedule .tick, .schedule .detail { fill: #566573; }
+.schedule .grid { stroke: #dde3e9; stroke-width: 1px; }
+.schedule .track { fill: #eef1f4; }
+.schedule .hatch { stroke: #c3ccd5; stroke-width: 1.5px; }
+.schedule .bar { stroke: #ffffff; stroke-width: 0.6px; }
+.schedule .critical { fill: none; stroke: #d0402f; stroke-width: 2.5px; }
+.schedule .number { fill: #17202a; text-anchor: middle; pointer-events: none; }
+.schedule .work:hover .bar { stroke: #17202a; stroke-width: 1.5px; }
+.schedule .kept { fill: #9fb7cf; }
+.schedule .strip { fill: #f5f7f9; }
+.schedule .F0 { fill: #a3cbee; } .schedule .F1 { fill: #6ea8d8; }
+.schedule .F2 { fill: #c9e1f6; } .schedule .F3 { fill: #8fb9de; }
+.schedule .B0 { fill: #a6d9bc; } .schedule .B1 { fill: #6fbd92; }
+.schedule .B2 { fill: #cdebd9; } .schedule .B3 { fill: #8fcfab; }
+.schedule .I0 { fill: #f6c993; } .schedule .I1 { fill: #e8a65e; }
+.schedule .I2 { fill: #fbe0bd; } .schedule .I3 { fill: #efb87b; }
+.schedule .W0 { fill: #d6c5ea; } .schedule .W1 { fill: #b598d8; }
+.schedule .W2 { fill: #e9dff5; } .schedule .W3 { fill: #c7b0e2; }
+.schedule .X0, .schedule .X1, .schedule .X2, .schedule .X3 { fill: #c9cdd2; }
+@media (prefers-color-scheme: dark) {
+  .schedule .ground { fill: #11161c; }
+  .schedule text { fill: #e7edf3; }
+  .schedule .tick, .schedule .detail { fill: #9fb0c0; }
+  .schedule .grid { stroke: #2c3742; }
+  .schedule .track { fill: #19212a; }
+  .schedule .hatch { stroke: #3a4652; }
+  .schedule .bar { stroke: #11161c; }
+  .schedule .number { fill: #17202a; }
+  .schedule .work:hover .bar { stroke: #ffffff; }
+  .schedule .kept { fill: #587189; }
+  .schedule .strip { fill: #19212a; }
+}
+)";
+
+}  // namespace cleave::detail
 
 namespace cleave {
 

@@ -11,7 +11,6 @@
 #include "cleave/formats/json/json_writer.hpp"
 #include "cleave/formats/timed_schedule.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
 
 namespace cleave::detail {
 
@@ -130,6 +129,8 @@ namespace cleave {
 /// A schedule in time in the trace format that Chrome and Perfetto open: a track a rank, arrows from each
 /// pass to those on other ranks that use its result, a counter for what each rank keeps. Times without one of
 /// the units of `microseconds_of` are shown as milliseconds. O(actions + edges · microbatches).
-inline std::string schedule_trace(timed_schedule const& t) { return detail::schedule_trace_writer(t).write(); }
+inline std::string schedule_trace(timed_schedule const& t) {
+  return detail::schedule_trace_writer(t).write();
+}
 
 }  // namespace cleave

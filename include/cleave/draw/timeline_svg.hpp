@@ -12,7 +12,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/draw/markup_writer.hpp"
 #include "cleave/formats/units.hpp"
-#include "cleave/run/forward/timeline.hpp"
+#include "cleave/run/forward/forward.hpp"
 
 namespace cleave {
 

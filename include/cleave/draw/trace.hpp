@@ -7,7 +7,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/formats/json/json_writer.hpp"
-#include "cleave/run/forward/timeline.hpp"
+#include "cleave/run/forward/forward.hpp"
 
 namespace cleave {
 
@@ -39,4 +39,3 @@ inline std::string write_trace(std::span<interval const> timeline) {
 }
 
 }  // namespace cleave
-

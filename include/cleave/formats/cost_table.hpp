@@ -2,17 +2,22 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "cleave/core/bytes.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/nearest_names.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/formats/json/json_reader.hpp"
 #include "cleave/schedule/model/placement.hpp"
-#include "cleave/schedule/model/schedule_bytes.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
@@ -64,7 +69,8 @@ inline simulate_options simulate_options_of(cost_table const& table, placement c
   if (table.links.empty()) return options;
   options.links.assign(std::size_t{place.ranks} * place.ranks, table.link);
   for (auto const& l : table.links) {
-    if (index(l.from) >= place.ranks || index(l.to) >= place.ranks) throw detail::pair_link_error(l, place.ranks);
+    if (index(l.from) >= place.ranks || index(l.to) >= place.ranks)
+      throw detail::pair_link_error(l, place.ranks);
     options.links[std::size_t{index(l.from)} * place.ranks + index(l.to)] = l.link;
   }
   return options;
@@ -129,3 +135,236 @@ class stage_costs {
 };
 
 }  // namespace cleave::detail
+
+namespace cleave {
+
+/// Where in lines of costs something is wrong, both from 1; field 0 is the line as a whole.
+struct cost_place {
+  std::size_t line = 0, field = 0;
+
+  bool operator==(cost_place const&) const = default;
+};
+
+/// A line of costs that says no costs. The witness: its place.
+class cost_line_error : public witness_error<cost_place> {
+ public:
+  cost_line_error(cost_place at, std::string const& what)
+      : witness_error("line " + std::to_string(at.line) +
+                          (at.field == 0 ? "" : ", field " + std::to_string(at.field)) + ": " + what,
+                      at) {}
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// Reads lines of costs; `read_cost_lines` is its one use.
+class cost_lines_reader {
+ public:
+  cost_table read(std::string_view text) {
+    while (!text.empty()) {
+      auto const end = text.find('\n');
+      ++line_;
+      line(text.substr(0, end));
+      text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    }
+    if (columns_.empty()) fail(0, "there is no heading; begin with stage,F,B,I,W");
+    if (stages_.size() == 0) fail(0, "there are no costs below the heading");
+    cost_table table;
+    stages_.give_to(table);
+    return table;
+  }
+
+ private:
+  static std::string_view trimmed(std::string_view text) {
+    auto const first = text.find_first_not_of(" \t\r");
+    return first == text.npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
+  }
+  [[noreturn]] void fail(std::size_t field, std::string const& what) const {
+    throw cost_line_error({line_, field}, what);
+  }
+
+  void line(std::string_view text) {
+    if (trimmed(text).empty() || trimmed(text).starts_with('#')) return;
+    std::vector<std::string_view> fields;
+    for (auto rest = text;;) {
+      auto const end = rest.find(',');
+      fields.push_back(trimmed(rest.substr(0, end)));
+      if (end == rest.npos) break;
+      rest.remove_prefix(end + 1);
+    }
+    columns_.empty() ? heading(fields) : costs(fields);
+  }
+
+  /// Columns are numbered: the stage, then the times, then the bytes.
+  void heading(std::vector<std::string_view> const& fields) {
+    std::vector<std::string> known = {"stage"};
+    for (auto const name : stated_costs::time_names) known.emplace_back(name);
+    for (auto const name : stated_costs::byte_names) known.emplace_back(name);
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      auto const column = static_cast<std::size_t>(std::ranges::find(known, fields[i]) - known.begin());
+      if (column == known.size())
+        fail(i + 1, "no column is called " + quoted(fields[i]) + suggestion(nearest_names(fields[i], known)));
+      if (std::ranges::find(columns_, column) != columns_.end())
+        fail(i + 1, "the column " + quoted(fields[i]) + " is there twice");
+      columns_.push_back(column);
+    }
+    if (std::ranges::find(columns_, std::size_t{1}) == columns_.end()) fail(0, "there is no column 'F'");
+  }
+
+  void costs(std::vector<std::string_view> const& fields) {
+    if (fields.size() != columns_.size())
+      fail(0, "there are " + std::to_string(fields.size()) + " fields below a heading of " +
+                  std::to_string(columns_.size()) + "; give each line as many");
+    stated_costs stated;
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      auto const column = columns_[i];
+      if (column == 0)
+        demand_stage(i + 1, fields[i]);
+      else if (fields[i].empty())
+        continue;
+      else if (column <= stated.times.size())
+        stated.times[column - 1] = time(i + 1, fields[i]);
+      else
+        stated.bytes[column - 1 - stated.times.size()] = bytes(i + 1, fields[i]);
+    }
+    if (!stated.times[0]) fail(0, "it is not said how long F takes");
+    stages_.add(stated);
+  }
+
+  void demand_stage(std::size_t field, std::string_view text) const {
+    if (text != std::to_string(stages_.size()) && !(text == "*" && stages_.size() == 0))
+      fail(field, quoted(text) + " stands where stage " + std::to_string(stages_.size()) +
+                      " must be; give the stages in order, or '*' for all of them");
+  }
+  double time(std::size_t field, std::string_view text) const {
+    double t = -1;
+    auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), t);
+    if (fault != std::errc() || end != text.data() + text.size() || !(t >= 0 && t <= longest_cost))
+      fail(field, quoted(text) + " is no time from 0 to 1e100");
+    return t;
+  }
+  std::uint64_t bytes(std::size_t field, std::string_view text) const {
+    auto const n = parse_bytes(text);
+    if (!n) fail(field, quoted(text) + " is no number of bytes, as in 4096 or 1.5MiB");
+    return *n;
+  }
+
+  stage_costs stages_;
+  std::vector<std::size_t> columns_;
+  std::size_t line_ = 0;
+};
+
+/// Costs in lines of fields with commas between them, below a heading that names the columns: `stage`, those
+/// of `stated_costs`. `#` begins a line that says nothing, a field may be empty, the stage `*` is all of
+/// them. O(size of the text). \throws cost_line_error
+inline cost_table read_cost_lines(std::string_view text) { return cost_lines_reader().read(text); }
+
+/// Reads costs from JSON; `read_cost_json` is its one use.
+class cost_json_reader {
+ public:
+  cost_table read(json_value const& all) {
+    all.allow({"unit", "hop", "link", "links", "edges", "stages"});
+    cost_table table;
+    if (auto const unit = all.find("unit")) table.unit = unit->text();
+    if (auto const hop = all.find("hop")) table.hop = time(*hop);
+    if (auto const link = all.find("link")) {
+      link->allow({"latency", "bandwidth"});
+      table.link = link_of(*link);
+    }
+    if (auto const links = all.find("links"))
+      links->each_element([&](json_value const& v) {
+        v.allow({"from", "to", "latency", "bandwidth"});
+        table.links.push_back({rank(v["from"]), rank(v["to"]), link_of(v)});
+      });
+    if (auto const edges = all.find("edges"))
+      each_or_all(*edges, [&](json_value const& v) {
+        v.allow({"activation", "gradient"});
+        table.bytes.edges.push_back({bytes(v["activation"]), bytes(v["gradient"])});
+      });
+    stage_costs stages;
+    each_or_all(all["stages"], [&](json_value const& v) { stages.add(stage(v)); });
+    stages.give_to(table);
+    return table;
+  }
+
+ private:
+  /// `f` with the one object, or with each of a list that is not empty.
+  template <class F>
+  static void each_or_all(json_value const& v, F f) {
+    if (v.what() == json_kind::object) return f(v);
+    v.each_element(f);
+    if (v.size() == 0) v.fail("must not be empty");
+  }
+
+  static double time(json_value const& v) {
+    double const t = v.real();
+    if (!(t >= 0 && t <= longest_cost)) v.fail("must be a time from 0 to 1e100");
+    return t;
+  }
+  static std::uint64_t bytes(json_value const& v) {
+    if (v.what() != json_kind::text) return v.integer<std::uint64_t>();
+    auto const n = parse_bytes(v.text());
+    if (!n) v.fail(quoted(v.text()) + " is no number of bytes, as in 4096 or '1.5MiB'");
+    return *n;
+  }
+  static rank_id rank(json_value const& v) { return rank_id{v.integer<std::uint32_t>()}; }
+
+  static rank_link link_of(json_value const& v) {
+    rank_link link;
+    if (auto const latency = v.find("latency")) link.latency = time(*latency);
+    if (auto const bandwidth = v.find("bandwidth")) {
+      link.bandwidth = bandwidth->real();
+      if (!(link.bandwidth > 0)) bandwidth->fail("must be above 0: bytes in a unit of time");
+    }
+    return link;
+  }
+
+  static stated_costs stage(json_value const& v) {
+    stated_costs stated;
+    v["F"];
+    v.each_member([&](std::string const& key, json_value const& value) {
+      for (std::size_t k = 0; k < stated.times.size(); ++k)
+        if (key == stated_costs::time_names[k]) return void(stated.times[k] = time(value));
+      for (std::size_t k = 0; k < stated.bytes.size(); ++k)
+        if (key == stated_costs::byte_names[k]) return void(stated.bytes[k] = bytes(value));
+      value.fail("unknown key " + quoted(key));
+    });
+    return stated;
+  }
+};
+
+/// \throws json_error
+inline cost_table read_cost_json(std::string text) {
+  json_document const document(std::move(text));
+  return cost_json_reader().read(json_value(document));
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// What a file of costs says, in one of two forms. JSON:
+///
+///     {"unit": "ms", "hop": 0.1,
+///      "link": {"latency": 0.05, "bandwidth": 2.5e7},
+///      "links": [{"from": 0, "to": 1, "latency": 0.2}],
+///      "edges": {"activation": "8MiB", "gradient": "8MiB"},
+///      "stages": [{"F": 1.5, "B": 3, "stash": "96MiB"}, {"F": 1, "I": 1.25, "W": 0.75, "stash": "64MiB"}]}
+///
+/// `stages` and `edges` are lists, or one object for all; bandwidths are bytes in a unit of time; everything
+/// but `stages` and F may be left out. Or lines, below a heading of the same names:
+///
+///     stage,F,B,stash
+///     0,1.5,3,96MiB
+///     1,1,2,64MiB
+///
+/// What is not said of a stage follows: see `stated_costs`. O(size of the text).
+/// \throws json_error, cost_line_error: with the place
+inline cost_table read_costs(std::string text) {
+  auto const first = text.find_first_not_of(" \t\r\n");
+  if (first != text.npos && text[first] == '{') return detail::read_cost_json(std::move(text));
+  return detail::read_cost_lines(text);
+}
+
+}  // namespace cleave

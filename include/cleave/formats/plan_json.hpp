@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/formats/json/json_document.hpp"
-#include "cleave/formats/json/json_value.hpp"
+#include "cleave/formats/json/json_reader.hpp"
 #include "cleave/formats/json/json_writer.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/split/plan.hpp"

@@ -8,15 +8,13 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
-#include "cleave/formats/json/json_document.hpp"
-#include "cleave/formats/json/json_value.hpp"
+#include "cleave/formats/json/json_reader.hpp"
 #include "cleave/formats/json/json_writer.hpp"
 #include "cleave/formats/timed_schedule.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 namespace cleave {
 
@@ -89,7 +87,8 @@ inline schedule read_schedule_json(std::string text) {
       [&](detail::json_value const& v) { s.place.rank_of.push_back(rank_id{v.integer<std::uint32_t>()}); });
   all["edges"].each_element([&](detail::json_value const& v) {
     std::vector<stage_id> ends;
-    v.each_element([&](detail::json_value const& end) { ends.push_back(stage_id{end.integer<std::uint32_t>()}); });
+    v.each_element(
+        [&](detail::json_value const& end) { ends.push_back(stage_id{end.integer<std::uint32_t>()}); });
     if (ends.size() != 2) v.fail("an edge is a list of two stages");
     s.place.edges.push_back({ends[0], ends[1]});
   });

@@ -9,8 +9,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
-#include "cleave/formats/json/json_document.hpp"
-#include "cleave/formats/json/json_value.hpp"
+#include "cleave/formats/json/json_reader.hpp"
 #include "cleave/formats/json/json_writer.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/stage_map.hpp"

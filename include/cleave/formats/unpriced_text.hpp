@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cleave/formats/units.hpp"
-#include "cleave/partition/slices/unpriced.hpp"
+#include "cleave/partition/slices/balance.hpp"
 
 namespace cleave {
 

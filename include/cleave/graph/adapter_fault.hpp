@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
-#include "cleave/graph/captures.hpp"
 #include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
+#include "cleave/graph/detail/captures.hpp"
 #include "cleave/graph/memory.hpp"
 #include "cleave/graph/numbering.hpp"
 #include "cleave/graph/unlisted_values.hpp"

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <ranges>
+#include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
+#include "cleave/core/error.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/concepts.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/label.hpp"
+#include "cleave/graph/numbering.hpp"
 
 /// What an undirected graph is, for partitioners that know no direction. As for computations
 /// (`graph/concepts.hpp`) an adapter is a small class with the members below; each concept is one rung.
@@ -72,6 +81,220 @@ consteval void check_undirected_rungs() {
   static_assert(
       named_undirected_graph<Graph> || !requires(Graph& g, N n) { g.name(n); },
       "name(n): make it const, a string");
+}
+
+/// The number as which a weight is kept: its own type, or a double.
+template <weight_like T>
+using kept_weight = typename std::conditional_t<weight_number<std::remove_cvref_t<T>>, std::remove_cvref<T>,
+                                                std::type_identity<double>>::type;
+
+/// What `n` weighs in `g`; 1 where nothing is said.
+template <undirected_graph Graph>
+auto node_weight_of(Graph const& g, node_t<Graph> const& n) {
+  if constexpr (node_weighted_graph<Graph>)
+    return static_cast<kept_weight<decltype(g.weight(n))>>(g.weight(n));
+  else
+    return std::int64_t{1};
+}
+
+/// What the edges of `n` weigh, beside its neighbours; nothing where nothing is said.
+template <undirected_graph Graph>
+decltype(auto) edge_weights_of(Graph const& g, node_t<Graph> const& n) {
+  if constexpr (edge_weighted_graph<Graph>)
+    return g.edge_weights(n);
+  else
+    return std::views::empty<std::int64_t>;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+template <undirected_graph Graph>
+using node_weight_t =
+    decltype(detail::node_weight_of(std::declval<Graph const&>(), std::declval<node_t<Graph>>()));
+
+template <undirected_graph Graph>
+using edge_weight_t = detail::kept_weight<std::ranges::range_reference_t<decltype(detail::edge_weights_of(
+    std::declval<Graph const&>(), std::declval<node_t<Graph>>()))>>;
+
+/// An undirected graph as flat arrays, without edges from a node to itself, and the way back to the user's
+/// handles. Not constrained: clang then names the missing member of a graph, not this class.
+template <class Graph, std::unsigned_integral Index = std::uint32_t>
+struct neighbour_snapshot : adjacency<Index, node_weight_t<Graph>, edge_weight_t<Graph>> {
+  numbering<node_t<Graph>, Index> node;  ///< position <-> handle
+};
+
+/// A promise of an adapter of an undirected graph that no concept can state.
+enum class broken_neighbours : std::uint8_t {
+  node_twice,       ///< `nodes()` lists `node` twice
+  unlisted,         ///< `node` has the neighbour `other`, which `nodes()` does not list
+  uneven_weights,   ///< `edge_weights(node)` has not one weight for each of `neighbours(node)`
+  bad_node_weight,  ///< negative, infinite or no number
+  bad_edge_weight,  ///< that of the edge from `node` to `other`
+  one_sided_edge,   ///< `other` does not list `node` as often with the same weight
+  too_heavy,        ///< the weights of nodes or edges add up to more than a sum holds, at `node`
+};
+
+/// Which promise, and where, in the user's handles; `other` is `node` where there is no second.
+template <class Node>
+struct neighbour_fault {
+  broken_neighbours what;
+  Node node, other;
+  std::size_t at;  ///< of `node`, in `nodes()`
+
+  bool operator==(neighbour_fault const&) const = default;
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+template <class Node>
+class neighbour_error : public witness_error<neighbour_fault<Node>> {
+ public:
+  using witness_error<neighbour_fault<Node>>::witness_error;
+};
+
+/// Reads an undirected graph node by node; `neighbours_of` and `find_neighbour_fault` use it.
+template <undirected_graph Graph, std::unsigned_integral Index>
+class neighbour_reader {
+ public:
+  using fault = neighbour_fault<node_t<Graph>>;
+
+  explicit neighbour_reader(Graph const& g) : g_(g) {}
+
+  /// Fills `s`, which is complete if nothing is returned.
+  std::optional<fault> read(neighbour_snapshot<Graph, Index>& s) {
+    if constexpr (std::ranges::sized_range<decltype(g_.nodes())>) {
+      s.node.reserve(std::ranges::size(g_.nodes()));
+      s.offsets.reserve(std::ranges::size(g_.nodes()) + 1);
+    }
+    std::size_t at = 0;
+    for (auto const& n : g_.nodes()) {
+      if (s.node.insert(n) != at) return fault{broken_neighbours::node_twice, n, n, at};
+      if constexpr (node_weighted_graph<Graph>) s.node_weight.push_back(node_weight_of(g_, n));
+      ++at;
+    }
+    at = 0;
+    for (auto const& n : g_.nodes()) {
+      if (auto const bad = read_row(s, n, at)) return bad;
+      s.offsets.push_back(narrow<Index>(s.targets.size()));
+      ++at;
+    }
+    return in_handles(s, find_adjacency_fault(s.view()));
+  }
+
+ private:
+  std::optional<fault> read_row(neighbour_snapshot<Graph, Index>& s, node_t<Graph> const& n, std::size_t at) {
+    auto&& weights = edge_weights_of(g_, n);
+    auto weight = std::ranges::begin(weights);
+    auto const last = std::ranges::end(weights);
+    for (auto const& other : g_.neighbours(n)) {
+      auto const to = s.node.find(other);
+      if (to == none<Index>) return fault{broken_neighbours::unlisted, n, other, at};
+      if constexpr (edge_weighted_graph<Graph>) {
+        if (weight == last) return fault{broken_neighbours::uneven_weights, n, n, at};
+        if (to != at) s.edge_weight.push_back(static_cast<edge_weight_t<Graph>>(*weight));
+        ++weight;
+      }
+      if (to != at) s.targets.push_back(to);
+    }
+    if (!(weight == last)) return fault{broken_neighbours::uneven_weights, n, n, at};
+    return std::nullopt;
+  }
+
+  std::optional<fault> in_handles(neighbour_snapshot<Graph, Index> const& s,
+                                  std::optional<adjacency_fault> const& f) const {
+    if (!f) return std::nullopt;
+    auto const& n = s.node[static_cast<Index>(f->node)];
+    auto const& other = f->arc < s.targets.size() ? s.node[s.targets[f->arc]] : n;
+    switch (f->what) {
+      case broken_adjacency::bad_node_weight:
+        return fault{broken_neighbours::bad_node_weight, n, n, f->node};
+      case broken_adjacency::bad_edge_weight:
+        return fault{broken_neighbours::bad_edge_weight, n, other, f->node};
+      case broken_adjacency::one_sided_edge:
+        return fault{broken_neighbours::one_sided_edge, n, other, f->node};
+      default:
+        return fault{broken_neighbours::too_heavy, n, n, f->node};
+    }
+  }
+
+  Graph const& g_;
+};
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// What is wrong, as a sentence that begins with the node; nodes are called by `name(n)` and position.
+template <undirected_graph Graph, std::unsigned_integral Index>
+std::string describe(neighbour_fault<node_t<Graph>> const& f, Graph const& g,
+                     neighbour_snapshot<Graph, Index> const& s) {
+  auto const called = [&](node_t<Graph> const& n, std::size_t at) {
+    if constexpr (detail::named_undirected_graph<Graph>)
+      return "node " + label(std::string_view(g.name(n)), at);
+    else
+      return "node " + label(std::string_view(), at);
+  };
+  auto node = called(f.node, f.at);
+  auto const other = [&] { return called(f.other, s.node.find(f.other)); };
+  switch (f.what) {
+    case broken_neighbours::node_twice:
+      return node + " is listed twice: nodes() lists each once";
+    case broken_neighbours::unlisted:
+      return node + " has a neighbour that nodes() does not list";
+    case broken_neighbours::uneven_weights:
+      return node + " has more neighbours than edge weights, or fewer: edge_weights(n) has one for each";
+    case broken_neighbours::bad_node_weight:
+      return node + " weighs " + std::to_string(detail::node_weight_of(g, f.node)) +
+             ": weights are finite, not negative";
+    case broken_neighbours::bad_edge_weight:
+      return node + " has an edge to " + other() + " whose weight is negative or no number";
+    case broken_neighbours::one_sided_edge:
+      return node + " has an edge to " + other() +
+             ", which does not have it as often with the same weight: list each edge at both ends";
+    case broken_neighbours::too_heavy:
+      return node + " makes the weights add up past 2^63 - 1: take a larger unit";
+  }
+  return node;
+}
+
+/// The first broken promise of an adapter of an undirected graph, or nothing: the first thing to run on a new
+/// one. Expected O(n + m).
+template <undirected_graph Graph>
+std::optional<neighbour_fault<node_t<Graph>>> find_neighbour_fault(Graph const& g) {
+  detail::check_undirected_rungs<Graph>();
+  neighbour_snapshot<Graph, std::size_t> s;
+  return detail::neighbour_reader<Graph, std::size_t>(g).read(s);
+}
+
+/// Reads `g` once into flat arrays, nodes by their position in `nodes()`, neighbours in their order. Expected
+/// O(n + m); all hashing of handles is done here.
+/// \throws neighbour_error where the adapter breaks a promise, `index_overflow` where `Index` is too narrow.
+template <std::unsigned_integral Index = std::uint32_t, undirected_graph Graph>
+neighbour_snapshot<Graph, Index> neighbours_of(Graph const& g) {
+  detail::check_undirected_rungs<Graph>();
+  neighbour_snapshot<Graph, Index> s;
+  if (auto const fault = detail::neighbour_reader<Graph, Index>(g).read(s))
+    throw detail::neighbour_error<node_t<Graph>>("adapter: " + describe(*fault, g, s), *fault);
+  return s;
+}
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// Calls `f` with a snapshot of `g` whose indices are 32 bits wide, or 64 where that does not suffice. `f`
+/// returns the same type for both.
+template <undirected_graph Graph, class F>
+auto with_neighbours(Graph const& g, F f) {
+  try {
+    return f(neighbours_of<std::uint32_t>(g));
+  } catch (index_overflow const&) {
+    return f(neighbours_of<std::uint64_t>(g));
+  }
 }
 
 }  // namespace cleave::detail

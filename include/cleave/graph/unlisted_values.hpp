@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/graph/captures.hpp"
 #include "cleave/graph/concepts.hpp"
+#include "cleave/graph/detail/captures.hpp"
 #include "cleave/graph/memory.hpp"
 #include "cleave/graph/numbering.hpp"
 

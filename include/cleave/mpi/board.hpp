@@ -14,7 +14,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/mpi/check.hpp"
+#include "cleave/mpi/detail/check.hpp"
 #include "cleave/run/board/network_address.hpp"
 #include "cleave/run/board/tcp_board.hpp"
 

@@ -1,12 +1,53 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <mpi.h>
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <vector>
 
-#include "cleave/mpi/event.hpp"
+#include "cleave/core/language.hpp"
+#include "cleave/mpi/detail/check.hpp"
 #include "cleave/mpi/progress.hpp"
-#include "cleave/run/host/host_memory.hpp"
+#include "cleave/run/host/host_device.hpp"
 #include "cleave/run/model/concepts.hpp"
+#include "cleave/run/sums/sum_in_order.hpp"
+
+namespace cleave::detail {
+
+/// A point in time of a rank that is a process. One that nothing was recorded in has happened. For one
+/// thread.
+class mpi_event {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  struct state {
+    bool happened = true;
+    clock::time_point at = {};
+
+    void pass() {
+      at = clock::now();
+      happened = true;
+    }
+  };
+
+  bool happened() const { return state_.empty() || state_[0].happened; }
+  /// Precondition: it has happened.
+  clock::time_point at() const { return state_.empty() ? clock::time_point{} : state_[0].at; }
+
+  /// It happens when whoever is given the result says so. That stays where it is, as long as this or what it
+  /// is moved to lives. Precondition: it has happened.
+  state& expect() {
+    if (state_.empty()) state_.resize(1);
+    state_[0].happened = false;
+    return state_[0];
+  }
+
+ private:
+  std::vector<state> state_;  // none until it is used
+};
+
+}  // namespace cleave::detail
 
 namespace cleave {
 
@@ -47,3 +88,107 @@ class mpi_device : public host_memory {
 
 static_assert(measuring_device<mpi_device>);
 }  // namespace cleave
+
+namespace cleave::detail {
+
+/// What MPI calls elements of `t`. Those of 16 bits have no name there: they go as what has their size.
+inline MPI_Datatype mpi_type_of(element_type t) {
+  switch (t) {
+    case element_type::f32:
+      return MPI_FLOAT;
+    case element_type::f64:
+      return MPI_DOUBLE;
+    case element_type::f16:
+    case element_type::bf16:
+      return MPI_UINT16_T;
+    case element_type::i64:
+      return MPI_INT64_T;
+    case element_type::i32:
+      return MPI_INT32_T;
+    case element_type::i16:
+      return MPI_INT16_T;
+    case element_type::i8:
+      return MPI_INT8_T;
+    default:
+      return MPI_UINT8_T;
+  }
+}
+
+/// How MPI reduces elements: by itself, or, those that it does not know, by the library's own sums.
+class mpi_operations {
+ public:
+  mpi_operations() = default;
+  mpi_operations(mpi_operations const&) = delete;
+  mpi_operations& operator=(mpi_operations const&) = delete;
+  ~mpi_operations() {
+    int ended = 0;
+    if (MPI_Finalized(&ended) != MPI_SUCCESS || ended != 0) return;
+    for (auto& o : own_)
+      if (o != MPI_OP_NULL) MPI_Op_free(&o);
+  }
+
+  /// \throws mpi_error
+  MPI_Op operator()(element_type t, reduce_op op) {
+    bool const sum = op == reduce_op::sum;
+    if (t == element_type::f16)
+      return sum ? own<element_type::f16, reduce_op::sum>() : own<element_type::f16, reduce_op::max>();
+    if (t == element_type::bf16)
+      return sum ? own<element_type::bf16, reduce_op::sum>() : own<element_type::bf16, reduce_op::max>();
+    return sum ? MPI_SUM : MPI_MAX;
+  }
+
+ private:
+  template <element_type Type, reduce_op Operation>
+  static void combine(void* in, void* to, int* count, MPI_Datatype*) {
+    auto const n = static_cast<std::size_t>(*count);
+    std::array<region, 2> const both = {region{to, n, Type}, region{in, n, Type}};
+    sum_in_order(both, Operation);
+  }
+
+  template <element_type Type, reduce_op Operation>
+  MPI_Op own() {
+    auto& o = own_[(Type == element_type::f16 ? 0 : 2) + (Operation == reduce_op::sum ? 0 : 1)];
+    if (o == MPI_OP_NULL) check_mpi(MPI_Op_create(&combine<Type, Operation>, 1, &o));
+    return o;
+  }
+
+  std::array<MPI_Op, 4> own_ = {MPI_OP_NULL, MPI_OP_NULL, MPI_OP_NULL, MPI_OP_NULL};
+};
+
+/// So many bytes as MPI counts them, which is in `int`: what is longer than `longest` is one element of a
+/// type made for it. Both ends may count differently.
+class mpi_extent {
+ public:
+  /// Precondition: 0 < `longest` < 2^31. \throws mpi_error
+  mpi_extent(std::size_t bytes, std::size_t longest) : count_(static_cast<int>(bytes)) {
+    if (bytes > longest) make_type(bytes, longest);
+  }
+  mpi_extent(mpi_extent const&) = delete;
+  mpi_extent& operator=(mpi_extent const&) = delete;
+  /// Messages on their way keep the type.
+  ~mpi_extent() {
+    if (type_ != MPI_BYTE) MPI_Type_free(&type_);
+  }
+
+  int count() const { return count_; }
+  MPI_Datatype type() const { return type_; }
+
+ private:
+  void make_type(std::size_t bytes, std::size_t longest) {
+    MPI_Datatype pieces[2] = {MPI_BYTE, MPI_BYTE}, piece = MPI_BYTE, all = MPI_BYTE;
+    check_mpi(MPI_Type_contiguous(static_cast<int>(longest), MPI_BYTE, &piece));
+    int counts[2] = {static_cast<int>(bytes / longest), static_cast<int>(bytes % longest)};
+    MPI_Aint const places[2] = {0, static_cast<MPI_Aint>(bytes - bytes % longest)};
+    pieces[0] = piece;
+    check_mpi(MPI_Type_create_struct(2, counts, places, pieces, &all));
+    check_mpi(MPI_Type_free(&piece));
+    check_mpi(MPI_Type_commit(&all));
+    type_ = all;
+    count_ = 1;
+  }
+
+  int count_;
+  MPI_Datatype type_ = MPI_BYTE;
+};
+
+}  // namespace cleave::detail

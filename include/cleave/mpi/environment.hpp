@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/mpi/check.hpp"
+#include "cleave/mpi/detail/check.hpp"
 
 namespace cleave {
 
@@ -35,7 +35,8 @@ class mpi_environment {
     int begun = 0, ended = 0, level = MPI_THREAD_SINGLE;
     detail::check_mpi(MPI_Initialized(&begun));
     detail::check_mpi(MPI_Finalized(&ended));
-    if (ended != 0) throw detail::mpi_error("MPI has ended in this process; it begins only once", MPI_ERR_OTHER);
+    if (ended != 0)
+      throw detail::mpi_error("MPI has ended in this process; it begins only once", MPI_ERR_OTHER);
     if (begun != 0)
       detail::check_mpi(MPI_Query_thread(&level));
     else

@@ -11,7 +11,7 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/mpi/extent.hpp"
+#include "cleave/mpi/device.hpp"
 #include "cleave/mpi/progress.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/schedule/model/action.hpp"

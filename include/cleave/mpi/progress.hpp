@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/mpi/check.hpp"
-#include "cleave/run/forward/host_board.hpp"
+#include "cleave/mpi/detail/check.hpp"
+#include "cleave/run/forward/forward.hpp"
 
 namespace cleave {
 

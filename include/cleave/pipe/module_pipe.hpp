@@ -17,7 +17,6 @@
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/named/cut_points.hpp"
-#include "cleave/partition/named/module_cuts.hpp"
 #include "cleave/pipe/module_program.hpp"
 #include "cleave/pipe/module_state.hpp"
 #include "cleave/pipe/pipe_plan.hpp"
@@ -26,7 +25,7 @@
 #include "cleave/split/modules/module_builder.hpp"
 #include "cleave/split/modules/module_call_graph.hpp"
 #include "cleave/split/modules/outer_builder.hpp"
-#include "cleave/split/part_order.hpp"
+#include "cleave/split/plan.hpp"
 #include "cleave/split/state/place_state.hpp"
 #include "cleave/split/state/send_state.hpp"
 #include "cleave/split/state/state_placement.hpp"
@@ -229,7 +228,8 @@ template <class Policy = detail::no_policy, class Change = detail::no_change>
 module_pipe make_module_pipe(module_graph const& g, module_pipe_options const& options = {},
                              Policy policy = {}, Change change = {}) {
   if (!g.output()) throw detail::no_output_error();
-  if (options.sources == cut_sources::one && !options.cuts.empty() && !std::same_as<Policy, detail::no_policy>)
+  if (options.sources == cut_sources::one && !options.cuts.empty() &&
+      !std::same_as<Policy, detail::no_policy>)
     throw detail::cut_source_error();
   auto program = detail::program_of(g, options.program);
   if (options.state.shared == shared_state::transmit || !options.state.by_name.empty()) {

@@ -17,11 +17,9 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/module_scopes.hpp"
 #include "cleave/graph/numbering.hpp"
-#include "cleave/graph/scoped_snapshot.hpp"
+#include "cleave/graph/scopes.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/named/cut_points.hpp"
-#include "cleave/partition/named/markers.hpp"
-#include "cleave/partition/named/module_cuts.hpp"
 #include "cleave/split/modules/module_call_graph.hpp"
 
 namespace cleave {

@@ -13,7 +13,6 @@
 
 #include "cleave/backward/check_backward.hpp"
 #include "cleave/backward/make_backward_plan.hpp"
-#include "cleave/backward/planned_root.hpp"
 #include "cleave/backward/stage_root.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/transport.hpp"
@@ -22,7 +21,6 @@
 #include "cleave/graph/scopes.hpp"
 #include "cleave/pipe/pipe_plan.hpp"
 #include "cleave/split/check_plan.hpp"
-#include "cleave/split/plan_fault.hpp"
 #include "cleave/split/state/check_state.hpp"
 #include "cleave/split/state/state_placement.hpp"
 

@@ -18,7 +18,6 @@
 #include "cleave/partition/named/cut_points.hpp"
 #include "cleave/split/make_plan.hpp"
 #include "cleave/split/plan.hpp"
-#include "cleave/split/plan_options.hpp"
 #include "cleave/split/split_with_scopes.hpp"
 
 namespace cleave {

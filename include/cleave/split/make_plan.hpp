@@ -12,9 +12,7 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
-#include "cleave/split/part_order.hpp"
 #include "cleave/split/plan.hpp"
-#include "cleave/split/plan_options.hpp"
 
 namespace cleave::detail {
 

@@ -11,12 +11,10 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/model/part_graph.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/partition/units/part_needs.hpp"
 #include "cleave/split/make_plan.hpp"
-#include "cleave/split/part_order.hpp"
 #include "cleave/split/plan.hpp"
 
 namespace cleave {

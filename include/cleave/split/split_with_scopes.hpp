@@ -1,24 +1,335 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/printable.hpp"
 #include "cleave/graph/concepts.hpp"
+#include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/graph/scoped_snapshot.hpp"
 #include "cleave/graph/scopes.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/split/make_plan.hpp"
-#include "cleave/split/part_order.hpp"
 #include "cleave/split/plan.hpp"
-#include "cleave/split/plan_options.hpp"
-#include "cleave/split/scope_copies.hpp"
-#include "cleave/split/scope_order.hpp"
 #include "cleave/split/split.hpp"
+
+namespace cleave::detail {
+
+/// Puts copies of marks into stages, so that each node runs under its state wherever it is; `make_plan` is
+/// its one use. One pass over the nodes in program order: a stage falls behind the state of the graph, and
+/// catches up before its next node. O(V + copies log copies + stages * kinds).
+template <std::unsigned_integral Index>
+class scope_copier {
+ public:
+  scope_copier(basic_dense<Index> const& s, basic_scopes<Index> const& scopes,
+               std::vector<basic_stage<Index>>& stages)
+      : s_(s),
+        scopes_(scopes),
+        stages_(stages),
+        state_(stages.size()),
+        holders_(scopes.list.size()),
+        before_(scopes.list.size(), none<Index>),
+        after_(scopes.list.size(), none<Index>),
+        set_(scopes.kinds.size(), none<Index>) {}
+
+  void run() {
+    auto const homes = stages_by_node();
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      state_[i].set = set_;
+      stages_[i].nodes.clear();
+    }
+    for (std::size_t n = 0; n < homes.rows(); ++n) {
+      for (auto const i : homes[n]) {
+        if (!is_replicable(s_, n)) catch_up(i, n);
+        stages_[i].nodes.push_back(static_cast<Index>(n));
+      }
+      if (scopes_.is_mark(n)) pass(n, homes[n].front());
+    }
+    for (std::uint32_t i = 0; i < stages_.size(); ++i) {
+      state_[i].ended = state_[i].entered;
+      leave_ended(i);
+    }
+  }
+
+  /// After `run`: the last stage that sets a kind of state sets it to what the graph leaves behind.
+  void leave_behind(std::vector<stage_id> const& order) {
+    for (std::size_t k = 0; k < set_.size(); ++k) {
+      auto const sets = [&](stage_id i) { return state_[index(i)].set[k] != none<Index>; };
+      auto const at = std::find_if(order.rbegin(), order.rend(), sets);
+      if (at != order.rend() && state_[index(*at)].set[k] != set_[k])
+        copy(scopes_.list[set_[k]].first, index(*at));
+    }
+  }
+
+ private:
+  /// How far a stage has followed the graph's state.
+  struct stage_state {
+    std::size_t marks = 0;       // how many it has seen
+    Index scopes = 0;            // those below are either entered here or over
+    std::vector<Index> entered;  // and not left here, in order
+    std::vector<Index> ended;    // of these: what the graph has left
+    std::vector<Index> set;      // of a kind: the scope whose setting holds here, or none
+  };
+
+  csr<std::uint32_t> stages_by_node() const {
+    csr<std::uint32_t, Index> nodes;
+    for (auto const& stage : stages_) {
+      nodes.item.insert(nodes.item.end(), stage.nodes.begin(), stage.nodes.end());
+      nodes.close();
+    }
+    csr<std::uint32_t> homes;
+    homes.first.assign(s_.nodes() + 1, 0);
+    homes.item.resize(nodes.item.size());
+    for (Index const n : nodes.item) ++homes.first[n + std::size_t{1}];
+    for (std::size_t n = 0; n < s_.nodes(); ++n) homes.first[n + 1] += homes.first[n];
+    auto next = homes.first;
+    for (std::uint32_t i = 0; i < stages_.size(); ++i)
+      for (Index const n : nodes[i]) homes.item[next[n]++] = i;
+    return homes;
+  }
+
+  void copy(Index n, std::uint32_t stage) { stages_[stage].nodes.push_back(n); }
+
+  /// Brings stage i to the state that node n runs under.
+  void catch_up(std::uint32_t i, std::size_t n) {
+    auto& here = state_[i];
+    if (std::exchange(here.marks, marks_) == marks_) return;
+    leave_ended(i);
+    std::vector<Index> missing;
+    for (Index x = last_; x != none<Index> && x >= here.scopes; x = before_[x]) missing.push_back(x);
+    here.scopes = passed_;
+    bool const mark = scopes_.is_mark(n);
+    for (std::uint32_t k = 0; k < set_.size(); ++k) {
+      auto const& own = mark ? scopes_.list[scopes_.at[n]] : basic_scope<Index>{};
+      bool const sets_anew = mark && own.is_set && own.kind == k;
+      if (set_[k] != none<Index> && here.set[k] != set_[k] && !sets_anew) missing.push_back(set_[k]);
+    }
+    std::ranges::sort(missing, {}, [&](Index x) { return std::pair(scopes_.list[x].kind, x); });
+    for (Index const x : missing) {
+      copy(scopes_.list[x].first, i);
+      hold(x, i);
+    }
+  }
+
+  void hold(Index x, std::uint32_t stage) {
+    auto const& scope = scopes_.list[x];
+    if (scope.is_set) {
+      state_[stage].set[scope.kind] = x;
+    } else {
+      state_[stage].entered.push_back(x);
+      holders_[x].push_back(stage);
+    }
+  }
+
+  /// The last entered is left first.
+  void leave_ended(std::uint32_t i) {
+    auto& here = state_[i];
+    std::ranges::sort(here.ended);
+    for (std::size_t at = here.entered.size(); at-- > 0 && !here.ended.empty();) {
+      Index const x = here.entered[at];
+      auto const ended = std::ranges::lower_bound(here.ended, x);
+      if (ended == here.ended.end() || *ended != x) continue;
+      copy(scopes_.list[x].last, i);
+      here.ended.erase(ended);
+      here.entered.erase(here.entered.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+  }
+
+  /// Node n, a mark of stage `home`, changes the state of the graph.
+  void pass(std::size_t n, std::uint32_t home) {
+    Index const x = scopes_.at[n];
+    auto const& scope = scopes_.list[x];
+    if (!scopes_.is_copied(scope)) return;
+    ++marks_;
+    if (scope.first == n) {
+      hold(x, home);
+      if (scope.is_set) set_[scope.kind] = x;
+      if (!scope.is_set) append(x);
+      state_[home].scopes = passed_ = static_cast<Index>(x + 1);
+    } else {
+      for (auto const i : holders_[x])
+        if (i != home) state_[i].ended.push_back(x);
+      std::erase(state_[home].entered, x);
+      remove(x);
+    }
+  }
+
+  void append(Index x) {
+    before_[x] = last_;
+    if (last_ != none<Index>) after_[last_] = x;
+    last_ = x;
+  }
+  void remove(Index x) {
+    (after_[x] == none<Index> ? last_ : before_[after_[x]]) = before_[x];
+    if (before_[x] != none<Index>) after_[before_[x]] = after_[x];
+  }
+
+  basic_dense<Index> const& s_;
+  basic_scopes<Index> const& scopes_;
+  std::vector<basic_stage<Index>>& stages_;
+  std::vector<stage_state> state_;
+  std::vector<std::vector<std::uint32_t>> holders_;  // of a scope: the stages that entered it
+  std::vector<Index> before_, after_;                // the scopes that are open in the graph, as a list …
+  Index last_ = none<Index>;                         // … and its end
+  std::vector<Index> set_;                           // of a kind: the scope whose setting holds in the graph
+  Index passed_ = 0;                                 // scopes that have begun
+  std::size_t marks_ = 0;
+};
+
+/// Two nodes under one scope that must not be cut, in different parts.
+struct cut_scope {
+  std::size_t scope;
+  std::size_t first, second;
+};
+
+/// The first forbidden scope whose nodes have different parts. O(V), and scopes that overlap once each.
+template <std::unsigned_integral Index>
+std::optional<cut_scope> find_cut_scope(basic_dense<Index> const& s, partition const& p,
+                                        basic_scopes<Index> const& scopes) {
+  std::size_t done = 0;  // nodes below are looked at together with the one before each
+  for (std::size_t i = 0; i < scopes.list.size(); ++i) {
+    auto const& x = scopes.list[i];
+    if (scopes.policy(x) != scope_policy::forbid) continue;
+    done = std::max<std::size_t>(done, x.first + std::size_t{1});
+    for (; done < (std::min)(p.of.size(), s.nodes()) && is_under(x, done); ++done)
+      if (!is_replicable(s, done) && p.of[done] != p.of[x.first]) return cut_scope{i, x.first, done};
+  }
+  return std::nullopt;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// A scope that must not be cut is cut. The witness: two nodes of it.
+class scope_cut_error : public witness_error<std::pair<std::size_t, std::size_t>> {
+ public:
+  template <std::unsigned_integral Index>
+  scope_cut_error(basic_dense<Index> const& s, partition const& p, basic_scopes<Index> const& scopes,
+                  detail::cut_scope const& cut)
+      : witness_error("scope " + quoted(scopes.kinds[scopes.list[cut.scope].kind].name) +
+                          " must not be cut: node " + s.label(cut.first) + " is in part " +
+                          std::to_string(index(p.of[cut.first])) + ", node " + s.label(cut.second) +
+                          " in part " + std::to_string(index(p.of[cut.second])) + "; give both one part",
+                      {cut.first, cut.second}) {}
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// A state that is set nobody can take back: `early` runs before it is first set, `late` after, and the part
+/// of `late` comes first.
+struct late_start {
+  std::uint32_t kind;
+  std::size_t early, late;
+};
+
+/// Parts need each other in an order in which a node would run under a state that is set after it. The
+/// witness: that node, and one that needs the state set.
+class scope_order_error : public witness_error<std::pair<std::size_t, std::size_t>> {
+ public:
+  template <std::unsigned_integral Index>
+  scope_order_error(basic_dense<Index> const& s, partition const& p, basic_scopes<Index> const& scopes,
+                    late_start const& x)
+      : witness_error("scope " + quoted(scopes.kinds[x.kind].name) + ": node " + s.label(x.early) +
+                          " in part " + std::to_string(index(p.of[x.early])) +
+                          " runs before the state is first set, but part " +
+                          std::to_string(index(p.of[x.late])) + ", where node " + s.label(x.late) +
+                          " needs it set, cannot run after it; cut elsewhere",
+                      {x.early, x.late}) {}
+};
+
+/// In which order parts keep the states that are set; `scoped_order` is its one use. Who runs before the
+/// first setting has a node before it, who sets has one from it on.
+template <std::unsigned_integral Index>
+class state_order {
+ public:
+  state_order(basic_dense<Index> const& s, partition const& p, basic_scopes<Index> const& scopes)
+      : first_(p.parts, s.nodes()), last_(p.parts, s.nodes()), setting_(scopes.kinds.size(), s.nodes()) {
+    for (std::size_t n = 0; n < s.nodes(); ++n) {
+      if (is_replicable(s, n)) continue;
+      last_[index(p.of[n])] = n;
+      if (auto& first = first_[index(p.of[n])]; first == s.nodes() && !scopes.is_mark(n)) first = n;
+    }
+    for (auto& last : last_)
+      if (last == s.nodes()) last = 0;  // an empty part; where node 0 sets, nobody starts before
+    for (auto const& x : scopes.list)
+      if (x.is_set && scopes.is_copied(x) && setting_[x.kind] == s.nodes()) setting_[x.kind] = x.first;
+  }
+
+  std::optional<late_start> find_late_start(std::vector<stage_id> const& order) const {
+    for (std::uint32_t k = 0; k < setting_.size(); ++k) {
+      std::optional<std::uint32_t> set;  // the first part that sets
+      for (stage_id const i : order) {
+        if (set && starts_before(k, index(i))) return late_start{k, first_[index(i)], last_[*set]};
+        if (!set && sets(k, index(i))) set = index(i);
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// `parts` and for each kind two empty parts more: those that do not set, before those that set; and one
+  /// that does both, before those that only set.
+  part_graph gated(part_graph const& parts) const {
+    auto const count = static_cast<std::uint32_t>(first_.size());
+    part_graph more;
+    more.first_node = parts.first_node;
+    more.first_node.resize(count + 2 * setting_.size(), 0);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      for (auto const to : parts.dependents[i]) more.dependents.add(to);
+      for (std::uint32_t k = 0; k < setting_.size(); ++k)
+        if (starts_before(k, i)) more.dependents.add(count + 2 * k + (sets(k, i) ? 1 : 0));
+      more.dependents.close();
+    }
+    for (std::uint32_t k = 0; k < setting_.size(); ++k)
+      for (bool const both : {false, true}) {
+        for (std::uint32_t i = 0; i < count; ++i)
+          if (sets(k, i) && !(both && starts_before(k, i))) more.dependents.add(i);
+        more.dependents.close();
+      }
+    return more;
+  }
+
+ private:
+  bool starts_before(std::uint32_t k, std::uint32_t part) const { return first_[part] < setting_[k]; }
+  bool sets(std::uint32_t k, std::uint32_t part) const { return last_[part] >= setting_[k]; }
+
+  std::vector<std::size_t> first_, last_;  // of a part: its first node that is no mark, its last node
+  std::vector<std::size_t> setting_;       // of a kind: the first node that sets it
+};
+
+/// The order that the policy gives, or, unless late settings are accepted, where a node would then run under
+/// a state that is set after it, another that the policy allows. `s` and `p` have passed `check_partition`,
+/// `parts` is their part_graph.
+/// O(V + E + parts log parts).
+/// \throws scope_order_error
+template <std::unsigned_integral Index>
+std::vector<stage_id> scoped_order(basic_dense<Index> const& s, partition const& p, part_graph const& parts,
+                                   basic_scopes<Index> const& scopes, plan_options const& options) {
+  auto order = emission_order(parts, options.stages, options.priority);
+  if (options.settings == late_settings::accepted) return order;
+  state_order<Index> const states(s, p, scopes);
+  auto const late = states.find_late_start(order);
+  if (!late) return order;
+  order = emission_order(states.gated(parts), options.stages, options.priority);
+  std::erase_if(order, [&](stage_id i) { return index(i) >= p.parts; });
+  if (order.size() < p.parts) throw scope_order_error(s, p, scopes, *late);
+  if (auto const still = states.find_late_start(order)) throw scope_order_error(s, p, scopes, *still);
+  return order;
+}
+
+}  // namespace cleave::detail
 
 namespace cleave {
 
@@ -34,7 +345,8 @@ basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
   if (scopes.list.empty()) return make_plan(s, p, options);
   detail::check_assignment(s, p);
   auto const parts = detail::part_graph_of(s, p);
-  if (detail::emission_order(parts, options.stages).size() < p.parts) check_partition(s, p);  // names the cycle
+  if (detail::emission_order(parts, options.stages).size() < p.parts)
+    check_partition(s, p);  // names the cycle
   auto order = detail::scoped_order(s, p, parts, scopes, options);
   auto const copy_marks = [&](auto& stages, auto const& in_order) {
     detail::scope_copier<Index> copier(s, scopes, stages);

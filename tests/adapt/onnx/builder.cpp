@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/adapt/onnx/builder.hpp"
+#include "cleave/adapt/onnx/stages.hpp"
 
 #include <doctest/doctest.h>
 #include <onnx/checker.h>
@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "cleave/adapt/onnx/check.hpp"
-#include "cleave/adapt/onnx/stages.hpp"
 #include "support/model_corpus.hpp"
 #include "support/onnx_cut.hpp"
 #include "support/onnx_text.hpp"

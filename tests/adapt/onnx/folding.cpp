@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/adapt/onnx/folding.hpp"
+#include "cleave/adapt/onnx/detail/folding.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "cleave/cuda/nccl_version.hpp"
+#include "cleave/cuda/pipeline.hpp"
 
 using namespace cleave;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/formats/bytes/checker.hpp"
+#include "cleave/formats/bytes/content.hpp"
 
 #include <doctest/doctest.h>
 #include <flatbuffers/flatbuffers.h>

@@ -11,7 +11,6 @@
 
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
-#include "cleave/graph/module_kinds.hpp"
 #include "support/project_files.hpp"
 #include "support/scratch_folder.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/graph/adjacency_fault.hpp"
+#include "cleave/graph/adjacency.hpp"
 #include "cleave/partition/slices/balance.hpp"
 #include "support/rng.hpp"
 

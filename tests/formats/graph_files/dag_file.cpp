@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/formats/graph_files/dag_file.hpp"
+#include "cleave/formats/graph_files/cost_dag.hpp"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cleave/formats/graph_files/graph_file.hpp"
-#include "cleave/formats/graph_json_reader.hpp"
+#include "cleave/formats/graph_json.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/acyclic/acyclic.hpp"
 #include "cleave/partition/model/metrics.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/formats/json/json_document.hpp"
+#include "cleave/formats/json/json_reader.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,6 @@
 #include <sstream>
 #include <string>
 
-#include "cleave/formats/json/json_value.hpp"
 #include "cleave/formats/json/json_writer.hpp"
 #include "support/error_text.hpp"
 #include "support/rng.hpp"

@@ -1,7 +1,7 @@
 // expect: edge_weights\(n\): make it const, a range of numbers beside neighbours\(n\)
 #include <vector>
 
-#include "cleave/graph/neighbour_snapshot.hpp"
+#include "cleave/graph/neighbours.hpp"
 
 struct ir {
   std::vector<int> ops;

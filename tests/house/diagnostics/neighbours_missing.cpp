@@ -1,7 +1,7 @@
 // expect: no member named 'neighbours'|g\.neighbours\(n\)
 #include <vector>
 
-#include "cleave/graph/neighbour_snapshot.hpp"
+#include "cleave/graph/neighbours.hpp"
 
 struct ir {
   std::vector<int> ops;

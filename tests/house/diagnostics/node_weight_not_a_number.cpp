@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/graph/neighbour_snapshot.hpp"
+#include "cleave/graph/neighbours.hpp"
 
 struct ir {
   std::vector<int> ops;

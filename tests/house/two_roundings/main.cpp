@@ -10,7 +10,7 @@
 #include "cleave/core/random.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/run/batch/loss_weights.hpp"
-#include "cleave/run/host/host_memory.hpp"
+#include "cleave/run/host/host_device.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/mpi/check.hpp"
+#include "cleave/mpi/detail/check.hpp"
 #include "cleave/mpi/pipeline.hpp"
 #include "cleave/run/program/make_rank_program.hpp"
 #include "conformance_runner/pipe_training.hpp"

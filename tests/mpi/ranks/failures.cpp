@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/mpi/communicator.hpp"
+#include "cleave/mpi/pipeline.hpp"
 #include "rank_case.hpp"
 
 namespace cleave::testing {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/mpi/communicator.hpp"
+#include "cleave/mpi/pipeline.hpp"
 #include "rank_case.hpp"
 #include "support/device_promises.hpp"
 #include "support/rng.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cleave/mpi/communicator.hpp"
+#include "cleave/mpi/pipeline.hpp"
 #include "cleave/run/sums/floating_bits.hpp"
 #include "rank_case.hpp"
 #include "support/rng.hpp"

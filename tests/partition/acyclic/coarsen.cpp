@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/acyclic/coarsen.hpp"
+#include "cleave/partition/acyclic/detail/coarsening.hpp"
 
 #include <doctest/doctest.h>
 
@@ -47,7 +47,8 @@ TEST_CASE("coarsen: clusters need each other in no cycle, keep to their part and
       auto limits = x.limits;
       limits.memory.assign(4, 1'000'000);
       auto const& below = l == 0 ? x.level : h.levels[l - 1];
-      cleave::detail::acyclic_state<std::uint32_t> const fine(below, limits, part), rough(level, limits, coarse);
+      cleave::detail::acyclic_state<std::uint32_t> const fine(below, limits, part),
+          rough(level, limits, coarse);
       for (std::uint32_t s = 0; s < 4; ++s) REQUIRE(fine.load(s) == rough.load(s));
       REQUIRE(fine.cut() == rough.cut());
       part = coarse;

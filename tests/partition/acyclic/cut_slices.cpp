@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/acyclic/cut_slices.hpp"
+#include "cleave/partition/acyclic/problem.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,9 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "cleave/partition/acyclic/problem.hpp"
 #include "cleave/partition/acyclic/state.hpp"
-#include "cleave/partition/model/part_memory.hpp"
+#include "cleave/partition/model/validity.hpp"
 #include "support/random_level.hpp"
 
 using cleave::testing::random_level;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/acyclic/device_orders.hpp"
+#include "cleave/partition/acyclic/acyclic.hpp"
 
 #include <doctest/doctest.h>
 

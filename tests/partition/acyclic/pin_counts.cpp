@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/acyclic/pin_counts.hpp"
+#include "cleave/partition/acyclic/state.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/acyclic/search.hpp"
+#include "cleave/partition/acyclic/detail/partitioner.hpp"
 
 #include <doctest/doctest.h>
 
 #include <vector>
 
-#include "cleave/partition/acyclic/refine_cut.hpp"
-#include "cleave/partition/acyclic/refine_load.hpp"
 #include "support/random_level.hpp"
 
 using cleave::acyclic_goal;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/classic/coordinates.hpp"
+#include "cleave/partition/classic/space_filling_curve.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,6 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/partition/classic/space_filling_curve.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
-#include "cleave/partition/classic/integral_graph.hpp"
+#include "cleave/partition/classic/detail/integral_graph.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "support/error_text.hpp"
 #include "support/small_adjacency.hpp"

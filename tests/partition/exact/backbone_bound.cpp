@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/exact/backbone_bound.hpp"
+#include "cleave/partition/exact/backbone.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "cleave/partition/exact/exact_task.hpp"
+#include "cleave/partition/exact/detail/exact_task.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
 
@@ -60,7 +60,8 @@ TEST_CASE("backbone_bound: the same as if all parts were asked what they pay") {
   for (int i = 0; i < 400; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(25), .most_operands = 1 + r.below(3), .tied = 8});
     auto const k = 1 + static_cast<std::uint32_t>(r.below(4));
-    auto t = cleave::detail::exact_task_of(g, k, {.balance = {.cost_per_byte = static_cast<double>(r.below(3))}});
+    auto t =
+        cleave::detail::exact_task_of(g, k, {.balance = {.cost_per_byte = static_cast<double>(r.below(3))}});
     if (t.units.size() == 0) continue;
     std::int64_t all = 1;
     for (auto const w : t.costs.weight[0]) all += w;
@@ -71,7 +72,7 @@ TEST_CASE("backbone_bound: the same as if all parts were asked what they pay") {
       auto const expected = bound_by_all_parts(t, below, places);
       auto const found = [&](std::int64_t low, std::size_t most_steps) {
         return cleave::detail::backbone_bound<index_type>(t.edges, t.costs, t.order, low, below,
-                                                  {.places = places, .most_steps = most_steps})
+                                                          {.places = places, .most_steps = most_steps})
             .bound;
       };
       CHECK(found(0, 1'000'000'000) == expected);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/exact/pushed_flow.hpp"
+#include "cleave/partition/exact/backbone.hpp"
 
 #include <doctest/doctest.h>
 
@@ -30,8 +30,9 @@ both_flows random_flows(cleave::testing::rng& r, std::size_t nodes) {
     auto const from = static_cast<std::uint32_t>(r.below(nodes));
     auto const to = static_cast<std::uint32_t>(r.below(nodes));
     if (from == to) continue;
-    x.arc(from, to,
-          from != 0 && r.one_in(5) ? cleave::detail::unreachable_load : static_cast<std::int64_t>(r.below(12)));
+    x.arc(
+        from, to,
+        from != 0 && r.one_in(5) ? cleave::detail::unreachable_load : static_cast<std::int64_t>(r.below(12)));
   }
   return x;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/groups/bookends.hpp"
+#include "cleave/partition/groups/alternation.hpp"
 
 #include <doctest/doctest.h>
 

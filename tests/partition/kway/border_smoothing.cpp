@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/border_smoothing.hpp"
+#include "cleave/partition/kway/detail/rounding.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,8 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "cleave/partition/kway/lazy_walk.hpp"
-#include "cleave/partition/kway/level_graph.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/contract.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/kway/label_clusters.hpp"
-#include "cleave/partition/kway/matching.hpp"
+#include "cleave/partition/kway/detail/coarsening.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

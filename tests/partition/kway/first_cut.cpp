@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/first_cut.hpp"
+#include "cleave/partition/kway/detail/multilevel.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
-#include "cleave/partition/kway/boundary.hpp"
-#include "cleave/partition/kway/effort.hpp"
-#include "cleave/partition/kway/level_graph.hpp"
-#include "cleave/partition/kway/team.hpp"
+#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/refinement.hpp"
+#include "cleave/partition/kway/detail/team.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
 

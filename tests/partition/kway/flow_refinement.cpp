@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/flow_refinement.hpp"
+#include "cleave/partition/kway/detail/flow.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/partition/kway/boundary.hpp"
-#include "cleave/partition/kway/level_graph.hpp"
-#include "cleave/partition/kway/team.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/refinement.hpp"
+#include "cleave/partition/kway/detail/team.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
 
@@ -19,7 +19,8 @@ using namespace cleave::testing;
 namespace {
 
 /// The nodes with neighbours in other parts, and a few more, in any order.
-cleave::detail::active_nodes some_active(rng& r, cleave::detail::weighted_view const& g, cleave::detail::level_parts const& p) {
+cleave::detail::active_nodes some_active(rng& r, cleave::detail::weighted_view const& g,
+                                         cleave::detail::level_parts const& p) {
   auto active = cleave::detail::boundary_of(g, p.of, cleave::detail::thread_team(1));
   for (std::uint32_t n = 0; n < g.nodes; ++n)
     if (r.one_in(20)) active.add(n);
@@ -41,12 +42,14 @@ TEST_CASE("flow refinement: the cut decreases by what it says, limits hold, fixe
     auto const before = g.cut(p.of);
     auto const view = g.view();
     auto active = some_active(r, view, p);
-    auto const gain = cleave::detail::refine_by_flows(view, p, fixed, active, {}, cleave::detail::thread_team(1));
+    auto const gain =
+        cleave::detail::refine_by_flows(view, p, fixed, active, {}, cleave::detail::thread_team(1));
     REQUIRE(gain >= 0);
     REQUIRE(g.cut(p.of) == before - gain);
     REQUIRE(p.weight == weights_of(g, p));
     for (std::uint32_t part = 0; part < p.parts(); ++part) REQUIRE(p.weight[part] <= p.limit[part]);
-    for (auto const n : cleave::detail::boundary_of(view, p.of, cleave::detail::thread_team(1)).list) REQUIRE(active.is[n]);
+    for (auto const n : cleave::detail::boundary_of(view, p.of, cleave::detail::thread_team(1)).list)
+      REQUIRE(active.is[n]);
     for (std::size_t n = 0; n < fixed.size(); ++n)
       REQUIRE((fixed[n] == cleave::detail::free_node || p.of[n] == fixed[n]));
     better += gain > 0;
@@ -74,8 +77,9 @@ TEST_CASE(
     }
     auto const view = g.view();
     auto active = some_active(r, view, p);
-    cleave::detail::refine_by_flows(view, p, fixed, active, {.width = {.steps = 100, .slack = 100}, .rounds = 20},
-                            cleave::detail::thread_team(1));
+    cleave::detail::refine_by_flows(view, p, fixed, active,
+                                    {.width = {.steps = 100, .slack = 100}, .rounds = 20},
+                                    cleave::detail::thread_team(1));
     REQUIRE(g.cut(p.of) == least);
   }
 }

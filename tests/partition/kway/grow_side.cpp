@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/grow_side.hpp"
+#include "cleave/partition/kway/detail/multilevel.hpp"
 
 #include <doctest/doctest.h>
 

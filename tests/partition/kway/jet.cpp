@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/jet.hpp"
+#include "cleave/partition/kway/kway.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,14 +7,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/partition/kway/level_graph.hpp"
-#include "cleave/partition/kway/part_links.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
 
 namespace {
 
-cleave::detail::active_nodes border_of(cleave::testing::weighted_level const& g, cleave::detail::level_parts const& p) {
+cleave::detail::active_nodes border_of(cleave::testing::weighted_level const& g,
+                                       cleave::detail::level_parts const& p) {
   cleave::detail::active_nodes active;
   active.is.assign(p.of.size(), 0);
   auto const view = g.view();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/kway_graph.hpp"
+#include "cleave/partition/kway/kway.hpp"
 
 #include <doctest/doctest.h>
 

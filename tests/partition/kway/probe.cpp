@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/probe.hpp"
+#include "cleave/partition/kway/detail/probe.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/kway/quality_effort.hpp"
+#include "cleave/partition/kway/kway.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/quality.hpp"
+#include "cleave/partition/kway/kway.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/kway/level_graph.hpp"
-#include "cleave/partition/kway/multilevel.hpp"
-#include "cleave/partition/kway/team.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/multilevel.hpp"
+#include "cleave/partition/kway/detail/team.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
 
@@ -34,9 +34,9 @@ cleave::detail::quality_effort effort_for(weighted_level const& g, std::uint32_t
 }
 
 cleave::detail::level_parts quality_parts(weighted_level const& g, std::vector<std::int64_t> const& limit,
-                                  cleave::detail::quality_effort const& effort,
-                                  std::vector<std::uint32_t> const& fixed, std::uint64_t seed,
-                                  std::uint32_t threads) {
+                                          cleave::detail::quality_effort const& effort,
+                                          std::vector<std::uint32_t> const& fixed, std::uint64_t seed,
+                                          std::uint32_t threads) {
   cleave::detail::thread_team const team(threads);
   return cleave::detail::quality_kway(limit, effort, seed, team, nullptr).parts(g.view(), fixed);
 }

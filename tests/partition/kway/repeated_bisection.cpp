@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/repeated_bisection.hpp"
+#include "cleave/partition/kway/detail/multilevel.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,16 +10,16 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
-#include "cleave/partition/kway/effort.hpp"
-#include "cleave/partition/kway/team.hpp"
+#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/team.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
 
 using namespace cleave::testing;
+using cleave::splitmix;
 using cleave::detail::bisection_effort;
 using cleave::detail::free_node;
 using cleave::detail::repeated_bisection;
-using cleave::splitmix;
 
 namespace {
 
@@ -42,7 +42,8 @@ std::vector<std::uint32_t> bisected(weighted_level const& g, std::vector<std::ui
                                     std::vector<std::int64_t> const& limit, bisection_effort const& effort,
                                     std::uint32_t threads = 1) {
   splitmix random(7);
-  return repeated_bisection(g.view(), fixed, limit, effort, cleave::detail::thread_team(threads)).parts(random);
+  return repeated_bisection(g.view(), fixed, limit, effort, cleave::detail::thread_team(threads))
+      .parts(random);
 }
 
 /// The same with a graph of its own for each piece, one piece after another. Limits leave much room, and are
@@ -80,8 +81,8 @@ class literal_bisection {
     cleave::detail::two_sides best;
     for (std::uint32_t i = 0; i < std::max(effort_.least_restarts, effort_.restarts >> depth); ++i) {
       auto const view = piece.view();
-      cleave::detail::multilevel_bisection const bisection(view, side, {left * limit_, (parts - left) * limit_}, aim,
-                                                   effort_);
+      cleave::detail::multilevel_bisection const bisection(
+          view, side, {left * limit_, (parts - left) * limit_}, aim, effort_);
       auto const tried = bisection.sides(random_.next(), i);
       if (i == 0 || tried.better_than(best)) best = tried;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/swaps.hpp"
+#include "cleave/partition/kway/detail/refinement.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/partition/kway/level_graph.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"
 

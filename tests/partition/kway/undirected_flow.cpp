@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/undirected_flow.hpp"
+#include "cleave/partition/kway/detail/flow.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "cleave/partition/model/part_memory.hpp"
+#include "cleave/partition/model/validity.hpp"
 #include "support/brute_force.hpp"
 #include "support/dense_builder.hpp"
 #include "support/random_graph.hpp"

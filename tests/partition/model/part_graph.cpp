@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/model/part_graph.hpp"
+#include "cleave/partition/model/validity.hpp"
 
 #include <doctest/doctest.h>
 
@@ -67,7 +67,8 @@ TEST_CASE("part_graph: companions come along only where the value crosses") {
   g.companions.close();
   g.companions.close();
   CHECK(cleave::detail::part_graph_of(g, {{p0, p1, p1}, 2}).dependents.item.empty());
-  CHECK(cleave::detail::part_graph_of(g, {{p0, p1, p2}, 3}).dependents.item == std::vector<std::uint32_t>{2, 2});
+  CHECK(cleave::detail::part_graph_of(g, {{p0, p1, p2}, 3}).dependents.item ==
+        std::vector<std::uint32_t>{2, 2});
 }
 
 TEST_CASE("part_graph: an empty part has no first node, and no parts make no graph") {

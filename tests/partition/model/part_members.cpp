@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/model/part_members.hpp"
+#include "cleave/partition/model/partition.hpp"
 
 #include <doctest/doctest.h>
 

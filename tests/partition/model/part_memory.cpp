@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/model/part_memory.hpp"
+#include "cleave/partition/model/validity.hpp"
 
 #include <doctest/doctest.h>
 

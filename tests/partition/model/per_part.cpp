@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/model/per_part.hpp"
+#include "cleave/partition/model/partition.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/named/assign_after_modules.hpp"
+#include "cleave/partition/named/assign.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/named/cut_tree.hpp"
+#include "cleave/partition/named/hierarchical_cut.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/named/markers.hpp"
+#include "cleave/partition/named/cut_points.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,8 +12,8 @@
 
 namespace {
 
-using cleave::detail::marker_error;
 using cleave::detail::find_marker_fault;
+using cleave::detail::marker_error;
 using cleave::detail::marker_fault;
 
 bool is_cut(toy::op const* o) { return o->name == "cut"; }
@@ -75,7 +75,8 @@ TEST_CASE("markers: one in a body is refused, with the node that holds the body"
   archetype::nested const g;
   auto const in_body = [](archetype::node n) { return n == archetype::node(3); };
   CHECK(cleave::detail::find_nested_marker(g, in_body) == marker_fault{marker_fault::kind::nested, 1});
-  CHECK_FALSE(cleave::detail::find_nested_marker(g, [](archetype::node n) { return n == archetype::node(1); }));
+  CHECK_FALSE(
+      cleave::detail::find_nested_marker(g, [](archetype::node n) { return n == archetype::node(1); }));
   auto const s = cleave::snapshot_of(g);
   CHECK_THROWS_WITH_AS(
       cuts_at_markers(g, s, in_body),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/named/module_cuts.hpp"
+#include "cleave/partition/named/cut_points.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,9 +15,9 @@ namespace {
 
 using cleave::cut_kind;
 using cleave::module_cut;
-using cleave::detail::module_of_call;
 using cleave::module_side;
 using cleave::unknown_module_error;
+using cleave::detail::module_of_call;
 
 using calls = std::vector<std::vector<std::string>>;
 

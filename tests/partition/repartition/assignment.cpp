@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/repartition/assignment.hpp"
+#include "cleave/partition/repartition/repartition.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/slices/least_load.hpp"
+#include "cleave/partition/slices/slicing.hpp"
 
 #include <doctest/doctest.h>
 
@@ -29,7 +29,7 @@ TEST_CASE("least_load: agrees with adding up, whatever is opened and closed") {
         if (open[place]) least = std::min(least, sum);
       }
       REQUIRE((least == cleave::detail::unreachable_load ? tree.least() > cleave::detail::unreachable_load / 2
-                                                 : tree.least() == least));
+                                                         : tree.least() == least));
       auto const place = r.below(places);
       auto const change = static_cast<std::int64_t>(r.below(9)) - 4;
       switch (r.below(3)) {

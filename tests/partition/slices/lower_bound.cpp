@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/slices/lower_bound.hpp"
+#include "cleave/partition/slices/balance.hpp"
 
 #include <doctest/doctest.h>
 
@@ -76,7 +76,8 @@ TEST_CASE("lower bound: none is above the best of all assignments, and some are 
     auto bound = std::max(cleave::detail::even_share(c), cleave::detail::pigeonhole_share(c));
     for (index_type u = 0; u < c.units(); ++u) bound = std::max(bound, cleave::detail::least_with(c, u));
     REQUIRE(bound <= best);
-    REQUIRE(cleave::detail::load_bound(c) == bound);  // of eight units at most, all are tried that could matter
+    REQUIRE(cleave::detail::load_bound(c) ==
+            bound);  // of eight units at most, all are tried that could matter
     tight += bound == best;
   }
   CHECK(tight > 100);
@@ -102,7 +103,8 @@ TEST_CASE("lower bound: an even share of equal parts is rounded up") {
     for (double const w : weights) b.node(w);
     auto const g = b.build();
     auto const c = cleave::costs_of(g, cleave::detail::units_of(g), parts, {});
-    return std::vector{c.scale.value(cleave::detail::even_share(c)), c.scale.value(cleave::detail::pigeonhole_share(c))};
+    return std::vector{c.scale.value(cleave::detail::even_share(c)),
+                       c.scale.value(cleave::detail::pigeonhole_share(c))};
   };
   CHECK(of({3, 3, 3, 1}, 3) == std::vector<double>{4, 4});
   CHECK(of({3, 3, 3, 3}, 3) == std::vector<double>{4, 6});

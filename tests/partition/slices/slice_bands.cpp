@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/slices/slice_bands.hpp"
+#include "cleave/partition/slices/slicing.hpp"
 
 #include <doctest/doctest.h>
 

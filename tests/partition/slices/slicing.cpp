@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "cleave/partition/units/topological_orders.hpp"
-#include "cleave/partition/units/unit_costs.hpp"
-#include "cleave/partition/units/unit_memory.hpp"
+#include "cleave/partition/units/units.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
 
@@ -115,7 +114,8 @@ TEST_CASE(
     sample const x(r, 1 + r.below(6));
     auto const optimum = x.optimum();
     cleave::detail::slicer<index_type> s(x.task);
-    auto const most = std::min<std::int64_t>(optimum == cleave::detail::unreachable_load ? 300 : optimum, 2000);
+    auto const most =
+        std::min<std::int64_t>(optimum == cleave::detail::unreachable_load ? 300 : optimum, 2000);
     for (std::int64_t bound = 0; bound <= most + 5; bound += 1 + most / 40) {
       auto const found = s.slices_within(bound);
       REQUIRE(found.at.has_value() == (bound >= optimum));

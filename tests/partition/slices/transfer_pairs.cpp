@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/slices/transfer_pairs.hpp"
+#include "cleave/partition/slices/slicing.hpp"
 
 #include <doctest/doctest.h>
 

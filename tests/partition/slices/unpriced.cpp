@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/slices/unpriced.hpp"
+#include "cleave/partition/slices/balance.hpp"
 
 #include <doctest/doctest.h>
 

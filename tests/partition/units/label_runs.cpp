@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/units/label_runs.hpp"
+#include "cleave/partition/units/part_cycles.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/units/rank_set.hpp"
+#include "cleave/partition/units/topological_orders.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/units/unit_costs.hpp"
+#include "cleave/partition/units/units.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/units/unit_memory.hpp"
+#include "cleave/partition/units/units.hpp"
 
 #include <doctest/doctest.h>
 
@@ -109,6 +109,6 @@ TEST_CASE(
   std::vector<std::size_t> bytes{5, most};  // a replicable node is in no part
   CHECK(cleave::detail::memory_of(g, cleave::detail::units_of(g), bytes).total() == most);
   bytes[0] = 6;
-  CHECK_THROWS_WITH_AS(cleave::detail::memory_of(g, cleave::detail::units_of(g), bytes), doctest::Contains("node #0"),
-                       cleave::detail::overflow_error);
+  CHECK_THROWS_WITH_AS(cleave::detail::memory_of(g, cleave::detail::units_of(g), bytes),
+                       doctest::Contains("node #0"), cleave::detail::overflow_error);
 }

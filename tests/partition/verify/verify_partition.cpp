@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "cleave/graph/adjacency_of_edges.hpp"
+#include "cleave/graph/adjacency.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

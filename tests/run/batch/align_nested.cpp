@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/batch/align_nested.hpp"
+#include "cleave/run/batch/nested.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/batch/leaf_access.hpp"
+#include "cleave/run/batch/split_batch.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "cleave/run/batch/merge_microbatches.hpp"
-#include "cleave/run/batch/split_batch.hpp"
 #include "cleave/run/batch/take_microbatches.hpp"
 #include "support/batch_leaf.hpp"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/run/batch/microbatch_rows.hpp"
+#include "cleave/run/batch/split_batch.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/batch/microbatch_rows.hpp"
+#include "cleave/run/batch/split_batch.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/board/board_connection.hpp"
+#include "cleave/run/board/board_wire.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>

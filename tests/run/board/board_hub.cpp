@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/board/board_hub.hpp"
+#include "cleave/run/board/detail/board_hub.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/board/board_member.hpp"
+#include "cleave/run/board/tcp_board.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

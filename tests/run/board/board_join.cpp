@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/board/board_join.hpp"
+#include "cleave/run/board/detail/board_join.hpp"
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/board/board_handshake.hpp"
+#include "cleave/run/board/board_wire.hpp"
 #include "cleave/run/board/tcp_board.hpp"
 #include "support/error_text.hpp"
 #include "support/rng.hpp"

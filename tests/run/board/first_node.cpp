@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/board/first_node.hpp"
+#include "cleave/run/board/process_start.hpp"
 
 #include <doctest/doctest.h>
 

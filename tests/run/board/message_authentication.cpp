@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/board/message_authentication.hpp"
+#include "cleave/run/board/board_wire.hpp"
 
 #include <doctest/doctest.h>
 

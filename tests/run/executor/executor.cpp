@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/executor/executor.hpp"
+#include "cleave/run/executor/detail/executor.hpp"
 
 #include <doctest/doctest.h>
 

@@ -13,7 +13,6 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/run/forward/timeline.hpp"
 #include "support/comes_true.hpp"
 #include "support/random_transport.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/forward/forward_concepts.hpp"
+#include "cleave/run/forward/forward.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,8 +9,6 @@
 #include <span>
 #include <utility>
 #include <vector>
-
-#include "cleave/run/forward/forward_loop.hpp"
 
 using namespace cleave;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/forward/host_clock.hpp"
+#include "cleave/run/forward/forward.hpp"
 
 #include <doctest/doctest.h>
 

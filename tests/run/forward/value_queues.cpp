@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/forward/value_queues.hpp"
+#include "cleave/run/forward/forward.hpp"
 
 #include <doctest/doctest.h>
 

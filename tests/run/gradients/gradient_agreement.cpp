@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/gradients/gradient_agreement.hpp"
+#include "cleave/run/gradients/gradient_reducer.hpp"
 
 #include <doctest/doctest.h>
 

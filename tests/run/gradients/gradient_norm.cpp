@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/gradients/gradient_norm.hpp"
+#include "cleave/run/gradients/parameter_updater.hpp"
 
 #include <doctest/doctest.h>
 

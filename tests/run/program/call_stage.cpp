@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/program/call_stage.hpp"
+#include "cleave/run/program/stage_caller.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/program/input_copies.hpp"
+#include "cleave/run/program/step_recorder.hpp"
 
 #include <doctest/doctest.h>
 

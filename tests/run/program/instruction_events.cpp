@@ -9,7 +9,7 @@
 #include <map>
 #include <optional>
 
-#include "cleave/run/host/host_memory.hpp"
+#include "cleave/run/host/host_device.hpp"
 
 using namespace cleave;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/program/message_block.hpp"
+#include "cleave/run/program/step_plan.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/program/pass_views.hpp"
+#include "cleave/run/program/pass_memory.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/program/program_digest.hpp"
+#include "cleave/run/program/step_plan.hpp"
 
 #include <doctest/doctest.h>
 

@@ -13,8 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/run/host/host_event.hpp"
-#include "cleave/run/host/host_memory.hpp"
+#include "cleave/run/host/host_device.hpp"
 
 using namespace cleave;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/sums/with_element.hpp"
+#include "cleave/run/sums/sum_in_order.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/threads/thread_connections.hpp"
+#include "cleave/run/threads/thread_pipeline.hpp"
 
 #include <doctest/doctest.h>
 

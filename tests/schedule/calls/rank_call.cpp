@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/calls/rank_call.hpp"
+#include "cleave/schedule/calls/rank_calls.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/families/depth_first.hpp"
+#include "cleave/schedule/families/interleaved_1f1b.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/families/dual_pipe_order.hpp"
+#include "cleave/schedule/families/dual_pipe.hpp"
 
 #include <doctest/doctest.h>
 
-#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/action.hpp"
 
 using namespace cleave;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/families/dual_pipe_v.hpp"
+#include "cleave/schedule/families/dual_pipe.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/families/looped_bfs.hpp"
+#include "cleave/schedule/families/interleaved_1f1b.hpp"
 
 #include <doctest/doctest.h>
 

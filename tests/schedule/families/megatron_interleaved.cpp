@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/families/megatron_interleaved.hpp"
+#include "cleave/schedule/families/interleaved_1f1b.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/families/interleaved_1f1b.hpp"
 #include "support/run_order.hpp"
 
 using namespace cleave;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/families/rank_order.hpp"
+#include "cleave/schedule/families/detail/rank_order.hpp"
 
 #include <doctest/doctest.h>
 
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 using namespace cleave;
 

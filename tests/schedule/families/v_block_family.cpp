@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/families/v_block_family.hpp"
+#include "cleave/schedule/families/v_schedules.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,9 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cleave/schedule/families/v_half.hpp"
-#include "cleave/schedule/families/v_min.hpp"
-#include "cleave/schedule/model/kept_passes.hpp"
+#include "cleave/schedule/model/simulate_options.hpp"
 #include "cleave/schedule/simulate/simulate.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 

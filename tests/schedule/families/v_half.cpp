@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/families/v_half.hpp"
+#include "cleave/schedule/families/v_schedules.hpp"
 
 #include <doctest/doctest.h>
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/lower/send_in_rounds.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/verify/channel_order.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 
 using namespace cleave;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/lower/earliest_rank.hpp"
+#include "cleave/schedule/lower/send_in_time.hpp"
 
 #include <doctest/doctest.h>
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "cleave/schedule/lower/lower.hpp"
-#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 #include "support/every_delivery.hpp"

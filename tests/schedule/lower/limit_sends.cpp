@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/lower/limit_sends.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,8 +9,7 @@
 
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/defer_receives.hpp"
-#include "cleave/schedule/lower/send_in_rounds.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 
 using namespace cleave;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/lower/lower_options.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 
 #include <doctest/doctest.h>
 

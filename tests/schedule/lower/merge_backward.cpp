@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/model/action_text.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/run_order.hpp"
 
 using namespace cleave;

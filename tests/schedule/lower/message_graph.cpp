@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/lower/send_in_rounds.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

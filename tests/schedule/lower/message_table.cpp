@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/lower/message_table.hpp"
+#include "cleave/schedule/lower/message_graph.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/lower/next_uses.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 
 #include <doctest/doctest.h>
 

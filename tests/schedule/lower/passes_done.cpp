@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/lower/passes_done.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 
 #include <doctest/doctest.h>
 
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 using namespace cleave;
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 using namespace cleave;
 

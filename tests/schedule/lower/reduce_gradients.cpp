@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/model/action_text.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 using namespace cleave;
 

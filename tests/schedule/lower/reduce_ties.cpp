@@ -15,7 +15,7 @@
 #include "cleave/schedule/families/one_f_one_b.hpp"
 #include "cleave/schedule/families/zbv.hpp"
 #include "cleave/schedule/lower/lower.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 #include "support/some_schedule.hpp"
 

@@ -13,8 +13,7 @@
 #include "cleave/schedule/families/one_f_one_b.hpp"
 #include "cleave/schedule/lower/reduce_gradients.hpp"
 #include "cleave/schedule/model/delivery.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 #include "support/run_order.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/lower/send_in_rounds.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
-#include "cleave/schedule/verify/channel_order.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 #include "support/run_order.hpp"
 
 using namespace cleave;

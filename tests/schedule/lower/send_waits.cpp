@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/lower/send_in_rounds.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 using namespace cleave;
 

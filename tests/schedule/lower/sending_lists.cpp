@@ -8,8 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/run_order.hpp"
 
 using namespace cleave;

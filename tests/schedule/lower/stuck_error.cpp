@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/lower/stuck_error.hpp"
+#include "cleave/schedule/lower/sending_lists.hpp"
 
 #include <doctest/doctest.h>
 

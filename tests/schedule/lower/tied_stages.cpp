@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/lower/tied_stages.hpp"
+#include "cleave/schedule/lower/reduce_ties.hpp"
 
 #include <doctest/doctest.h>
 

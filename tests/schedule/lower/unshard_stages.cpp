@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/lower/unshard_stages.hpp"
+#include "cleave/schedule/lower/lower.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/model/action_text.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 using namespace cleave;
 

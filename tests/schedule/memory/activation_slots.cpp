@@ -10,8 +10,8 @@
 
 #include "cleave/schedule/families/one_f_one_b.hpp"
 #include "cleave/schedule/lower/lower.hpp"
-#include "cleave/schedule/model/kept_passes.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/model/simulate_options.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/some_schedule.hpp"
 
 using namespace cleave;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/memory/free_memory.hpp"
+#include "cleave/schedule/memory/slot_plan.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/memory/memory_need.hpp"
+#include "cleave/schedule/memory/slot_plan.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "cleave/schedule/memory/place_in_memory.hpp"
 
 using namespace cleave;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/memory/pass_lifetimes.hpp"
+#include "cleave/schedule/memory/activation_slots.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cleave/schedule/lower/lower.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/some_schedule.hpp"
 
 using namespace cleave;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/memory/place_in_memory.hpp"
+#include "cleave/schedule/memory/slot_plan.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/schedule/memory/memory_tenants.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

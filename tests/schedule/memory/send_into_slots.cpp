@@ -17,8 +17,8 @@
 #include "cleave/schedule/lower/send_in_time.hpp"
 #include "cleave/schedule/memory/plan_slots.hpp"
 #include "cleave/schedule/simulate/simulate.hpp"
-#include "cleave/schedule/verify/channel_order.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 #include "support/some_schedule.hpp"
 
 using namespace cleave;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/memory/stash_gaps.hpp"
+#include "cleave/schedule/memory/limit_stashes.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/memory/stash_stays.hpp"
+#include "cleave/schedule/memory/detail/stash_stays.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cleave/schedule/lower/lower.hpp"
-#include "cleave/schedule/model/kept_passes.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/model/simulate_options.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/some_schedule.hpp"
 
 using namespace cleave;

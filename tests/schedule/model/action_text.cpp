@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/action.hpp"
 
 #include <doctest/doctest.h>
 

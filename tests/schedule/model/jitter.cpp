@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/model/jitter.hpp"
+#include "cleave/schedule/model/simulate_options.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/model/kept_passes.hpp"
+#include "cleave/schedule/model/simulate_options.hpp"
 
 #include <doctest/doctest.h>
 
 #include "cleave/schedule/families/gpipe.hpp"
 #include "cleave/schedule/families/one_f_one_b.hpp"
 #include "cleave/schedule/families/zbv.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 using namespace cleave;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/model/placement_map.hpp"
+#include "cleave/schedule/model/placement.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/model/schedule_bytes.hpp"
+#include "cleave/schedule/model/stage_cost.hpp"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cleave/schedule/families/zbv.hpp"
-#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/action.hpp"
 #include "support/plain_lowering.hpp"
 
 using namespace cleave;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/model/schedule_shape.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 
 #include <doctest/doctest.h>
 

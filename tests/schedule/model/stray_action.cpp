@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 using namespace cleave;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/search/bottleneck_cut.hpp"
+#include "cleave/schedule/search/cut_for_schedule.hpp"
 
 #include <doctest/doctest.h>
 

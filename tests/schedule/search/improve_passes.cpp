@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/search/improve_passes.hpp"
+#include "cleave/schedule/search/detail/improve_passes.hpp"
 
 #include <doctest/doctest.h>
 
 #include "cleave/core/random.hpp"
-#include "cleave/schedule/search/one_at_a_time.hpp"
+#include "cleave/schedule/search/detail/schedule_candidates.hpp"
 #include "cleave/schedule/search/step_bounds.hpp"
 #include "support/random_step.hpp"
 #include "support/run_order.hpp"

@@ -8,7 +8,7 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/schedule/list/pass_lists.hpp"
-#include "cleave/schedule/search/one_at_a_time.hpp"
+#include "cleave/schedule/search/detail/schedule_candidates.hpp"
 #include "support/random_step.hpp"
 
 using namespace cleave;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/search/one_machine.hpp"
+#include "cleave/schedule/search/step_bounds.hpp"
 
 #include <doctest/doctest.h>
 

@@ -14,9 +14,8 @@
 
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/lower.hpp"
-#include "cleave/schedule/model/action_text.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 #include "support/event_run.hpp"
 #include "support/plain_lowering.hpp"

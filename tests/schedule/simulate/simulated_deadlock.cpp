@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/simulate/simulated_deadlock.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,10 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/model/action_text.hpp"
-#include "cleave/schedule/simulate/simulate.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 using namespace cleave;
 

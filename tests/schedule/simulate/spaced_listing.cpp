@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 using namespace cleave;
 

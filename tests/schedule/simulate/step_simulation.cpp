@@ -15,8 +15,7 @@
 
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/lower.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/simulate/time_walk.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
 
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 using namespace cleave;
 

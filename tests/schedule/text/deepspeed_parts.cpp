@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/text/deepspeed_parts.hpp"
+#include "cleave/schedule/text/layer_layout.hpp"
 
 #include <doctest/doctest.h>
 

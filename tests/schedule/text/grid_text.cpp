@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/text/grid_text.hpp"
+#include "cleave/schedule/text/layer_layout.hpp"
 
 #include <doctest/doctest.h>
 
 #include <vector>
 
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 using namespace cleave;
 

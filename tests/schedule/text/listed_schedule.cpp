@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 
 using namespace cleave;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/verify/channel_order.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "cleave/schedule/families/one_f_one_b.hpp"
-#include "cleave/schedule/model/action_text.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/plain_lowering.hpp"
 
 using namespace cleave;

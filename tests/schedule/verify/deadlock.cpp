@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/plain_lowering.hpp"
 #include "support/queue_run.hpp"
 #include "support/rng.hpp"

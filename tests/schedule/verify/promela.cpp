@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "cleave/schedule/families/generate.hpp"
-#include "cleave/schedule/lower/send_in_rounds.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
+#include "cleave/schedule/lower/lower.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 #include "support/plain_lowering.hpp"
 #include "support/spin.hpp"

@@ -13,9 +13,8 @@
 
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/lower/lower.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
-#include "cleave/schedule/verify/channel_order.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
+#include "cleave/schedule/verify/verify.hpp"
 #include "support/plain_lowering.hpp"
 #include "support/rng.hpp"
 #include "support/run_order.hpp"

@@ -13,7 +13,7 @@
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/model/stray_action.hpp"
 #include "cleave/schedule/text/listed_schedule.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
+#include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/plain_lowering.hpp"
 #include "support/queue_run.hpp"
 #include "support/rng.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/split/modules/ask_parts.hpp"
+#include "cleave/split/modules/split_module.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "cleave/split/modules/split_module.hpp"
 
 using namespace cleave;
 

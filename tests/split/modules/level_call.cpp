@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/split/modules/level_call.hpp"
+#include "cleave/split/modules/split_hierarchy.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "cleave/split/modules/split_hierarchy.hpp"
 
 using namespace cleave;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/split/modules/open_level.hpp"
+#include "cleave/split/modules/split_hierarchy.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "cleave/split/modules/split_hierarchy.hpp"
 #include "support/module_nodes.hpp"
 
 using namespace cleave;

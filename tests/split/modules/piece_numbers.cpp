@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/split/modules/piece_numbers.hpp"
+#include "cleave/split/modules/split_hierarchy.hpp"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 
 #include "cleave/backward/ties.hpp"
 #include "cleave/graph/interpreter.hpp"
-#include "cleave/pipe/unflatten.hpp"
+#include "cleave/pipe/pytree.hpp"
 #include "cleave/split/modules/liveness.hpp"
 #include "cleave/split/modules/wrapped_stage.hpp"
 #include "support/element_interpretation.hpp"

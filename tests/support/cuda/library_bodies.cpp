@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "cleave/core/expects.hpp"
-#include "cleave/cuda/device_lanes.hpp"
-#include "cleave/cuda/reduce_lane.hpp"
-#include "cleave/cuda/square_lane.hpp"
-#include "cleave/run/sums/with_element.hpp"
+#include "cleave/cuda/detail/device_lanes.hpp"
+#include "cleave/cuda/detail/reduce_lane.hpp"
+#include "cleave/cuda/detail/square_lane.hpp"
+#include "cleave/run/sums/sum_in_order.hpp"
 #include "support/cuda/fake_cuda.hpp"
 #include "support/cuda/library_kernels.hpp"
 

@@ -10,12 +10,12 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/run/host/host_event.hpp"
+#include "cleave/run/host/host_device.hpp"
 #include "cleave/run/host/host_group.hpp"
-#include "support/queued/queued_device.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
 #include "cleave/schedule/model/delivery.hpp"
+#include "support/queued/queued_device.hpp"
 
 namespace cleave::testing {
 

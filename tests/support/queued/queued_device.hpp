@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/host/host_event.hpp"
-#include "cleave/run/host/host_memory.hpp"
+#include "cleave/run/host/host_device.hpp"
 #include "cleave/run/host/host_ranks.hpp"
-#include "support/queued/queued_stream.hpp"
 #include "cleave/run/model/concepts.hpp"
+#include "support/queued/queued_stream.hpp"
 
 namespace cleave::testing {
 

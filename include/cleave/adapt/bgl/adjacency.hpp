@@ -9,7 +9,7 @@
 #include "cleave/adapt/bgl/property.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/neighbour_snapshot.hpp"
+#include "cleave/graph/neighbours.hpp"
 
 namespace cleave {
 
@@ -22,8 +22,10 @@ auto bgl_adjacency(BoostGraph const& g, EdgeWeight const& edge_weight = {},
                    NodeWeight const& node_weight = {}) {
   using vertex = detail::bgl_vertex<BoostGraph>;
   using edge = typename boost::graph_traits<BoostGraph>::edge_descriptor;
-  using node_number = detail::kept_weight<decltype(detail::bgl_property(g, node_weight, std::declval<vertex>()))>;
-  using edge_number = detail::kept_weight<decltype(detail::bgl_property(g, edge_weight, std::declval<edge>()))>;
+  using node_number =
+      detail::kept_weight<decltype(detail::bgl_property(g, node_weight, std::declval<vertex>()))>;
+  using edge_number =
+      detail::kept_weight<decltype(detail::bgl_property(g, edge_weight, std::declval<edge>()))>;
   detail::bgl_positions<BoostGraph, Index> const position(g);
   adjacency<Index, node_number, edge_number> made;
   std::vector<std::size_t> next(position.size() + 1);

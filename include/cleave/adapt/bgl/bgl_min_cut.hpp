@@ -18,7 +18,6 @@
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/adjacency_fault.hpp"
 #include "cleave/partition/model/partition.hpp"
 
 /// Least cuts of undirected graphs, as Boost.Graph finds them: building blocks, and something to compare
@@ -193,7 +192,8 @@ two_part_cut min_cut_between(adjacency_view<Index, NodeWeight, EdgeWeight, Offse
                              std::span<std::size_t const> first, std::span<std::size_t const> second,
                              max_flow_method method = max_flow_method::boykov_kolmogorov) {
   check_adjacency(g);
-  if (first.empty() || second.empty()) throw detail::terminal_error("min cut: name a node for each side", g.nodes());
+  if (first.empty() || second.empty())
+    throw detail::terminal_error("min cut: name a node for each side", g.nodes());
   std::vector<char> side(g.nodes(), 0);
   auto const claim = [&](std::size_t n, char own) {
     auto const node = "min cut: node #" + std::to_string(n);
@@ -213,7 +213,8 @@ template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeigh
 two_part_cut global_min_cut(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   check_adjacency(g);
   auto const n = g.nodes();
-  if (n < 2) throw detail::terminal_error("min cut: a cut parts two nodes, and there are " + std::to_string(n), n);
+  if (n < 2)
+    throw detail::terminal_error("min cut: a cut parts two nodes, and there are " + std::to_string(n), n);
   using network = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, boost::no_property,
                                         boost::property<boost::edge_weight_t, std::int64_t>>;
   auto const unit = detail::edge_unit(g);

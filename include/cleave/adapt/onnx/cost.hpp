@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/adapt/onnx/functions.hpp"
-#include "cleave/adapt/onnx/outline.hpp"
+#include "cleave/adapt/onnx/detail/functions.hpp"
+#include "cleave/adapt/onnx/detail/outline.hpp"
 #include "cleave/adapt/onnx/types.hpp"
 #include "cleave/adapt/onnx/work.hpp"
 

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/adapt/onnx/constant.hpp"
+#include "cleave/adapt/onnx/detail/constant.hpp"
+#include "cleave/adapt/onnx/detail/read_scopes.hpp"
 #include "cleave/adapt/onnx/fault.hpp"
-#include "cleave/adapt/onnx/read_scopes.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/graph/concepts.hpp"
 

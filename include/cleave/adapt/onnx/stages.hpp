@@ -1,21 +1,274 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <onnx/onnx_pb.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "cleave/adapt/onnx/builder.hpp"
 #include "cleave/adapt/onnx/cost.hpp"
+#include "cleave/adapt/onnx/detail/functions.hpp"
 #include "cleave/adapt/onnx/fault.hpp"
 #include "cleave/adapt/onnx/graph.hpp"
 #include "cleave/adapt/onnx/types.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/language.hpp"
+#include "cleave/core/name_digest.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/split/builder.hpp"
 #include "cleave/split/split.hpp"
+
+namespace cleave::detail {
+
+/// Gives new names to what the bodies of `holder` define under a name of `visible`: values of the graph that
+/// stand before the node. ONNX forbids such shadows, and a stage can have one where the file has none,
+/// because it may have a value as an input that the file makes after the node. `fresh(name)` is a name that
+/// nothing has. No recursion.
+template <class Fresh>
+void rename_onnx_shadows(onnx::NodeProto& holder, std::unordered_set<std::string> const& visible,
+                         Fresh fresh) {
+  using names = std::unordered_map<std::string, std::string>;
+  std::vector<std::pair<onnx::GraphProto*, names>> open;
+  auto const enter = [&](onnx::NodeProto& n, names const& outer) {
+    for (auto& a : *n.mutable_attribute()) {
+      if (a.has_g()) open.emplace_back(a.mutable_g(), outer);
+      for (auto& g : *a.mutable_graphs()) open.emplace_back(&g, outer);
+    }
+  };
+  enter(holder, {});
+  while (!open.empty()) {
+    auto [g, renamed] = std::move(open.back());
+    open.pop_back();
+    auto const define = [&](std::string const& name) {
+      if (name.empty()) return;
+      renamed.erase(name);
+      if (visible.contains(name)) renamed.emplace(name, fresh(name));
+    };
+    for (auto const& v : g->input()) define(v.name());
+    for (auto const& t : g->initializer()) define(t.name());
+    for (auto const& t : g->sparse_initializer()) define(t.values().name());
+    for (auto const& n : g->node())
+      for (auto const& name : n.output()) define(name);
+
+    auto const rename = [&](std::string& name) {
+      if (auto const at = renamed.find(name); at != renamed.end()) name = at->second;
+    };
+    if (!renamed.empty()) {
+      for (auto* list : {g->mutable_input(), g->mutable_output(), g->mutable_value_info()})
+        for (auto& v : *list) rename(*v.mutable_name());
+      for (auto& t : *g->mutable_initializer()) rename(*t.mutable_name());
+      for (auto& t : *g->mutable_sparse_initializer()) rename(*t.mutable_values()->mutable_name());
+      for (auto& n : *g->mutable_node()) {
+        for (auto& name : *n.mutable_input()) rename(name);
+        for (auto& name : *n.mutable_output()) rename(name);
+      }
+    }
+    for (auto& n : *g->mutable_node()) enter(n, renamed);
+  }
+}
+
+/// Tells a model from others, whatever its weights and shapes are: by the names of its graph, inputs and
+/// outputs, and what its nodes are and make. O(V).
+inline std::string onnx_model_mark(onnx::ModelProto const& m) {
+  name_digest names;
+  names.add(m.graph().name());
+  for (auto const* list : {&m.graph().input(), &m.graph().output()})
+    for (auto const& v : *list) names.add(v.name());
+  for (auto const& n : m.graph().node()) {
+    names.add(n.op_type());
+    for (auto const& v : n.output()) names.add(v);
+  }
+  return names.text();
+}
+
+/// What a stage says of itself in its metadata: `0 of 3`; the mark of the model that it is of.
+inline constexpr char onnx_stage_key[] = "cleave.stage", onnx_model_key[] = "cleave.model";
+
+/// What the stages of one model have in common when they are written out. Graph and types must outlive it.
+class onnx_emission {
+ public:
+  onnx_emission(onnx_graph const& g, onnx_types const& t)
+      : graph(g), types(t), functions(onnx_functions(g.model())), mark(onnx_model_mark(g.model())) {
+    auto const& whole = g.model().graph();
+    for (auto const* list : {&whole.value_info(), &whole.output(), &whole.input()})
+      for (auto const& v : *list) declared_[v.name()] = &v;
+  }
+
+  onnx_graph const& graph;
+  onnx_types const& types;
+  onnx_function_table functions;
+  std::string mark;                       ///< `onnx_model_mark`
+  std::unordered_set<std::string> names;  ///< that a node of some stage has; no other may have it
+
+  /// What the file itself says of a value, or null.
+  onnx::ValueInfoProto const* declared(std::string_view name) const {
+    auto const at = declared_.find(name);
+    return at == declared_.end() ? nullptr : at->second;
+  }
+
+  /// A name that no value of the model has, nor one that was made up before.
+  std::string fresh_name(std::string const& name) {
+    if (taken_.empty())
+      for (auto const& v : graph.scopes().values) taken_.emplace(v.name);
+    for (std::size_t i = 1;; ++i)
+      if (auto made = name + "_" + std::to_string(i); taken_.insert(made).second) return made;
+  }
+
+ private:
+  std::unordered_map<std::string_view, onnx::ValueInfoProto const*> declared_;
+  std::unordered_set<std::string> taken_;
+};
+
+/// Writes one stage as an ONNX model: `emit(stages, i, builder)`, then `finish()`.
+///
+/// Values keep their names, so what bodies capture needs no rewriting. Nodes are copied as messages, fields
+/// of later ONNX versions included; of several nodes with one name the first written keeps it. State becomes
+/// initializers; a default that the caller may override is an input too, and so is every initializer up to IR
+/// version 3. External data stays a reference, as in the file.
+class onnx_builder {
+ public:
+  using value = onnx_graph::value;
+  using node = onnx_graph::node;
+
+  explicit onnx_builder(onnx_emission& all) : all_(all) {
+    auto const& from = all.graph.model();
+    stage_.set_ir_version(from.ir_version());
+    *stage_.mutable_opset_import() = from.opset_import();
+    stage_.set_producer_name(from.producer_name());
+    stage_.set_producer_version(from.producer_version());
+    stage_.set_domain(from.domain());
+    stage_.set_model_version(from.model_version());
+    stage_.set_doc_string(from.doc_string());
+    for (auto const& p : from.metadata_props())  // a stage may be cut again
+      if (p.key() != onnx_stage_key && p.key() != onnx_model_key) *stage_.add_metadata_props() = p;
+  }
+
+  value argument(value v, source from) {
+    from == source::state || from == source::constant ? hold(v) : describe(v, *graph().add_input());
+    return v;
+  }
+
+  template <class Lookup>
+  std::span<value const> clone(node n, Lookup const& lookup) {
+    for (value const v : all_.graph.operands(n)) expects(lookup(v) == v, "a value to keep its name");
+    auto& copy = *graph().add_node();
+    copy = all_.graph.proto(n);
+    if (all_.graph.regions(n).empty()) {
+      claim_name(copy);
+    } else {
+      claim_names(copy);
+      has_bodies_ = true;
+    }
+    for (value const v : all_.graph.results(n)) made_.push_back(v);
+    return all_.graph.results(n);
+  }
+
+  void result(value v, value) {
+    describe(v, *graph().add_output());
+    given_.insert(v);
+  }
+
+  /// The stage; the builder is empty afterwards. Precondition: `index` < `count`.
+  onnx::ModelProto finish(std::size_t index, std::size_t count) {
+    part_shadows();
+    for (value const v : made_)
+      if (auto const* known = all_.declared(all_.graph.name_of(v)); known != nullptr && !given_.contains(v))
+        *graph().add_value_info() = *known;
+    for (auto const* f : onnx_reached_functions(all_.functions, graph().node())) *stage_.add_functions() = *f;
+    auto const& name = all_.graph.model().graph().name();
+    graph().set_name((name.empty() ? "model" : name) + "_stage_" + std::to_string(index));
+    auto const note = [&](char const* key, std::string const& text) {
+      auto& p = *stage_.add_metadata_props();
+      p.set_key(key);
+      p.set_value(text);
+    };
+    note(onnx_stage_key, std::to_string(index) + " of " + std::to_string(count));
+    note(onnx_model_key, all_.mark);
+    return std::move(stage_);
+  }
+
+ private:
+  onnx::GraphProto& graph() { return *stage_.mutable_graph(); }
+
+  /// A value of the boundary: as the file declares it where it does, else with its inferred type.
+  void describe(value v, onnx::ValueInfoProto& to) {
+    auto const name = all_.graph.name_of(v);
+    if (auto const* known = all_.declared(name)) to = *known;
+    to.set_name(std::string(name));
+    if (auto const* type = all_.types.declaration(name)) *to.mutable_type() = *type;
+  }
+
+  void hold(value v) {
+    std::string const name(all_.graph.name_of(v));
+    if (auto const* sparse = all_.graph.sparse_tensor(v)) {
+      *graph().add_sparse_initializer() = *sparse;
+    } else {
+      auto const* tensor = all_.graph.tensor(v);
+      expects(tensor != nullptr, "state to have data");
+      auto& copy = *graph().add_initializer();
+      copy = *tensor;
+      copy.set_name(name);
+    }
+    if (!all_.graph.overridable(v) && stage_.ir_version() >= 4) return;
+    auto& input = *graph().add_input();
+    describe(v, input);
+    if (auto const* tensor = all_.graph.tensor(v); tensor != nullptr && !input.has_type()) {
+      auto& type = *input.mutable_type()->mutable_tensor_type();
+      type.set_elem_type(tensor->data_type());
+      type.mutable_shape();
+      for (auto const d : tensor->dims()) type.mutable_shape()->add_dim()->set_dim_value(d);
+    }
+  }
+
+  /// Values keep their names, except those inside bodies that would hide a value of the stage.
+  void part_shadows() {
+    if (!has_bodies_) return;
+    std::unordered_set<std::string> visible;
+    for (auto const& v : graph().input()) visible.insert(v.name());
+    for (auto const& t : graph().initializer()) visible.insert(t.name());
+    for (auto const& t : graph().sparse_initializer()) visible.insert(t.values().name());
+    for (auto& n : *graph().mutable_node()) {
+      rename_onnx_shadows(n, visible, [&](std::string const& name) { return all_.fresh_name(name); });
+      visible.insert(n.output().begin(), n.output().end());
+    }
+  }
+
+  void claim_name(onnx::NodeProto& n) {
+    if (!n.name().empty() && !all_.names.insert(n.name()).second) n.clear_name();
+  }
+
+  void claim_names(onnx::NodeProto& holder) {
+    std::vector<onnx::NodeProto*> open{&holder};
+    while (!open.empty()) {
+      auto& n = *open.back();
+      open.pop_back();
+      claim_name(n);
+      for (auto& a : *n.mutable_attribute()) {
+        if (a.has_g())
+          for (auto& inner : *a.mutable_g()->mutable_node()) open.push_back(&inner);
+        for (auto& body : *a.mutable_graphs())
+          for (auto& inner : *body.mutable_node()) open.push_back(&inner);
+      }
+    }
+  }
+
+  onnx_emission& all_;
+  onnx::ModelProto stage_;
+  bool has_bodies_ = false;
+  std::vector<value> made_;
+  std::unordered_set<value> given_;
+};
+
+static_assert(stage_builder<onnx_builder, onnx_graph>);
+
+}  // namespace cleave::detail
 
 namespace cleave {
 

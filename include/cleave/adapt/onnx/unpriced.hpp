@@ -16,7 +16,7 @@
 #include "cleave/adapt/onnx/graph.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 #include "cleave/adapt/onnx/types.hpp"
-#include "cleave/partition/slices/unpriced.hpp"
+#include "cleave/partition/slices/balance.hpp"
 
 namespace cleave::detail {
 

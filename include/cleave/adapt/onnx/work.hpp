@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "cleave/adapt/onnx/flops.hpp"
+#include "cleave/adapt/onnx/detail/flops.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 
 namespace cleave {

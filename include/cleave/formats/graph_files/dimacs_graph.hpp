@@ -6,11 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "cleave/formats/graph_files/stated_size.hpp"
-#include "cleave/formats/graph_files/text_cursor.hpp"
-#include "cleave/formats/graph_files/weight_text.hpp"
+#include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/adjacency_of_edges.hpp"
 
 /// Graphs of the DIMACS challenges (the 2nd: `p edge N M`, `e u v`, `n u weight`; the 9th: `p sp N M`,
 /// `a u v weight`); nodes count from 1, `c` begins a comment. The 10th challenge has METIS' files.
@@ -88,4 +85,3 @@ std::string write_dimacs_graph(adjacency_view<Index, NodeWeight, EdgeWeight, Off
 }
 
 }  // namespace cleave
-

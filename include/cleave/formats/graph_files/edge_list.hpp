@@ -7,11 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "cleave/formats/graph_files/stated_size.hpp"
-#include "cleave/formats/graph_files/text_cursor.hpp"
-#include "cleave/formats/graph_files/weight_text.hpp"
+#include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/adjacency_of_edges.hpp"
 
 /// Lists of edges: a line `u v` or `u v weight` for each, all of one kind; lines that begin with # or % are
 /// comments. A first comment `# nodes N edges M` says how much there is and is then held to; else the largest
@@ -98,4 +95,3 @@ std::string write_edge_list(adjacency_view<Index, NodeWeight, EdgeWeight, Offset
 }
 
 }  // namespace cleave
-

@@ -17,20 +17,16 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/formats/graph_files/cost_dag.hpp"
-#include "cleave/formats/graph_files/dag_file.hpp"
 #include "cleave/formats/graph_files/dimacs_graph.hpp"
 #include "cleave/formats/graph_files/edge_list.hpp"
 #include "cleave/formats/graph_files/matrix_market.hpp"
 #include "cleave/formats/graph_files/metis_graph.hpp"
 #include "cleave/formats/graph_files/module_dag.hpp"
-#include "cleave/formats/graph_files/text_cursor.hpp"
-#include "cleave/formats/graph_files/weight_text.hpp"
+#include "cleave/formats/graph_files/text.hpp"
 #include "cleave/formats/graph_files/workload_json.hpp"
-#include "cleave/formats/graph_json_reader.hpp"
-#include "cleave/formats/json/json_document.hpp"
-#include "cleave/formats/json/json_value.hpp"
+#include "cleave/formats/graph_json.hpp"
+#include "cleave/formats/json/json_reader.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/adjacency_fault.hpp"
 
 namespace cleave {
 

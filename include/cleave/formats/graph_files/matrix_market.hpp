@@ -6,11 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "cleave/formats/graph_files/stated_size.hpp"
-#include "cleave/formats/graph_files/text_cursor.hpp"
-#include "cleave/formats/graph_files/weight_text.hpp"
+#include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/adjacency_of_edges.hpp"
 
 /// Matrix Market's coordinate files (Boisvert, Pozo, Remington, NISTIR 5935, 1996) as graphs: a node for each
 /// row, an edge where either of two entries is. Entries on the diagonal are of no account.

@@ -8,10 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "cleave/formats/graph_files/text_cursor.hpp"
-#include "cleave/formats/graph_files/weight_text.hpp"
+#include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/adjacency_fault.hpp"
 
 /// METIS' graph files (its manual, §4.1): a heading `n m [fmt [ncon]]`, then a row for each node with its
 /// neighbours, counted from 1; each edge stands in two rows and counts once in m. fmt has three digits: 1 if

@@ -9,7 +9,7 @@
 #include "cleave/graph/costed_module_graph.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/module_graph.hpp"
-#include "cleave/partition/slices/unpriced.hpp"
+#include "cleave/partition/slices/balance.hpp"
 
 namespace cleave {
 

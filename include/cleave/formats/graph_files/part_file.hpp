@@ -6,8 +6,7 @@
 #include <string_view>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/formats/graph_files/text_cursor.hpp"
-#include "cleave/formats/graph_files/weight_text.hpp"
+#include "cleave/formats/graph_files/text.hpp"
 #include "cleave/partition/model/partition.hpp"
 
 /// Files of parts, as METIS and its kin write them: the part of each node, counted from 0, a line each.

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "cleave/formats/graph_files/cost_dag.hpp"
-#include "cleave/formats/json/json_document.hpp"
-#include "cleave/formats/json/json_value.hpp"
+#include "cleave/formats/json/json_reader.hpp"
 #include "cleave/formats/json/json_writer.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/numbering.hpp"
@@ -111,4 +110,3 @@ inline std::string write_workload_json(cost_dag const& d) {
 }
 
 }  // namespace cleave
-

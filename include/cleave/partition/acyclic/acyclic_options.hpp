@@ -10,9 +10,8 @@
 
 #include "cleave/core/real.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/model/device_order.hpp"
 #include "cleave/partition/model/partition.hpp"
-#include "cleave/partition/slices/balance_options.hpp"
+#include "cleave/partition/slices/balance.hpp"
 
 namespace cleave {
 

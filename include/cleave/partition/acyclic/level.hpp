@@ -7,7 +7,7 @@
 
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/units/topological_orders.hpp"
-#include "cleave/partition/units/unit_memory.hpp"
+#include "cleave/partition/units/units.hpp"
 
 namespace cleave::detail {
 

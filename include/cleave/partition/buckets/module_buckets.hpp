@@ -1,19 +1,231 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "cleave/core/error.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/graph/argument.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/numbering.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/buckets/buckets.hpp"
-#include "cleave/partition/buckets/parameter_counting.hpp"
 #include "cleave/partition/model/model_parameters.hpp"
+
+namespace cleave {
+
+/// Which parameters count, where, and as how much. All leave out those that are not trained or ignored.
+enum class parameter_counting : std::uint8_t {
+  /// Each parameter once, its own bytes, at the first call that reads it in any way; of shared memory no more
+  /// than there is.
+  each_once,
+  /// As torch 2.15's DDPOptimizer: whole storages; each module object once, at its last call; at get_attr
+  /// nodes of parameters; at each occurrence of a placeholder among the direct operands of a function; at a
+  /// method what is registered under its receiver's target, unless that is a function's result.
+  torch_2_15,
+  /// As torch 2.3's: whole storages; modules at each call, get_attr nodes of whatever is trained. A graph
+  /// with higher-order operations is refused.
+  torch_2_3,
+};
+
+/// A parameter as it counts at one node.
+struct counted_parameter {
+  std::string name;  ///< a module's path and the name inside, `net.0_weight`; else an attribute or input
+  std::uint32_t parameter;
+  std::size_t bytes;
+
+  bool operator==(counted_parameter const&) const = default;
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// The operation at `n` runs a graph that is its operand, which this policy refuses. The witness: the node
+/// that reads the graph.
+class higher_order_error : public witness_error<module_graph::position> {
+ public:
+  higher_order_error(module_graph const& g, module_graph::position n)
+      : witness_error("buckets: " + quoted(g[n].name) + " reads the module " + quoted(g[n].target) +
+                          " for a higher-order operation, which torch 2.3 does not split; count parameters "
+                          "by another rule",
+                      n) {}
+};
+
+/// The first get_attr node that reads a module, or nothing. O(V).
+inline std::optional<module_graph::position> find_higher_order_body(module_graph const& g) {
+  for (auto const n : g.state())
+    if (auto const* a = g.find_attribute(g[n].target); a && a->what == module_attribute::kind::module)
+      return n;
+  return std::nullopt;
+}
+
+/// Finds what counts at each node; `fill_buckets` is its one use.
+class module_parameter_counter {
+ public:
+  using position = module_graph::position;
+
+  module_parameter_counter(module_graph const& g, model_parameters const& p)
+      : g_(g), p_(p), at_(g.list().size()) {
+    for (auto const& m : p.modules) modules_.insert(m.path);
+    for (auto const& a : p.attributes) attributes_.insert(a.path);
+    for (auto const& i : p.placeholders) placeholders_.insert(i.path);
+  }
+
+  /// Of each node of the list: what counts there, in order.
+  std::vector<std::vector<counted_parameter>> count(parameter_counting rule) {
+    auto const size = static_cast<position>(g_.list().size());
+    if (rule == parameter_counting::each_once) {
+      share_memory();
+      for (position n = 0; n < size; ++n) count_once(n);
+    } else {
+      for (position n = size; n-- > 0;)
+        rule == parameter_counting::torch_2_15 ? count_as_2_15(n) : count_as_2_3(n);
+    }
+    return std::move(at_);
+  }
+
+ private:
+  model_parameters::module const* module(std::string const& path) const {
+    auto const i = modules_.find(path);
+    return i == none<std::uint32_t> ? nullptr : &p_.modules[i];
+  }
+  static std::optional<std::uint32_t> find(numbering<std::string, std::uint32_t> const& paths,
+                                           std::vector<model_parameters::placed> const& placed,
+                                           std::string const& path) {
+    auto const i = paths.find(path);
+    return i == none<std::uint32_t> ? std::nullopt : std::optional(placed[i].parameter);
+  }
+  std::optional<std::uint32_t> attribute(std::string const& path) const {
+    return find(attributes_, p_.attributes, path);
+  }
+  std::optional<std::uint32_t> placeholder(position n) const {
+    if (g_[n].kind != node_kind::placeholder) return std::nullopt;
+    return find(placeholders_, p_.placeholders, g_[n].name);
+  }
+  static bool sent(model_parameter const& p) { return p.trained && !p.ignored; }
+
+  void count_once(position n) {
+    if (!module_graph::is_call(g_[n])) return;
+    if (g_[n].kind == node_kind::call_module)
+      if (auto const* m = module(g_[n].target)) each_held(*m, [&](auto const& h) { own(n, m->path, h); });
+    for (position const v : g_.operands(n)) {
+      auto const& read = g_[v];
+      if (auto const i = placeholder(v)) own(n, "", {read.target, *i});
+      if (read.kind != node_kind::get_attr) continue;
+      if (auto const i = attribute(read.target)) own(n, "", {read.target, *i});
+      if (auto const* body = module(read.target))
+        each_held(*body, [&](auto const& h) { own(n, body->path, h); });
+    }
+  }
+
+  /// Counts what has not been counted yet.
+  void own(position n, std::string const& path, model_parameters::held const& h) {
+    auto const& p = p_.list[h.parameter];
+    if (!sent(p) || p.plain || std::exchange(known_[h.parameter], 1)) return;
+    auto const m = memory_[h.parameter];
+    if (std::exchange(met_[m], 1) && left_[m] == 0) return;
+    auto const bytes = (std::min)(p.bytes, left_[m]);
+    left_[m] -= bytes;
+    add(n, path, h, bytes);
+  }
+
+  void share_memory() {
+    numbering<std::string, std::uint32_t> storages;
+    for (auto const& p : p_.list) {
+      auto const at = p.storage.empty() ? none<std::uint32_t> : storages.insert(p.storage);
+      while (by_storage_.size() < storages.size()) by_storage_.push_back(none<std::uint32_t>);
+      auto m = at == none<std::uint32_t> ? at : by_storage_[at];
+      if (m == none<std::uint32_t>) {
+        m = static_cast<std::uint32_t>(left_.size());
+        left_.push_back(0);
+        if (at != none<std::uint32_t>) by_storage_[at] = m;
+      }
+      left_[m] = (std::max)({left_[m], p.bytes, p.storage_bytes});
+      memory_.push_back(m);
+    }
+    known_.assign(p_.list.size(), 0);
+    met_.assign(left_.size(), 0);
+  }
+
+  void count_as_2_15(position n) {
+    auto const& node = g_[n];
+    if (node.kind == node_kind::call_module) {
+      whole_module(n, node.target, node.target);
+    } else if (node.kind == node_kind::get_attr) {
+      if (auto const i = attribute(node.target); i && !p_.list[*i].plain) whole(n, "", {node.target, *i});
+    } else if (node.kind == node_kind::call_function) {
+      direct_operands(n);
+    } else if (node.kind == node_kind::call_method) {
+      auto const* receiver = node.args.empty() ? nullptr : std::get_if<node_ref>(&node.args.front().front());
+      if (!receiver || g_[receiver->node].kind == node_kind::call_function) return;
+      whole_module(n, g_[receiver->node].target, node.target);
+      direct_operands(n);
+    }
+  }
+
+  void whole_module(position n, std::string const& path, std::string const& name) {
+    auto const* m = module(path);
+    if (!m) return;
+    auto const before = objects_.size();
+    if (objects_.insert(m->object) < before) return;
+    each_held(*m, [&](auto const& h) { whole(n, name, h); });
+  }
+
+  void direct_operands(position n) {
+    for (auto const& a : g_[n].args)
+      if (auto const* ref = std::get_if<node_ref>(&a.front()))
+        if (auto const i = placeholder(ref->node)) whole(n, "", {g_[ref->node].target, *i});
+  }
+
+  void count_as_2_3(position n) {
+    auto const& node = g_[n];
+    if (node.kind == node_kind::call_module) {
+      if (auto const* m = module(node.target)) each_held(*m, [&](auto const& h) { whole(n, m->path, h); });
+    } else if (node.kind == node_kind::get_attr) {
+      if (auto const i = attribute(node.target)) whole(n, "", {node.target, *i});
+    }
+  }
+
+  /// Counts the whole memory, once more if it was counted before.
+  void whole(position n, std::string const& path, model_parameters::held const& h) {
+    auto const& p = p_.list[h.parameter];
+    if (sent(p)) add(n, path, h, (std::max)(p.bytes, p.storage_bytes));
+  }
+
+  /// Calls `f` with what `m` holds, each parameter under its first name.
+  template <class F>
+  static void each_held(model_parameters::module const& m, F f) {
+    numbering<std::uint32_t, std::uint32_t> met;
+    for (auto const& h : m.holds) {
+      auto const before = met.size();
+      if (met.insert(h.parameter) == before) f(h);
+    }
+  }
+
+  void add(position n, std::string const& path, model_parameters::held const& h, std::size_t bytes) {
+    at_[n].push_back({path.empty() ? h.name : path + "_" + h.name, h.parameter, bytes});
+  }
+
+  module_graph const& g_;
+  model_parameters const& p_;
+  std::vector<std::vector<counted_parameter>> at_;
+  numbering<std::string, std::uint32_t> modules_, attributes_, placeholders_, objects_;
+  std::vector<std::uint32_t> by_storage_, memory_;  // of a storage, of a parameter: the memory it lies in
+  std::vector<std::size_t> left_;                   // of memory: bytes that have not been counted
+  std::vector<char> known_, met_;                   // of a parameter, of memory: it has been counted
+};
+
+}  // namespace cleave::detail
 
 namespace cleave {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "cleave/graph/adjacency.hpp"
+#include "cleave/partition/classic/detail/integral_graph.hpp"
 #include "cleave/partition/classic/fiduccia_mattheyses.hpp"
 #include "cleave/partition/classic/growing.hpp"
-#include "cleave/partition/classic/integral_graph.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
@@ -35,7 +35,8 @@ namespace cleave {
 struct grow_and_move {
   std::size_t tries = 4, passes = 10;
 
-  detail::node_sides operator()(detail::integral_graph const& g, detail::part_targets const& two, std::uint64_t seed) const {
+  detail::node_sides operator()(detail::integral_graph const& g, detail::part_targets const& two,
+                                std::uint64_t seed) const {
     std::pair best{std::pair(INT64_MAX, INT64_MAX), detail::node_sides{}};
     for (std::size_t i = 0; i < tries; ++i) {
       auto const grown = detail::part_growing(g, two, growing_rule::greedy).run(seed + i);

@@ -10,7 +10,7 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/core/real.hpp"
-#include "cleave/partition/classic/integral_graph.hpp"
+#include "cleave/partition/classic/detail/integral_graph.hpp"
 
 namespace cleave::detail {
 

@@ -9,8 +9,8 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/classic/gain_lists.hpp"
-#include "cleave/partition/classic/integral_graph.hpp"
+#include "cleave/partition/classic/detail/gain_lists.hpp"
+#include "cleave/partition/classic/detail/integral_graph.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
@@ -166,4 +166,3 @@ measured_partition grow_parts(adjacency_view<Index, NodeWeight, EdgeWeight, Offs
 }
 
 }  // namespace cleave
-

@@ -13,8 +13,8 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/adjacency.hpp"
+#include "cleave/partition/classic/detail/integral_graph.hpp"
 #include "cleave/partition/classic/fiduccia_mattheyses.hpp"
-#include "cleave/partition/classic/integral_graph.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 

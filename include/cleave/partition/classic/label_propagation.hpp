@@ -12,9 +12,8 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/random.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/adjacency_weights.hpp"
-#include "cleave/partition/classic/gain_lists.hpp"
-#include "cleave/partition/classic/integral_graph.hpp"
+#include "cleave/partition/classic/detail/gain_lists.hpp"
+#include "cleave/partition/classic/detail/integral_graph.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
@@ -147,7 +146,8 @@ measured_partition label_clusters(adjacency_view<Index, NodeWeight, EdgeWeight, 
   std::iota(alone.begin(), alone.end(), 0u);
   std::vector<std::int64_t> limits(alone.size());
   for (std::size_t n = 0; n < limits.size(); ++n) limits[n] = (std::max)(most, copy.node_weight[n]);
-  auto label = detail::label_walk(copy, std::move(alone), std::move(limits), detail::label_tie::any, o.seed).run(o.rounds, 0);
+  auto label = detail::label_walk(copy, std::move(alone), std::move(limits), detail::label_tie::any, o.seed)
+                   .run(o.rounds, 0);
   std::vector<std::uint32_t> number(label.size(), detail::no_node);
   std::uint32_t clusters = 0;
   for (auto& l : label) l = number[l] = number[l] == detail::no_node ? clusters++ : number[l];
@@ -173,10 +173,10 @@ measured_partition refine_by_labels(adjacency_view<Index, NodeWeight, EdgeWeight
   auto targets = detail::targets_of(copy.total(), start.parts, o.weights);
   std::vector<std::uint32_t> of;
   for (auto const p : start.of) of.push_back(index(p));
-  return measured(
-      g, partition_of(detail::label_walk(copy, std::move(of), std::move(targets.most), detail::label_tie::lighter, o.seed)
-                          .run(o.rounds, 1),
-                      start.parts));
+  return measured(g, partition_of(detail::label_walk(copy, std::move(of), std::move(targets.most),
+                                                     detail::label_tie::lighter, o.seed)
+                                      .run(o.rounds, 1),
+                                  start.parts));
 }
 
 }  // namespace cleave

@@ -11,8 +11,8 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/partition/classic/bisect_recursively.hpp"
+#include "cleave/partition/classic/detail/integral_graph.hpp"
 #include "cleave/partition/classic/growing.hpp"
-#include "cleave/partition/classic/integral_graph.hpp"
 #include "cleave/partition/classic/kernighan_lin.hpp"
 #include "cleave/partition/classic/label_propagation.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
@@ -23,7 +23,8 @@ namespace cleave {
 
 /// Grows one side by least cut and improves it by swaps.
 struct grow_and_swap {
-  detail::node_sides operator()(detail::integral_graph const& g, detail::part_targets const& two, std::uint64_t seed) const {
+  detail::node_sides operator()(detail::integral_graph const& g, detail::part_targets const& two,
+                                std::uint64_t seed) const {
     auto const grown = detail::part_growing(g, two, growing_rule::greedy).run(seed);
     detail::node_sides side(grown.begin(), grown.end());
     detail::kl_walk(g, two.most).run(side, kl_options{}.passes);

@@ -11,7 +11,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/real.hpp"
-#include "cleave/partition/model/per_part.hpp"
+#include "cleave/partition/model/partition.hpp"
 
 namespace cleave {
 

@@ -9,10 +9,10 @@
 
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/partition/classic/bisect_recursively.hpp"
+#include "cleave/partition/classic/detail/gain_lists.hpp"
+#include "cleave/partition/classic/detail/integral_graph.hpp"
 #include "cleave/partition/classic/fiduccia_mattheyses.hpp"
 #include "cleave/partition/classic/fiedler_vector.hpp"
-#include "cleave/partition/classic/gain_lists.hpp"
-#include "cleave/partition/classic/integral_graph.hpp"
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
@@ -43,7 +43,8 @@ struct spectral_bisection {
   fiedler_options eigen{};
   std::size_t passes = 0;  ///< of Fiduccia's and Mattheyses' moves afterwards
 
-  detail::node_sides operator()(detail::integral_graph const& g, detail::part_targets const& two, std::uint64_t seed) const {
+  detail::node_sides operator()(detail::integral_graph const& g, detail::part_targets const& two,
+                                std::uint64_t seed) const {
     struct component {
       std::int64_t weight;
       std::size_t number;
@@ -74,8 +75,9 @@ struct spectral_bisection {
   }
 
  private:
-  void divide(detail::integral_graph const& g, std::vector<std::uint32_t> const& nodes, std::int64_t (&left)[2],
-              detail::node_sides& side, std::vector<std::uint32_t>& scratch, std::uint64_t seed) const {
+  void divide(detail::integral_graph const& g, std::vector<std::uint32_t> const& nodes,
+              std::int64_t (&left)[2], detail::node_sides& side, std::vector<std::uint32_t>& scratch,
+              std::uint64_t seed) const {
     auto o = eigen;
     o.seed = seed;
     auto const inside = detail::subgraph(g, nodes, scratch);

@@ -13,8 +13,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/adjacency_fault.hpp"
-#include "cleave/partition/exact/step_limit.hpp"
+#include "cleave/partition/exact/detail/step_limit.hpp"
 #include "cleave/partition/model/partition.hpp"
 
 namespace cleave {

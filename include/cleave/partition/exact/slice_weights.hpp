@@ -14,7 +14,6 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/adjacency_fault.hpp"
 #include "cleave/partition/classic/chain_bounds.hpp"
 
 namespace cleave::detail {

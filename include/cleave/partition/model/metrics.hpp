@@ -9,9 +9,8 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/model/part_memory.hpp"
 #include "cleave/partition/model/partition.hpp"
-#include "cleave/partition/model/per_part.hpp"
+#include "cleave/partition/model/validity.hpp"
 
 /// What a partition costs, one number a function. Nodes without a part count nowhere, replicable nodes
 /// neither: they are copied and never sent. What the caller passes or receives and what parts hold (inputs,

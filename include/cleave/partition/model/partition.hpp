@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
+#include "cleave/core/bytes.hpp"  // 16_GiB
 #include "cleave/core/ids.hpp"
+#include "cleave/core/language.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
 
 namespace cleave {
 
@@ -13,5 +21,80 @@ struct partition {
   std::uint32_t parts = 0;  ///< ids are below this
 
   bool operator==(partition const&) const = default;
+};
+/// A number that holds for every part, or one for each; empty where nothing was said. `{.memory = 16_GiB}`
+/// and `{.memory = {16_GiB, 8_GiB}}` both read well.
+template <class T>
+class per_part {
+ public:
+  per_part() = default;
+  per_part(T all) : values_{all}, shared_(true) {}
+  per_part(std::initializer_list<T> each) : values_(each) {}
+  per_part(std::vector<T> each) : values_(std::move(each)) {}
+
+  bool empty() const { return values_.empty(); }
+  bool same() const { return empty() || shared_; }  ///< for all parts
+  std::size_t size() const { return values_.size(); }
+  T const& operator[](std::size_t part) const { return values_[shared_ ? 0 : part]; }
+
+  /// Whether there is a number for each of `parts` parts, or nothing was said.
+  bool covers(std::size_t parts) const { return empty() || shared_ || size() == parts; }
+
+ private:
+  std::vector<T> values_;
+  bool shared_ = false;
+};
+/// Of each part its nodes, ascending; nodes without a part are in none. O(n + k).
+inline detail::csr<std::size_t> part_members(partition const& p) {
+  detail::csr<std::size_t> members;
+  members.first.assign(p.parts + std::size_t{1}, 0);
+  for (auto const part : p.of)
+    if (index(part) < p.parts) ++members.first[index(part) + std::size_t{1}];
+  for (std::size_t i = 0; i < p.parts; ++i) members.first[i + 1] += members.first[i];
+  members.item.resize(members.first.back());
+  auto next = members.first;
+  for (std::size_t n = 0; n < p.of.size(); ++n)
+    if (index(p.of[n]) < p.parts) members.item[next[index(p.of[n])]++] = n;
+  return members;
+}
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// Calls `f` with each node that node `n` needs: what makes its operands, what makes the companions of the
+/// operands for whose producer (`none` for those from outside the graph) `crosses` holds, and what it must
+/// follow. Repeats included; replicable nodes are needed by nobody.
+template <std::unsigned_integral Index, class Crosses, class F>
+void each_needed_node(basic_dense<Index> const& g, std::size_t n, Crosses crosses, F f) {
+  auto const need = [&](Index m) {
+    if (m != none<Index> && !is_replicable(g, m)) f(m);
+  };
+  for (Index const v : g.operands[n]) {
+    Index const m = g.producer[v];
+    need(m);
+    if (m != none<Index> && is_replicable(g, m)) continue;  // copied, so nothing comes along
+    if (crosses(m))
+      for (Index const c : g.companions[v]) need(g.producer[c]);
+  }
+  for (Index const m : g.after[n]) need(m);
+}
+
+/// Calls `f(m, n)` for each node `m` that node `n` needs wherever the parts may lie; neither is replicable.
+/// O(V + E).
+template <std::unsigned_integral Index, class F>
+void each_need(basic_dense<Index> const& g, F f) {
+  auto const may_cross = [](Index) { return true; };
+  for (Index n = 0; n < g.nodes(); ++n)
+    if (!is_replicable(g, n)) each_needed_node(g, n, may_cross, [&](Index m) { f(m, n); });
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Whether part i has to be device i, where devices differ in speed, link or memory.
+enum class device_order : std::uint8_t {
+  given,  ///< it has
+  any,    ///< devices stand in the pipeline as is best
 };
 }  // namespace cleave

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,10 +16,125 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/model/part_graph.hpp"
-#include "cleave/partition/model/part_memory.hpp"
+#include "cleave/graph/numbering.hpp"
 #include "cleave/partition/model/partition.hpp"
-#include "cleave/partition/model/per_part.hpp"
+
+namespace cleave::detail {
+
+/// `each_needed_node` under a partition: companions come along only with operands from outside `n`'s part.
+template <std::unsigned_integral Index, class F>
+void each_needed_node(basic_dense<Index> const& s, partition const& p, std::size_t n, F f) {
+  auto const crosses = [&](Index m) { return m == none<Index> || p.of[m] != p.of[n]; };
+  each_needed_node(s, n, crosses, f);
+}
+
+/// Which parts need values or effects of which.
+struct part_graph {
+  std::vector<std::size_t> first_node;  ///< of a part: in program order; `nodes()` for an empty part
+  csr<std::uint32_t> dependents;        ///< of a part: those that need it, by where they first do
+};
+
+/// O(V + E + parts log parts). Replicable nodes and nodes without a part need nothing and are needed by
+/// nobody.
+template <std::unsigned_integral Index>
+part_graph part_graph_of(basic_dense<Index> const& s, partition const& p) {
+  struct need {
+    std::uint32_t from, to;
+    std::size_t where;  // the first node of `to` that needs `from`
+  };
+  part_graph parts;
+  parts.first_node.assign(p.parts, s.nodes());
+  std::vector<need> needs;
+  numbering<std::uint64_t, std::size_t> met;                      // pairs of parts
+  std::vector<std::uint32_t> last(p.parts, none<std::uint32_t>);  // of a part: whom it needed last
+  for (std::size_t n = 0; n < s.nodes(); ++n) {
+    if (p.of[n] == no_part) continue;
+    auto const to = index(p.of[n]);
+    parts.first_node[to] = (std::min)(parts.first_node[to], n);
+    if (is_replicable(s, n)) continue;
+    each_needed_node(s, p, n, [&](std::size_t m) {
+      auto const from = index(p.of[m]);
+      if (p.of[m] == p.of[n] || p.of[m] == no_part || std::exchange(last[to], from) == from) return;
+      if (met.insert(std::uint64_t{from} << 32 | to) == needs.size()) needs.push_back({from, to, n});
+    });
+  }
+  std::ranges::sort(needs, {}, [](need const& x) { return std::pair(x.from, x.where); });
+  for (std::size_t i = 0; auto const from : std::views::iota(std::uint32_t{}, p.parts)) {
+    for (; i < needs.size() && needs[i].from == from; ++i) parts.dependents.add(needs[i].to);
+    parts.dependents.close();
+  }
+  return parts;
+}
+
+/// Numbers that sum up to more than can be held, or to no number. The witness: the node that the sum reached.
+class overflow_error : public witness_error<std::size_t> {
+ public:
+  using witness_error::witness_error;
+};
+
+/// Adds bytes. \throws overflow_error that names `n` if they exceed what std::size_t holds.
+template <std::unsigned_integral Index>
+void add_bytes(std::size_t& sum, std::size_t bytes, basic_dense<Index> const& g, std::size_t n) {
+  if (bytes > static_cast<std::size_t>(-1) - sum)
+    throw overflow_error("the bytes summed up to node " + g.label(n) + " exceed " +
+                             std::to_string(static_cast<std::size_t>(-1)),
+                         n);
+  sum += bytes;
+}
+
+/// Calls `f(v, holders)` for each state or constant value of known size that some node needs. The holders are
+/// the nodes, none of them replicable, whose part must hold `v`: those that read it, and those that need a
+/// replicable node that does; a node may be listed twice. O(V + E) and the replicable nodes that each value
+/// reaches.
+template <std::unsigned_integral Index, class F>
+void each_held(basic_dense<Index> const& g, F f) {
+  std::vector<std::size_t> met(g.nodes(), g.values());
+  std::vector<Index> copies, holders;
+  for (std::size_t v = 0; v < g.values() && !g.bytes.empty(); ++v) {
+    if (g.bytes[v] == 0 || (g.from[v] != source::state && g.from[v] != source::constant)) continue;
+    copies.clear();
+    holders.clear();
+    auto const give_to = [&](Index user) {
+      if (!is_replicable(g, user))
+        holders.push_back(user);
+      else if (met[user] != v)
+        met[user] = v, copies.push_back(user);
+    };
+    for (Index const user : g.users[v]) give_to(user);
+    for (std::size_t i = 0; i < copies.size(); ++i)
+      for (Index const made : g.results[copies[i]])
+        for (Index const user : g.users[made]) give_to(user);
+    if (!holders.empty()) f(static_cast<Index>(v), std::span<Index const>(holders));
+  }
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// The bytes that each part must hold: of state and constants, each once a part, and `node_memory[n]` for
+/// each of its nodes where that is given. \throws overflow_error.
+template <std::unsigned_integral Index>
+std::vector<std::size_t> part_memory(basic_dense<Index> const& g, partition const& p,
+                                     std::span<std::size_t const> node_memory = {}) {
+  expects(p.of.size() == g.nodes(), "a partition of this graph");
+  expects(node_memory.empty() || node_memory.size() == g.nodes(),
+          "node_memory to have an entry for each node");
+  std::vector<std::size_t> bytes(p.parts), seen(p.parts, g.values());
+  detail::each_held(g, [&](Index v, std::span<Index const> holders) {
+    for (Index const n : holders)
+      if (auto const part = p.of[n]; part != no_part && seen[index(part)] != v) {
+        seen[index(part)] = v;
+        detail::add_bytes(bytes[index(part)], g.bytes[v], g, n);
+      }
+  });
+  for (std::size_t n = 0; n < node_memory.size(); ++n)
+    if (p.of[n] != no_part && !detail::is_replicable(g, n))
+      detail::add_bytes(bytes[index(p.of[n])], node_memory[n], g, n);
+  return bytes;
+}
+
+}  // namespace cleave
 
 /// What can be wrong with a partition, each as a function with a witness. Nodes are positions. The first two
 /// take any partition; the others one in which `find_unassigned_node` finds nothing.
@@ -246,8 +362,8 @@ void check_partition(basic_dense<Index> const& s, partition const& p) {
     for (std::size_t i = 0; i < cycle->size(); ++i) {
       auto const& edge = (*cycle)[i];
       if (i < shown || i + shown >= cycle->size())
-        text +=
-            (i == 0 ? "" : "; ") + detail::part_label(s, p, edge.producer) + " -> " + detail::part_label(s, p, edge.consumer);
+        text += (i == 0 ? "" : "; ") + detail::part_label(s, p, edge.producer) + " -> " +
+                detail::part_label(s, p, edge.consumer);
       else if (i == shown)
         text += "; … " + std::to_string(cycle->size() - 2 * shown) + " more …";
       nodes.insert(nodes.end(), {edge.producer, edge.consumer});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,8 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/nearest_names.hpp"
+#include "cleave/core/printable.hpp"
 #include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
@@ -122,15 +125,15 @@ partition assign(Graph const& g, std::vector<std::uint32_t> const& part_of) {
     auto const at = p.of.size();
     if (at >= part_of.size())
       throw detail::assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
-                                      " entries: none for node " + label(g, n, at),
-                                  at);
+                                              " entries: none for node " + label(g, n, at),
+                                          at);
     p.of.push_back(part_id{part_of[at]});
     if (p.of[at] != no_part && part_of[at] >= p.parts) p.parts = part_of[at] + 1;
   }
   if (part_of.size() > p.of.size())
     throw detail::assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
-                                    " entries, the graph " + std::to_string(p.of.size()) + " nodes",
-                                p.of.size());
+                                            " entries, the graph " + std::to_string(p.of.size()) + " nodes",
+                                        p.of.size());
   return p;
 }
 
@@ -148,4 +151,127 @@ partition assign_at_markers(Graph const& g, F is_marker) {
   return p;
 }
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// A module that is to be cut after, and that no node lies in. The witness: its path.
+class module_path_error : public witness_error<std::string> {
+ public:
+  using witness_error::witness_error;
+};
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Cuts a flat list of nodes after modules: a part ends with the last node that lies in a module of `cuts`, a
+/// path of names joined by dots, at any depth; what comes after the last of them is one more part. Where a
+/// graph has its modules as bodies, `split_hierarchy` cuts inside them. O(V depth + cuts).
+/// \throws module_path_error where no node lies in a module, with the nearest paths.
+template <hierarchical_graph Graph>
+partition assign_after_modules(Graph const& g, std::vector<std::string> const& cuts) {
+  numbering<std::string, std::uint32_t> modules;
+  std::vector<std::size_t> last;  // of a module: the last node that lies in it
+  std::size_t nodes = 0;
+  for (auto n : g.nodes()) {
+    std::string_view const path = g.path(n);
+    for (auto end = path.find('.'); !path.empty(); end = path.find('.', end + 1)) {
+      if (auto const m = modules.insert(std::string(path.substr(0, end))); m == last.size())
+        last.push_back(nodes);
+      else
+        last[m] = nodes;
+      if (end == path.npos) break;
+    }
+    ++nodes;
+  }
+  std::vector<char> ends(nodes);
+  for (auto const& cut : cuts) {
+    auto const m = modules.find(cut);
+    if (m == none<std::uint32_t>)
+      throw detail::module_path_error(
+          "no node lies in module " + quoted(cut) + suggestion(nearest_names(cut, modules.handles())), cut);
+    ends[last[m]] = 1;
+  }
+  partition p{{}, nodes == 0 ? 0u : 1u};
+  for (std::size_t n = 0; n < nodes; ++n) {
+    p.of.push_back(part_id{p.parts - 1});
+    if (ends[n] && n + 1 < nodes) ++p.parts;
+  }
+  return p;
+}
+
+/// A node, by its name or by `#` and its position in `nodes()`, and what its part is called.
+struct named_part {
+  std::string node, part;
+};
+
+/// An entry that cannot be followed, or a node without one. The witness: the entry, or the number of entries.
+class assignment_error : public witness_error<std::size_t> {
+ public:
+  using witness_error::witness_error;
+};
+
+/// Puts each node of `g` into the part that the one entry for it names; parts are numbered by their first
+/// node. A name that several nodes have names none of them. Expected O(V + entries), more where one is
+/// refused.
+/// \throws assignment_error: an unknown node (with the nearest names), a name of several nodes, a node twice,
+/// a node without an entry, a negative part.
+template <named_graph Graph>
+labelled_partition<std::string> assign_by_name(Graph const& g, std::vector<named_part> const& entries) {
+  constexpr auto none_yet = static_cast<std::size_t>(-1);
+  std::vector<std::string> names;
+  for (auto n : g.nodes()) names.emplace_back(g.name(n));
+  numbering<std::string, std::uint32_t> known;
+  std::vector<std::size_t> first, count;  // of a known name: the node that has it first, and how many do
+  for (std::size_t n = 0; n < names.size(); ++n) {
+    if (known.insert(names[n]) == first.size()) first.push_back(n), count.push_back(0);
+    ++count[known.find(names[n])];
+  }
+  auto const refuse = [&](std::size_t entry, std::string const& why) {
+    throw assignment_error("assignment: entry #" + std::to_string(entry) + " " + why, entry);
+  };
+  auto const position = [&](std::size_t entry) -> std::size_t {
+    auto const& typed = entries[entry].node;
+    if (auto const at = known.find(typed); at != none<std::uint32_t> && !typed.empty()) {
+      if (count[at] > 1)
+        refuse(entry, "names " + quoted(typed) + ", as " + std::to_string(count[at]) +
+                          " nodes are called; write # and a position instead");
+      return first[at];
+    }
+    std::size_t n = 0;
+    bool digits = typed.size() > 1 && typed.size() < 12 && typed[0] == '#';
+    for (std::size_t i = 1; i < typed.size() && digits; ++i) {
+      digits = typed[i] >= '0' && typed[i] <= '9';
+      n = 10 * n + static_cast<std::size_t>(typed[i] - '0');
+    }
+    if (digits && n < names.size()) return n;
+    refuse(entry, "names " + quoted(typed) + ", which is no node" +
+                      (digits ? "; there are " + std::to_string(names.size())
+                              : suggestion(nearest_names(typed, names))));
+    return 0;
+  };
+
+  std::vector<std::size_t> entry_of(names.size(), none_yet);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    auto const n = position(i);
+    if (entry_of[n] != none_yet)
+      refuse(i, "names " + quoted(entries[i].node) + " again; entry #" + std::to_string(entry_of[n]) +
+                    " has said where it belongs");
+    auto const& part = entries[i].part;
+    if (part.empty() || (part[0] == '-' && part.size() > 1 && part[1] >= '0' && part[1] <= '9'))
+      refuse(i, "puts " + quoted(entries[i].node) + " into part " + quoted(part) +
+                    "; a part is a word, or a number from 0 on");
+    entry_of[n] = i;
+  }
+  std::size_t n = 0;
+  for (auto const node : g.nodes()) {
+    if (entry_of[n] == none_yet)
+      throw assignment_error("assignment: no entry says where node " + label(g, node, n) + " belongs",
+                             entries.size());
+    ++n;
+  }
+  n = 0;
+  return assign(g, [&](auto const&) { return entries[entry_of[n++]].part; });
+}
 }  // namespace cleave

@@ -15,7 +15,67 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
-#include "cleave/partition/named/cut_tree.hpp"
+
+namespace cleave::detail {
+
+/// Dotted paths as a tree of their words, so that a path is followed word by word while the modules are
+/// entered. A place of the tree is a number; the root is place 0.
+class cut_tree {
+ public:
+  using place = std::uint32_t;
+  static constexpr place nowhere = none<place>;
+
+  /// Adds the path that is number `cut` of its list. Expected O(size).
+  void add(std::string_view path, std::uint32_t cut) {
+    place at = 0;
+    each_word(path, [&](std::string_view word) {
+      below_[at] = 1;
+      at = edges_.insert(edge(at, word)) + 1;
+      if (at == cut_.size()) {
+        cut_.push_back(none<std::uint32_t>);
+        below_.push_back(0);
+      }
+      return true;
+    });
+    if (cut_[at] == none<std::uint32_t>) cut_[at] = cut;
+  }
+
+  /// The place that `path` leads to from `at`, or nowhere. Expected O(size).
+  place follow(place at, std::string_view path) const {
+    each_word(path, [&](std::string_view word) {
+      auto const known = edges_.find(edge(at, word));
+      at = known == none<std::uint32_t> ? nowhere : known + 1;
+      return at != nowhere;
+    });
+    return at;
+  }
+
+  /// The first path that ends at `at`, or none.
+  std::uint32_t cut(place at) const { return cut_[at]; }
+  /// Whether a path goes on below `at`.
+  bool has_below(place at) const { return below_[at] != 0; }
+
+ private:
+  static std::string edge(place at, std::string_view word) {
+    return std::to_string(at).append(1, ' ').append(word);
+  }
+
+  /// Calls `f` with each word of `path` until it says that it is enough.
+  template <class F>
+  static void each_word(std::string_view path, F f) {
+    for (std::size_t at = 0;;) {
+      std::size_t const dot = path.find('.', at);
+      if (!f(path.substr(at, dot == path.npos ? dot : dot - at)) || dot == path.npos) return;
+      at = dot + 1;
+    }
+  }
+
+  numbering<std::string, std::uint32_t> edges_;  // edge i leads to place i + 1
+  std::vector<std::uint32_t> cut_{none<std::uint32_t>};
+  std::vector<char> below_{0};
+};
+
+}  // namespace cleave::detail
 
 /// Cuts on the modules of a tree, at any depth, as Slapo has them: where they lie and which stages they mean.
 /// A module whose inside is known is an attribute with a body; a cut is the path of a called module, the
@@ -273,3 +333,73 @@ inline hierarchical_cut cut_modules(module_graph const& root, std::vector<std::s
 }
 
 }  // namespace cleave::detail
+
+namespace cleave {
+
+/// A call of a level of a hierarchical cut: what a stage runs.
+struct level_call {
+  std::uint32_t level;
+  module_graph::position node;
+
+  bool operator==(level_call const&) const = default;
+};
+
+/// What messages call it: the path of its level, a colon, its name.
+inline std::string label(hierarchical_cut const& cut, level_call const& c) {
+  auto const& level = cut.levels[c.level];
+  return level.path + ":" + std::string(level.graph->name(c.node));
+}
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// Whether `n` only takes an element out of a tuple, list or dict, as `getitem(whole, key)` or
+/// `whole.get(key, default)`: no work of its own.
+inline bool reads_element(module_node const& n) {
+  return (n.kind == node_kind::call_function && n.target == "getitem") ||
+         (n.kind == node_kind::call_method && n.target == "get");
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// What the cuts mean, whatever is made of them: the program in order, entered only where cuts lie, and a
+/// stage ended after each call that a cut names. A module without cuts inside is one call; readings of
+/// elements are none; empty stages do not count. O(size of the levels times their runs).
+inline std::vector<std::vector<level_call>> stages_of(hierarchical_cut const& cut) {
+  struct visit {
+    std::uint32_t level;
+    std::size_t call = 0, end = 0, open = 0;  // what comes next in nodes(), ends and opened
+  };
+  std::vector<std::vector<level_call>> stages(1);
+  std::vector<visit> visits{{0}};
+  while (!visits.empty()) {
+    auto& at = visits.back();
+    auto const& level = cut.levels[at.level];
+    auto const calls = level.graph->nodes();
+    if (at.call == calls.size()) {
+      visits.pop_back();
+      if (visits.empty()) break;
+    } else {
+      auto const n = calls[at.call];
+      if (at.open < level.opened.size() && level.opened[at.open].first == n) {
+        auto const inside = level.opened[at.open++].second;
+        visits.push_back({inside});
+        continue;
+      }
+      if (!detail::reads_element((*level.graph)[n])) stages.back().push_back({at.level, n});
+    }
+    auto& after = visits.back();  // a call of this level is complete
+    auto const& here = cut.levels[after.level];
+    auto const n = here.graph->nodes()[after.call++];
+    if (after.end == here.ends.size() || here.ends[after.end] != n) continue;
+    ++after.end;
+    if (!stages.back().empty()) stages.emplace_back();
+  }
+  if (stages.back().empty()) stages.pop_back();
+  return stages;
+}
+
+}  // namespace cleave

@@ -4,19 +4,273 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/graph/adjacency_fault.hpp"
-#include "cleave/graph/adjacency_weights.hpp"
+#include "cleave/graph/csr.hpp"
 #include "cleave/partition/kway/kway.hpp"
+#include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/model/partition.hpp"
-#include "cleave/partition/repartition/homes.hpp"
-#include "cleave/partition/repartition/repartition_fault.hpp"
-#include "cleave/partition/repartition/repartition_options.hpp"
+
+namespace cleave::detail {
+
+/// Gives each row of a square table a column of its own so that the entries taken add up to the most:
+/// `profit[row * n + column]`, each of at most 2^61 / n in magnitude. O(n^3), without recursion. Kuhn, Naval
+/// Res. Logist. Q. 2, 1955; by shortest augmenting paths, Jonker, Volgenant, Computing 38, 1987.
+inline std::vector<std::uint32_t> heaviest_assignment(std::span<std::int64_t const> profit, std::uint32_t n) {
+  expects(profit.size() == std::size_t{n} * n, "heaviest_assignment: a square table");
+  auto const nobody = n;  // the column from which each path starts
+  std::vector<std::uint32_t> row_of(n + std::size_t{1}, nobody);
+  std::vector<std::int64_t> row_price(n, 0), column_price(n + std::size_t{1}, 0);
+  auto const unreachable = (std::numeric_limits<std::int64_t>::max)();
+  for (std::uint32_t row = 0; row < n; ++row) {
+    row_of[nobody] = row;
+    std::vector<std::int64_t> distance(n, unreachable);
+    std::vector<std::uint32_t> before(n, nobody);
+    std::vector<char> done(n + std::size_t{1}, 0);
+    auto at = nobody;
+    do {
+      done[at] = 1;
+      auto const from = row_of[at];
+      auto nearest = nobody;
+      std::int64_t step = unreachable;
+      for (std::uint32_t column = 0; column < n; ++column) {
+        if (done[column]) continue;
+        auto const reduced = -profit[from * std::size_t{n} + column] - row_price[from] - column_price[column];
+        if (reduced < distance[column]) distance[column] = reduced, before[column] = at;
+        if (distance[column] < step) step = distance[column], nearest = column;
+      }
+      for (std::uint32_t column = 0; column < n; ++column)
+        if (done[column])
+          row_price[row_of[column]] += step, column_price[column] -= step;
+        else
+          distance[column] -= step;
+      row_price[row] += step;  // of the path's own row
+      at = nearest;
+    } while (row_of[at] != nobody);
+    for (; at != nobody; at = before[at]) row_of[at] = row_of[before[at]];
+  }
+  std::vector<std::uint32_t> column_of(n);
+  for (std::uint32_t column = 0; column < n; ++column) column_of[row_of[column]] = column;
+  return column_of;
+}
+
+/// Where nodes are, and what moves with them.
+struct home_table {
+  std::vector<part_id> of;           ///< of a node; `no_part` for one that is new
+  std::vector<std::uint64_t> bytes;  ///< of a node
+  double cost_per_byte;              ///< in the unit of edge weights
+
+  double cost(std::size_t node) const { return cost_per_byte * static_cast<double>(bytes[node]); }
+  bool has_moved(std::size_t node, part_id to) const { return of[node] != no_part && of[node] != to; }
+};
+
+/// A graph with a node for each part, of no weight and tied to whoever is at home there by the cost of
+/// leaving: its cut is that of the graph and the cost of what moved, if the added nodes are fixed to their
+/// parts. Catalyurek et al., IPDPS 2007 (repartitioning with fixed vertices).
+template <weight_number NodeWeight>
+struct graph_with_homes {
+  adjacency<std::uint32_t, NodeWeight, std::int64_t> graph;
+  std::vector<part_id> fixed;
+};
+
+/// What edge weights and costs are multiplied by to become integers: 1 where they all are, 1024 for costs
+/// that are not, and for floating edge weights as much as keeps their sum below 2^40.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+double integer_scale(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, home_table const& home) {
+  if constexpr (std::floating_point<EdgeWeight>) {
+    double total = 0;
+    for (std::size_t arc = 0; arc < g.arcs(); ++arc) total += static_cast<double>(g.weight_of_arc(arc));
+    for (std::size_t n = 0; n < g.nodes(); ++n) total += home.cost(n);
+    return total > 0 ? power_of_two((std::min)(39 - binary_exponent(total), 1022)) : 1;
+  } else {
+    auto const whole = [](double cost) {
+      return cost < 0x1p53 && cost == static_cast<double>(static_cast<std::int64_t>(cost));
+    };
+    bool all = true;
+    for (std::size_t n = 0; n < g.nodes(); ++n) all &= whole(home.cost(n));
+    return all ? 1 : 1024;
+  }
+}
+
+/// Adds the nodes of `k` parts to `g`; `fixed` are its own. O(n + m + k).
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+graph_with_homes<NodeWeight> add_homes(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
+                                       std::uint32_t k, home_table const& home,
+                                       std::span<part_id const> fixed) {
+  graph_with_homes<NodeWeight> made;
+  auto const scale = integer_scale(g, home);
+  auto const scaled = [&](double cost) { return rounded((std::min)(cost * scale, 0x1p61)); };
+  auto const n = g.nodes();
+  auto const anchor = [&](part_id part) { return static_cast<std::uint32_t>(n + index(part)); };
+  std::vector<std::uint32_t> residents(k, 0);
+  auto& a = made.graph;
+  auto const close = [&] { a.offsets.push_back(narrow<std::uint32_t>(a.targets.size())); };
+  auto const tie_of = [&](std::size_t node) -> std::int64_t {
+    auto const part = home.of[node];
+    return part == no_part || index(part) >= k ? 0 : scaled(home.cost(node));
+  };
+  for (std::size_t node = 0; node < n; ++node) {
+    a.node_weight.push_back(g.weight(node));
+    auto const last = static_cast<std::size_t>(g.offsets[node + 1]);
+    for (auto arc = static_cast<std::size_t>(g.offsets[node]); arc < last; ++arc) {
+      a.targets.push_back(static_cast<std::uint32_t>(g.targets[arc]));
+      a.edge_weight.push_back(scaled(static_cast<double>(g.weight_of_arc(arc))));
+    }
+    if (auto const tie = tie_of(node); tie > 0) {
+      a.targets.push_back(anchor(home.of[node]));
+      a.edge_weight.push_back(tie);
+      ++residents[index(home.of[node])];
+    }
+    close();
+  }
+  for (std::uint32_t part = 0; part < k; ++part) {
+    a.node_weight.push_back(0);
+    a.targets.resize(a.targets.size() + residents[part]);
+    close();
+  }
+  a.edge_weight.resize(a.targets.size());
+  std::vector<std::size_t> next(a.offsets.begin() + static_cast<std::ptrdiff_t>(n), a.offsets.end());
+  for (std::size_t node = 0; node < n; ++node)
+    if (auto const tie = tie_of(node); tie > 0) {
+      auto& at = next[index(home.of[node])];
+      a.targets[at] = static_cast<std::uint32_t>(node);
+      a.edge_weight[at++] = tie;
+    }
+  made.fixed.assign(fixed.begin(), fixed.end());
+  made.fixed.resize(n, no_part);
+  for (std::uint32_t part = 0; part < k; ++part) made.fixed.push_back(part_id{part});
+  return made;
+}
+
+/// The same parts under other numbers, so that the fewest bytes move. Only parts for which `alike(a, b)` says
+/// so change numbers. O(n + k^3); above 1,024 parts numbers stay.
+template <class Alike>
+partition renumbered_to_stay(partition p, home_table const& home, Alike alike) {
+  auto const k = p.parts;
+  if (k > 1024) return p;
+  std::vector<double> staying(std::size_t{k} * k, 0);
+  double total = 0;
+  for (std::size_t n = 0; n < p.of.size(); ++n) {
+    auto const old = home.of[n];
+    if (old == no_part || index(old) >= k) continue;
+    staying[std::size_t{index(p.of[n])} * k + index(old)] += static_cast<double>(home.bytes[n]);
+    total += static_cast<double>(home.bytes[n]);
+  }
+  auto const scale = total >= 0x1p40 ? 0x1p40 / total : 1;  // bytes are exact below a terabyte
+  std::int64_t const forbidden = -(std::int64_t{1} << 50);
+  std::vector<std::int64_t> profit(staying.size());
+  for (std::uint32_t a = 0; a < k; ++a)
+    for (std::uint32_t b = 0; b < k; ++b) {
+      auto const at = std::size_t{a} * k + b;
+      profit[at] = a == b || alike(a, b) ? rounded(staying[at] * scale) : forbidden;
+    }
+  auto const number = heaviest_assignment(profit, k);
+  for (auto& part : p.of) part = part_id{number[index(part)]};
+  return p;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+struct repartition_options {
+  double cost_per_byte = 1;            ///< of moving one byte, in the unit of the edge weights
+  std::vector<std::uint64_t> bytes{};  ///< of a node: what moves with it; empty: one each
+  std::vector<char> stays{};           ///< of a node: it must not move
+  kway_options kway{};                 ///< balance, time, fixed nodes
+};
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// What is wrong with what `repartition` is given besides the graph and `kway`.
+enum class broken_repartition : std::uint8_t {
+  parts,           ///< more than there are nodes by 65,536: tables of that size would be made for nothing
+  cost,            ///< `cost_per_byte` is negative or not finite
+  old_length,      ///< the old partition is of so many nodes
+  bytes_length,    ///< `bytes` has so many entries
+  bytes_overflow,  ///< the bytes add up to 2^63 or more at this node
+  stays_length,    ///< `stays` has so many entries
+  stays_nowhere,   ///< this node must stay, and where it is there is no part any more
+  stays_fixed,     ///< this node must stay, and is fixed to another part
+};
+
+struct repartition_fault {
+  broken_repartition what;
+  std::size_t where = 0;
+
+  bool operator==(repartition_fault const&) const = default;
+};
+
+class repartition_error : public witness_error<repartition_fault> {
+ public:
+  using witness_error::witness_error;
+};
+
+inline std::optional<repartition_fault> find_repartition_fault(std::size_t nodes, partition const& old,
+                                                               std::uint32_t k,
+                                                               repartition_options const& o) {
+  using enum broken_repartition;
+  if (k > nodes + 65'536) return repartition_fault{parts, k};
+  if (!(o.cost_per_byte >= 0) || !is_finite(o.cost_per_byte)) return repartition_fault{cost};
+  if (old.of.size() != nodes) return repartition_fault{old_length, old.of.size()};
+  if (!o.bytes.empty() && o.bytes.size() != nodes) return repartition_fault{bytes_length, o.bytes.size()};
+  std::uint64_t sum = 0;
+  for (std::size_t n = 0; n < o.bytes.size(); ++n) {
+    if (o.bytes[n] >= (std::uint64_t{1} << 63) - sum) return repartition_fault{bytes_overflow, n};
+    sum += o.bytes[n];
+  }
+  if (!o.stays.empty() && o.stays.size() != nodes) return repartition_fault{stays_length, o.stays.size()};
+  for (std::size_t n = 0; n < o.stays.size(); ++n) {
+    if (!o.stays[n]) continue;
+    if (index(old.of[n]) >= k) return repartition_fault{stays_nowhere, n};
+    if (n < o.kway.fixed.size() && o.kway.fixed[n] != no_part && o.kway.fixed[n] != old.of[n])
+      return repartition_fault{stays_fixed, n};
+  }
+  return std::nullopt;
+}
+
+/// \throws repartition_error if `find_repartition_fault` finds one.
+inline void check_repartition(std::size_t nodes, partition const& old, std::uint32_t k,
+                              repartition_options const& o) {
+  auto const fault = find_repartition_fault(nodes, old, k, o);
+  if (!fault) return;
+  auto const where = std::to_string(fault->where), all = std::to_string(nodes);
+  auto const sentence = [&]() -> std::string {
+    switch (fault->what) {
+      case broken_repartition::parts:
+        return where + " parts are asked for, and the graph has " + all + " nodes: ask for fewer";
+      case broken_repartition::cost:
+        return "cost_per_byte is not a finite number from 0 up";
+      case broken_repartition::old_length:
+        return "the old partition is of " + where + " nodes, the graph has " + all;
+      case broken_repartition::bytes_length:
+        return "bytes are given for " + where + " nodes of " + all + ": give them for each, or for none";
+      case broken_repartition::bytes_overflow:
+        return "the bytes add up to 2^63 or more at node #" + where;
+      case broken_repartition::stays_length:
+        return "`stays` is given for " + where + " nodes of " + all + ": give it for each, or for none";
+      case broken_repartition::stays_nowhere:
+        return "node #" + where + " must stay, and is in none of the " + std::to_string(k) + " parts";
+      case broken_repartition::stays_fixed:
+        return "node #" + where + " must stay, and is fixed to another part";
+    }
+    return "";
+  };
+  throw repartition_error("repartition: " + sentence(), *fault);
+}
+
+}  // namespace cleave::detail
 
 namespace cleave {
 

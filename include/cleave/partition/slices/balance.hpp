@@ -4,31 +4,226 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cleave/core/bytes.hpp"  // 16_GiB
 #include "cleave/core/error.hpp"
+#include "cleave/core/fixed_point.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/language.hpp"
 #include "cleave/core/random.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
+#include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
+#include "cleave/graph/flow/local_flow.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/model/metrics.hpp"
-#include "cleave/partition/slices/balance_options.hpp"
-#include "cleave/partition/slices/lower_bound.hpp"
+#include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/slices/slicing.hpp"
-#include "cleave/partition/slices/transfer_pairs.hpp"
 #include "cleave/partition/units/mirrored.hpp"
 #include "cleave/partition/units/topological_orders.hpp"
-#include "cleave/partition/units/unit_costs.hpp"
-#include "cleave/partition/units/unit_memory.hpp"
 #include "cleave/partition/units/units.hpp"
 
+namespace cleave {
+
+/// Whether all parts must have nodes.
+enum class empty_parts : std::uint8_t {
+  forbidden,  ///< exactly min(k, units) parts, each with nodes
+  allowed,    ///< up to k parts: fewer where more transfers would cost more than they spread
+};
+
+/// What `balance` must respect. Nodes are positions in `nodes()`; arrays by node are empty where nothing is
+/// said.
+struct balance_options {
+  double cost_per_byte = 1;        ///< of moving one byte, in the unit of the weights
+  per_part<std::size_t> memory{};  ///< bytes a part can hold of state and constants (and `node_memory`)
+  per_part<double> speed{};        ///< weight that a part does in a unit of time
+  per_part<double> link{};         ///< times what transfers cost a part: 0 for a host that pays none
+  std::vector<std::vector<std::size_t>> together{};  ///< sets of nodes that must share a part
+  std::vector<char> backward{};   ///< of a node: its edges cost transfers but do not restrict the order
+  std::vector<part_id> pinned{};  ///< of a node: its part, or no_part
+  std::vector<std::size_t> node_memory{};  ///< of a node: bytes that its part holds besides its state
+  std::vector<std::size_t> rank{};         ///< of a node: `unit_order::given` takes the smallest first
+  std::vector<unit_order> orders{unit_order::given, unit_order::breadth_first, unit_order::depth_first,
+                                 unit_order::on_demand, unit_order::on_demand_last};
+  std::size_t random_orders = 64;  ///< tried besides, as far as they have a million units in all; a quarter
+                                   ///< of that many more where nodes are backward
+  std::uint64_t seed = 1;          ///< of those
+  empty_parts empty = empty_parts::forbidden;
+};
+
+/// Parts and how good they are.
+struct balanced_partition : partition {
+  std::vector<double> loads{};  ///< of a part
+  double bottleneck = 0;        ///< the largest of them
+  double bound = 0;  ///< below this no assignment of the nodes to k parts can get, contiguous or not
+  unit_order order = unit_order::given;  ///< the first of the tried orders that has these slices
+  std::size_t unsized = 0;  ///< values that cross although nobody knows their bytes: they were taken for free
+
+  /// How far above the best the bottleneck can be at most, as a share of the bound.
+  double gap() const {
+    if (bottleneck <= bound) return 0;
+    return bound > 0 ? bottleneck / bound - 1 : std::numeric_limits<double>::infinity();
+  }
+};
+
+}  // namespace cleave
+
 namespace cleave::detail {
+
+/// Whether an empty part may stand before one with nodes: only where parts differ; else more parts than units
+/// are of no use.
+inline bool may_leave_gaps(balance_options const& o) {
+  return o.empty == empty_parts::allowed &&
+         !(o.speed.same() && o.memory.same() && o.link.same() && o.pinned.empty());
+}
+
+/// The first thing in options that makes no sense for `g` and `k`, as a sentence, or nothing. O(V).
+template <std::unsigned_integral Index>
+std::optional<std::string> find_option_fault(balance_options const& o, basic_dense<Index> const& g,
+                                             std::uint32_t k) {
+  auto const count = [](std::size_t n) { return std::to_string(n); };
+  if (k == 0) return "0 parts are asked for: at least one is needed";
+  if (may_leave_gaps(o) && k > g.nodes() + 65'536)  // tables of that size would be made for nothing
+    return count(k) + " parts are asked for, and the graph has " + count(g.nodes()) + " nodes: ask for fewer";
+  if (o.orders.empty() && o.random_orders == 0) return "no order is to be tried: name one in `orders`";
+  if (g.weight.size() != g.nodes())
+    return "the graph has no weights: give its adapter weight(n), or fill the array `weight` of its snapshot";
+  if (!g.bytes.empty() && g.bytes.size() != g.values())
+    return "bytes has " + count(g.bytes.size()) + " entries, the graph " + count(g.values()) + " values";
+  if (auto const n = find_bad_weight(g))
+    return "the weight of node " + g.label(*n) + " is " + std::to_string(g.weight[*n]) +
+           ": weights are finite, not negative";
+  if (!(o.cost_per_byte >= 0) || !is_finite(o.cost_per_byte))
+    return "cost_per_byte is " + std::to_string(o.cost_per_byte) + ": it must be finite, not negative";
+  if (!o.speed.covers(k)) return count(o.speed.size()) + " speeds are given for " + count(k) + " parts";
+  for (std::size_t s = 0; s < o.speed.size(); ++s)
+    if (!(o.speed[s] > 0) || !is_finite(o.speed[s]))
+      return "the speed of part " + count(s) + " is " + std::to_string(o.speed[s]) +
+             ": it must be finite and above 0";
+  if (!o.link.covers(k)) return count(o.link.size()) + " links are given for " + count(k) + " parts";
+  for (std::size_t s = 0; s < o.link.size(); ++s)
+    if (!(o.link[s] >= 0) || !is_finite(o.link[s]))
+      return "the link of part " + count(s) + " is " + std::to_string(o.link[s]) +
+             ": it must be finite, not negative";
+  if (!o.memory.covers(k))
+    return count(o.memory.size()) + " memory limits are given for " + count(k) + " parts";
+  auto const wrong_size = [&](std::size_t size) { return size != 0 && size != g.nodes(); };
+  auto const size_fault = [&](char const* what, std::size_t size) {
+    return std::string(what) + " has " + count(size) + " entries, the graph " + count(g.nodes()) + " nodes";
+  };
+  if (wrong_size(o.backward.size())) return size_fault("backward", o.backward.size());
+  if (wrong_size(o.pinned.size())) return size_fault("pinned", o.pinned.size());
+  if (wrong_size(o.node_memory.size())) return size_fault("node_memory", o.node_memory.size());
+  if (wrong_size(o.rank.size())) return size_fault("rank", o.rank.size());
+  for (std::size_t n = 0; n < o.pinned.size(); ++n)
+    if (o.pinned[n] != no_part && index(o.pinned[n]) >= k)
+      return "node " + g.label(n) + " is pinned to part " + count(index(o.pinned[n])) + ", and there are " +
+             count(k) + " parts";
+  for (auto const& set : o.together)
+    for (auto const n : set)
+      if (n >= g.nodes())
+        return "`together` names node #" + count(n) + ", and the graph has " + count(g.nodes()) + " nodes";
+  return std::nullopt;
+}
+
+}  // namespace cleave::detail
+
+/// Bounds that hold for every assignment of units to parts, contiguous or not, with cycles between parts or
+/// without, whatever the memory limits: the certificate of `balance`.
+namespace cleave::detail {
+
+/// No part can have less than an even share of all time.
+template <std::unsigned_integral Index>
+std::int64_t even_share(unit_costs<Index> const& c) {
+  auto const& weight = c.weight[c.fastest];
+  auto const sum = std::accumulate(weight.begin(), weight.end(), std::int64_t{});
+  auto const parts = static_cast<std::int64_t>(c.speed_of.size());
+  if (c.weight.size() == 1) return sum / parts + (sum % parts != 0);
+  double const rounding = 1 - 0x1p-30;  // more than what the division loses
+  return static_cast<std::int64_t>(static_cast<double>(sum) / c.relative_speed * rounding);
+}
+
+/// Of any j k + 1 units, j + 1 share one of k parts. O(units log units). Martello and Toth, Knapsack
+/// Problems, 1990, §8.3.
+template <std::unsigned_integral Index>
+std::int64_t pigeonhole_share(unit_costs<Index> const& c) {
+  auto weight = c.weight[c.fastest];
+  std::ranges::sort(weight, std::ranges::greater{});
+  std::vector<std::int64_t> sum(weight.size() + 1);
+  for (std::size_t i = 0; i < weight.size(); ++i) sum[i + 1] = sum[i] + weight[i];
+  std::int64_t bound = 0;
+  for (std::size_t j = 0, k = c.speed_of.size(); j * k + 1 <= weight.size(); ++j)
+    bound = (std::max)(bound, sum[j * k + 1] - sum[j * k - j]);
+  return bound;
+}
+
+/// What a part pays at least if it has `unit`, whatever else it has: for each value it shares with others
+/// the transfer or the time of those others, at best. A minimum cut, hence a flow; only some thousand units
+/// around are looked at, which makes the bound weaker, not wrong.
+template <std::unsigned_integral Index>
+std::int64_t least_with(unit_costs<Index> const& c, Index unit) {
+  constexpr std::size_t most_units = 4000, most_touches = 40000;
+  auto const& weight = c.weight[c.fastest];
+  std::vector<Index> units{unit}, values;
+  // One more than the place, 0 for none.
+  std::vector<std::uint32_t> place_of_unit(c.units()), place_of_value(c.transfer.size());
+  place_of_unit[unit] = 1;
+  std::size_t touches = 0;
+  for (std::size_t i = 0; i < units.size(); ++i)
+    for (Index const v : c.touched[units[i]]) {
+      if (place_of_value[v] != 0 || touches > most_touches) continue;
+      values.push_back(v);
+      place_of_value[v] = static_cast<std::uint32_t>(values.size());
+      for (Index const other : c.touching[v]) {
+        ++touches;
+        if (place_of_unit[other] != 0 || units.size() >= most_units) continue;
+        units.push_back(other);
+        place_of_unit[other] = static_cast<std::uint32_t>(units.size());
+      }
+    }
+
+  auto const sink = static_cast<std::uint32_t>(units.size());
+  local_flow flow(units.size() + 1 + 2 * values.size());
+  for (std::uint32_t i = 1; i < sink; ++i)
+    if (weight[units[i]] > 0) flow.arc(i, sink, weight[units[i]]);
+  for (std::uint32_t i = 0; i < values.size(); ++i) {
+    auto const in = sink + 1 + 2 * i, out = in + 1;
+    flow.arc(in, out, c.transfer[values[i]]);
+    for (Index const other : c.touching[values[i]])
+      if (auto const place = place_of_unit[other]; place != 0) {
+        flow.arc(place - 1, in, unreachable_load);
+        flow.arc(out, place - 1, unreachable_load);
+      }
+  }
+  return weight[unit] + flow.most(0, sink, 4'000'000);
+}
+
+/// The best of the bounds above. Flows are tried for the eight units whose transfers and weight are largest.
+template <std::unsigned_integral Index>
+std::int64_t load_bound(unit_costs<Index> const& c) {
+  auto bound = (std::max)(even_share(c), pigeonhole_share(c));
+  std::vector<std::pair<std::int64_t, Index>> alone;  // what a unit pays in a part of its own
+  for (Index u = 0; u < c.units(); ++u) {
+    auto load = c.weight[c.fastest][u];
+    for (Index const v : c.touched[u]) load += c.transfer[v];
+    if (load > bound) alone.emplace_back(load, u);
+  }
+  auto const tried = std::min<std::size_t>(8, alone.size());
+  std::ranges::partial_sort(alone, alone.begin() + static_cast<std::ptrdiff_t>(tried),
+                            std::ranges::greater{});
+  for (std::size_t i = 0; i < tried; ++i)
+    if (alone[i].first > bound) bound = (std::max)(bound, least_with(c, alone[i].second));
+  return bound;
+}
 
 /// Balances one graph step by step; `balance` is its one use.
 template <std::unsigned_integral Index>
@@ -283,4 +478,25 @@ detail::refused balance(Graph const&, std::uint32_t, balance_options const& = {}
   detail::refuse_costs<Graph>();
 }
 
+/// What of a graph has no price: nodes of unknown cost and values of unknown bytes, which every load and
+/// every bound takes as free.
+struct unpriced {
+  std::size_t nodes = 0, of_nodes = 0;    ///< nodes of unknown cost; all nodes
+  std::size_t values = 0, of_values = 0;  ///< values of unknown bytes; all that go from node to node
+
+  double node_share() const { return share(nodes, of_nodes); }
+  double value_share() const { return share(values, of_values); }
+  bool any() const { return nodes > 0 || values > 0; }
+
+  /// Whether so little is unknown that a bound of the rest says something: at most 2 % of nodes and of
+  /// values.
+  bool leaves_bounds() const { return node_share() <= 0.02 && value_share() <= 0.02; }
+
+  bool operator==(unpriced const&) const = default;
+
+ private:
+  static double share(std::size_t part, std::size_t of) {
+    return of == 0 ? 0 : static_cast<double>(part) / static_cast<double>(of);
+  }
+};
 }  // namespace cleave

@@ -1,20 +1,270 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/fixed_point.hpp"
-#include "cleave/partition/slices/least_load.hpp"
-#include "cleave/partition/slices/slice_bands.hpp"
-#include "cleave/partition/slices/transfer_pairs.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/partition/units/units.hpp"
 
 namespace cleave::detail {
+
+/// The least load over the slices that begin at any of some places, while their common end moves: a cost that
+/// occurs at a place is paid by the slices that begin there or before. A tree of (sum, least) pairs; places
+/// are closed until they are opened.
+class least_load {
+ public:
+  /// `places` closed places without costs. O(places).
+  void reset(std::size_t places) {
+    leaves_ = std::bit_ceil(std::max<std::size_t>(places, 1));
+    tree_.assign(2 * leaves_, {0, unreachable_load});
+  }
+  /// Adds a cost, opens or closes a place without bringing the tree up to date: `rebuild` does that.
+  void add_later(std::size_t place, std::int64_t cost) { tree_[leaves_ + place].sum += cost; }
+  void open_later(std::size_t place) { tree_[leaves_ + place].least = 0; }
+
+  /// O(places).
+  void rebuild() {
+    for (std::size_t i = leaves_; i < 2 * leaves_; ++i)
+      if (tree_[i].least != unreachable_load) tree_[i].least = tree_[i].sum;
+    for (std::size_t i = leaves_; --i > 0;) tree_[i] = joined(tree_[2 * i], tree_[2 * i + 1]);
+  }
+
+  /// O(log places) each.
+  void add(std::size_t place, std::int64_t cost) {
+    auto& leaf = tree_[leaves_ + place];
+    leaf.sum += cost;
+    if (leaf.least != unreachable_load) leaf.least += cost;
+    update(place);
+  }
+  void open(std::size_t place) {
+    tree_[leaves_ + place].least = tree_[leaves_ + place].sum;
+    update(place);
+  }
+  void close(std::size_t place) {
+    tree_[leaves_ + place].least = unreachable_load;
+    update(place);
+  }
+
+  /// The least load, or, if no place is open, more than half of `unreachable_load`, which no sum of costs
+  /// reaches.
+  std::int64_t least() const { return tree_[1].least; }
+
+ private:
+  struct range {
+    std::int64_t sum, least;  // of all costs; of those from an open place on
+  };
+  static range joined(range const& left, range const& right) {
+    return {left.sum + right.sum, (std::min)(right.least, right.sum + left.least)};
+  }
+  void update(std::size_t place) {
+    for (std::size_t i = (leaves_ + place) / 2; i > 0; i /= 2)
+      tree_[i] = joined(tree_[2 * i], tree_[2 * i + 1]);
+  }
+
+  std::size_t leaves_ = 1;
+  std::vector<range> tree_ = std::vector<range>(2, {0, unreachable_load});
+};
+
+/// What slices of an order pay for transfers, as a sum over pairs of positions.
+///
+/// A value of cost c that the units at positions q1 < … < qr touch costs a slice c where the slice holds some
+/// of them, not all. It holds one group of neighbours among them, so c (units inside - neighbours both inside
+/// - [q1 and qr inside]) is that cost: c at each position, -c for each pair of neighbours and -c for the
+/// ends. Pairs are listed by their later position.
+template <std::unsigned_integral Index>
+struct transfer_pairs {
+  std::vector<std::int64_t> alone;  ///< of a position: what it pays as a slice of its own
+  std::vector<Index> first{0};      ///< where the pairs of a later position begin, and one more
+  std::vector<Index> earlier;       ///< of a pair
+  std::vector<std::int64_t> saved;  ///< of a pair: what a slice pays less that has both
+
+  std::size_t size() const { return alone.size(); }
+
+  /// Calls `f(position, cost)` for what position `j` adds to slices that begin at or before `position` and
+  /// end behind `j`: first its own cost, then what its pairs save.
+  template <class F>
+  void each_change(std::size_t j, F f) const {
+    f(static_cast<Index>(j), alone[j]);
+    for (std::size_t i = first[j]; i < first[j + 1]; ++i) f(earlier[i], -saved[i]);
+  }
+};
+
+/// Of an order of units that touch values, for parts that pay `price` for each value: `touching` lists the
+/// units of a value, `touched` the values of a unit. O(units + touches).
+template <std::unsigned_integral Index>
+transfer_pairs<Index> pairs_of(csr<Index> const& touching, csr<Index> const& touched,
+                               std::span<Index const> order, std::span<std::int64_t const> price) {
+  struct progress {
+    Index count = 0, first = 0, last = 0;
+  };
+  transfer_pairs<Index> pairs;
+  pairs.alone.resize(order.size());
+  std::vector<progress> met(price.size());
+  auto const pair = [&](Index earlier, std::int64_t saved) {
+    pairs.earlier.push_back(earlier);
+    pairs.saved.push_back(saved);
+  };
+  for (std::size_t j = 0; j < order.size(); ++j) {
+    for (Index const v : touched[order[j]]) {
+      auto& m = met[v];
+      pairs.alone[j] += price[v];
+      bool const all = ++m.count == touching[v].size();
+      if (m.count == 1)
+        m.first = static_cast<Index>(j);
+      else if (all && m.count == 2)
+        pair(m.first, 2 * price[v]);
+      else
+        pair(m.last, price[v]);
+      if (all && m.count > 2) pair(m.first, price[v]);
+      m.last = static_cast<Index>(j);
+    }
+    pairs.first.push_back(narrow<Index>(pairs.earlier.size()));
+  }
+  return pairs;
+}
+
+template <std::unsigned_integral Index>
+transfer_pairs<Index> pairs_of(unit_costs<Index> const& c, std::span<Index const> order) {
+  return pairs_of<Index>(c.touching, c.touched, order, c.transfer);
+}
+
+/// An order of units that is to be cut into slices, part s from boundary s to boundary s + 1.
+template <std::unsigned_integral Index>
+struct slicing_task {
+  transfer_pairs<Index> pairs;
+  std::vector<std::uint32_t> speed_of;            ///< of a part: its row of `before`
+  std::vector<std::vector<std::int64_t>> before;  ///< for each speed: the time of the first i units
+  std::vector<std::uint32_t> limit_of;            ///< of a part: its row of `fitting`
+  std::vector<std::vector<Index>> fitting;  ///< for each memory limit: `first_fitting`; empty without limits
+  std::vector<Index> low, high;             ///< of a boundary: where it may be
+  bool may_be_empty = false;                ///< whether a slice may
+  std::vector<std::uint32_t> link_of{};     ///< of a part: its row of `linked`
+  std::vector<transfer_pairs<Index>> linked{};  ///< instead of `pairs`, for each different link
+
+  std::size_t units() const { return pairs.size(); }
+  std::size_t parts() const { return speed_of.size(); }
+  transfer_pairs<Index> const& pairs_at(std::size_t s) const {
+    return linked.empty() ? pairs : linked[link_of[s]];
+  }
+  /// The first begin of a slice that ends at `j` and fits into the memory of part `s`.
+  Index fits_from(std::size_t s, std::size_t j) const {
+    return fitting.empty() ? Index{} : fitting[limit_of[s]][j];
+  }
+};
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Boundaries, one more than parts, and the largest load between them.
+template <std::unsigned_integral Index>
+struct slices {
+  std::vector<Index> at;
+  std::int64_t load = detail::unreachable_load;
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// What time, memory and pins alone say about slices within a bound, transfers aside. Each question costs
+/// O(parts log units).
+template <std::unsigned_integral Index>
+class slice_bands {
+ public:
+  explicit slice_bands(slicing_task<Index> const& task) : task_(task) {}
+
+  struct bands {
+    std::vector<Index> low, high;  ///< of a boundary
+  };
+
+  /// How far a slice of part `s` that begins at `i` can reach; lowers `next` to the bound from which it
+  /// reaches further.
+  Index furthest(std::size_t s, Index i, std::int64_t bound, std::int64_t& next) const {
+    auto const& before = task_.before[task_.speed_of[s]];
+    auto const limit = std::ranges::upper_bound(before.begin() + static_cast<std::ptrdiff_t>(i), before.end(),
+                                                before[i] + bound);
+    if (limit != before.end()) next = (std::min)(next, *limit - before[i]);
+    auto const by_time = static_cast<Index>(limit - before.begin() - 1);
+    if (task_.fitting.empty()) return by_time;
+    auto const& fits = task_.fitting[task_.limit_of[s]];
+    return (std::min)(by_time, static_cast<Index>(std::ranges::upper_bound(fits.begin(), fits.end(), i) -
+                                                  fits.begin() - 1));
+  }
+
+  /// Where a slice of part `s` that ends at `j` can begin at the earliest; lowers `next` likewise.
+  Index nearest(std::size_t s, Index j, std::int64_t bound, std::int64_t& next) const {
+    auto const& before = task_.before[task_.speed_of[s]];
+    auto const limit = std::ranges::lower_bound(
+        before.begin(), before.begin() + static_cast<std::ptrdiff_t>(j), before[j] - bound);
+    if (limit != before.begin()) next = (std::min)(next, before[j] - *std::prev(limit));
+    return (std::max)(static_cast<Index>(limit - before.begin()), task_.fits_from(s, j));
+  }
+
+  /// Where each boundary can be, or nothing if one can be nowhere; lowers `next` to the bound from which that
+  /// changes.
+  std::optional<bands> within(std::int64_t bound, std::int64_t& next) const {
+    auto const parts = task_.parts();
+    bands b{task_.low, task_.high};
+    for (std::size_t s = 0; s < parts; ++s) {
+      b.high[s + 1] = (std::min)(b.high[s + 1], furthest(s, b.high[s], bound, next));
+      if (b.high[s + 1] < b.low[s + 1]) return std::nullopt;
+    }
+    for (std::size_t s = parts; s-- > 0;) {
+      b.low[s] = (std::max)(b.low[s], nearest(s, b.low[s + 1], bound, next));
+      if (b.high[s] < b.low[s]) return std::nullopt;
+    }
+    return b;
+  }
+
+  /// The least bound that time and memory alone allow; `unreachable_load` if memory or pins allow none.
+  std::int64_t least(std::int64_t low) const {
+    std::int64_t unused = 0, high = unreachable_load;
+    if (!within(high - 1, unused)) return high;
+    for (high = (std::min)(high, task_.before[slowest()].back() + 1); low < high;) {
+      auto const middle = low + (high - low) / 2;
+      within(middle, unused) ? high = middle : low = middle + 1;
+    }
+    return low;
+  }
+
+  /// Slices that are good without transfers, if such a guess meets all limits.
+  std::optional<std::vector<Index>> guess(std::int64_t bound) const {
+    std::int64_t unused = 0;
+    auto const band = within(bound, unused);
+    if (!band) return std::nullopt;
+    auto at = band->low;
+    for (std::size_t s = task_.parts(); s-- > 1;) {
+      Index const first = (std::max)(band->low[s], nearest(s, at[s + 1], bound, unused));
+      if (first > band->high[s]) return std::nullopt;
+      at[s] = static_cast<Index>(first + (band->high[s] - first) / 2);
+    }
+    for (std::size_t s = 0; s < task_.parts(); ++s)
+      if (at[s] > at[s + 1] || (at[s] == at[s + 1] && !task_.may_be_empty) ||
+          task_.fits_from(s, at[s + 1]) > at[s])
+        return std::nullopt;
+    return at;
+  }
+
+ private:
+  std::size_t slowest() const {
+    std::size_t row = 0;
+    for (std::size_t i = 1; i < task_.before.size(); ++i)
+      if (task_.before[i].back() > task_.before[row].back()) row = i;
+    return row;
+  }
+
+  slicing_task<Index> const& task_;
+};
 
 /// Answers whether an order can be cut so that no part's load exceeds a bound, and where.
 ///

@@ -10,7 +10,7 @@
 #include "cleave/graph/components.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/model/needs.hpp"
+#include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/units/units.hpp"
 
 namespace cleave::detail {

@@ -4,6 +4,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,12 +17,389 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/snapshot.hpp"
-#include "cleave/partition/model/part_graph.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
-#include "cleave/partition/units/label_runs.hpp"
-#include "cleave/partition/units/moved_rows.hpp"
 #include "cleave/partition/units/units.hpp"
+
+namespace cleave::detail {
+
+/// The rows of an acyclic table in an order in which each follows those it needs, seen as runs: neighbours of
+/// one label.
+template <std::unsigned_integral Index>
+struct label_runs {
+  csr<Index> rows;           ///< of a run: its rows, in order
+  std::vector<Index> label;  ///< of a run: that of its rows
+  std::size_t least = 0;     ///< no order has fewer runs than that
+};
+
+struct label_run_options {
+  std::size_t steps = 20'000'000;  ///< how much a search beyond the greedy order may cost
+};
+
+/// Finds few runs; `fewest_label_runs` is its one use. Once a run has begun, it takes every row of its label
+/// that is ready: to leave one for later never helps, and what is done at the end of a run says all that
+/// matters.
+template <std::unsigned_integral Index>
+class label_run_finder {
+ public:
+  label_run_finder(csr<Index> const& needs, std::vector<Index> const& label, Index labels)
+      : needs_(needs), label_(label), labels_(labels), needed_by_(users_of(needs, needs.rows())) {
+    sort_rows();
+    find_tails();
+  }
+
+  label_runs<Index> find(label_run_options const& options) {
+    auto best = greedy();
+    std::size_t proven = least_runs();
+    auto const step = std::max<std::size_t>(1, best.size() * labels_ * (label_.size() + needs_.item.size()));
+    auto const width = std::min<std::size_t>(options.steps / step, 200);
+    if (best.size() > proven && width > 1) {
+      bool complete = true;
+      auto const found = search(best.size(), width, complete);
+      if (!found.empty()) best = found;
+      if (complete) proven = best.size();
+    }
+    return written(best, proven);
+  }
+
+ private:
+  using label_list = std::vector<Index>;  // of the runs, in order
+
+  /// What is done after some runs.
+  struct state {
+    std::vector<Index> missing;  // of a row: the needs that are not done; none: it is done itself
+    std::vector<char> ready;     // of a label: a row of it is ready
+    label_list runs{};
+    std::size_t done = 0, least = 0;  // no continuation has fewer runs than that
+  };
+
+  void sort_rows() {
+    std::vector<Index> missing;
+    for (std::size_t n = 0; n < label_.size(); ++n) {
+      missing.push_back(static_cast<Index>(needs_[n].size()));
+      if (missing[n] == 0) sorted_.push_back(static_cast<Index>(n));
+    }
+    for (std::size_t i = 0; i < sorted_.size(); ++i)
+      for (Index const user : needed_by_[sorted_[i]])
+        if (--missing[user] == 0) sorted_.push_back(user);
+  }
+
+  /// The most runs on any path that begins at a row.
+  void find_tails() {
+    tail_.assign(label_.size(), 1);
+    for (auto n = sorted_.rbegin(); n != sorted_.rend(); ++n)
+      for (Index const user : needed_by_[*n])
+        tail_[*n] = (std::max)(tail_[*n], tail_[user] + (label_[user] != label_[*n] ? 1 : 0));
+  }
+
+  /// A label has at least as many runs as any path has of it. The sum over the labels, where that is cheap;
+  /// else the most runs of a path.
+  std::size_t least_runs() const {
+    std::size_t path = 0, sum = 0;
+    for (auto const t : tail_) path = std::max<std::size_t>(path, t);
+    if (labels_ > 50'000'000 / (1 + label_.size() + needs_.item.size())) return path;
+    std::vector<Index> runs;
+    for (Index label = 0; label < labels_; ++label) {
+      Index most = 0;
+      runs.assign(label_.size(), 0);
+      for (Index const n : sorted_) {  // how many runs of `label` a path to n has
+        for (Index const m : needs_[n])
+          runs[n] =
+              (std::max)(runs[n], runs[m] + (label_[n] == label && label_[m] != label ? Index{1} : Index{0}));
+        if (label_[n] == label) runs[n] = (std::max)(runs[n], Index{1});
+        most = (std::max)(most, runs[n]);
+      }
+      sum += most;
+    }
+    return (std::max)(path, sum);
+  }
+
+  /// The label of the row with the longest way to go comes next. O((rows + items) log rows).
+  label_list greedy() const {
+    std::vector<Index> missing;
+    std::vector<label_list> ready(labels_);
+    std::vector<Index> longest(labels_);        // tail of a ready row of the label
+    std::vector<std::pair<Index, Index>> heap;  // that and the label; old ones are skipped
+    auto const arrive = [&](Index n) {
+      Index const l = label_[n];
+      ready[l].push_back(n);
+      if (tail_[n] <= longest[l]) return;
+      heap.emplace_back(longest[l] = tail_[n], labels_ - 1 - l);
+      std::ranges::push_heap(heap);
+    };
+    for (std::size_t n = 0; n < label_.size(); ++n)
+      if (missing.emplace_back(static_cast<Index>(needs_[n].size())) == 0) arrive(static_cast<Index>(n));
+    label_list runs;
+    while (!heap.empty()) {
+      std::ranges::pop_heap(heap);
+      auto const [tail, mirrored] = heap.back();
+      heap.pop_back();
+      Index const l = labels_ - 1 - mirrored;
+      if (longest[l] != tail) continue;
+      longest[l] = static_cast<Index>(label_.size());  // nothing that joins the run asks for another
+      for (std::size_t i = 0; i < ready[l].size(); ++i)
+        for (Index const user : needed_by_[ready[l][i]])
+          if (--missing[user] == 0) arrive(user);
+      ready[l].clear();
+      longest[l] = 0;
+      runs.push_back(l);
+    }
+    return runs;
+  }
+
+  /// All that can be done in so many runs, run by run, of which the `width` best go on; `complete` says that
+  /// these were all. Labels of fewer than `known` runs, or nothing.
+  label_list search(std::size_t known, std::size_t width, bool& complete) const {
+    state start{{}, std::vector<char>(labels_)};
+    for (std::size_t n = 0; n < label_.size(); ++n)
+      if (start.missing.emplace_back(static_cast<Index>(needs_[n].size())) == 0) start.ready[label_[n]] = 1;
+    std::vector<state> layer{start}, next;
+    for (std::size_t used = 1; used < known && !layer.empty(); ++used) {
+      next.clear();
+      for (auto const& s : layer)
+        for (Index l = 0; l < labels_; ++l) {
+          if (!s.ready[l]) continue;
+          auto after = run(s, l);
+          if (after.done == label_.size()) return after.runs;
+          if (used + after.least < known) next.push_back(std::move(after));
+        }
+      keep_best(next, width, complete);
+      layer.swap(next);
+    }
+    return {};
+  }
+
+  state run(state s, Index l) const {
+    label_list queue;
+    for (std::size_t n = 0; n < label_.size(); ++n)
+      if (label_[n] == l && s.missing[n] == 0) queue.push_back(static_cast<Index>(n));
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+      s.missing[queue[i]] = none<Index>;
+      for (Index const user : needed_by_[queue[i]])
+        if (--s.missing[user] == 0)
+          label_[user] == l ? queue.push_back(user) : void(s.ready[label_[user]] = 1);
+    }
+    s.ready[l] = 0;
+    s.done += queue.size();
+    s.runs.push_back(l);
+    s.least = 0;
+    for (std::size_t n = 0; n < label_.size(); ++n)
+      if (s.missing[n] == 0) s.least = std::max<std::size_t>(s.least, tail_[n]);
+    return s;
+  }
+
+  /// Leaves out what others have done all of, then all but the `width` most promising.
+  static void keep_best(std::vector<state>& layer, std::size_t width, bool& complete) {
+    std::ranges::sort(layer, [](state const& a, state const& b) {
+      if (a.least != b.least) return a.least < b.least;
+      return a.done != b.done ? a.done > b.done : a.runs < b.runs;
+    });
+    auto const covers = [](state const& a, state const& b) {
+      for (std::size_t n = 0; n < a.missing.size(); ++n)
+        if (b.missing[n] == none<Index> && a.missing[n] != none<Index>) return false;
+      return true;
+    };
+    std::vector<state> kept;
+    for (auto& s : layer) {
+      if (std::ranges::any_of(kept, [&](state const& k) { return covers(k, s); })) continue;
+      if (kept.size() == width) {
+        complete = false;
+        break;
+      }
+      kept.push_back(std::move(s));
+    }
+    layer = std::move(kept);
+  }
+
+  label_runs<Index> written(label_list const& runs, std::size_t least) const {
+    label_runs<Index> out;
+    out.label = runs;
+    out.least = least;
+    std::vector<Index> missing;
+    std::vector<label_list> ready(labels_);
+    for (std::size_t n = 0; n < label_.size(); ++n)
+      if (missing.emplace_back(static_cast<Index>(needs_[n].size())) == 0)
+        ready[label_[n]].push_back(static_cast<Index>(n));
+    for (Index const l : runs) {
+      for (std::size_t i = 0; i < ready[l].size(); ++i) {
+        out.rows.add(ready[l][i]);
+        for (Index const user : needed_by_[ready[l][i]])
+          if (--missing[user] == 0) ready[label_[user]].push_back(user);
+      }
+      ready[l].clear();
+      out.rows.close();
+    }
+    return out;
+  }
+
+  csr<Index> const& needs_;
+  std::vector<Index> const& label_;
+  Index labels_;
+  csr<Index> needed_by_;
+  std::vector<Index> sorted_, tail_;
+};
+
+/// An order of the rows of `needs`, which is acyclic, with few runs of equal labels, which are below
+/// `labels`. To find the fewest is NP-hard (for chains it is the shortest common supersequence; Maier, J. ACM
+/// 25(2), 1978): the result is the fewest where `least` is the number of runs, which small tables reach,
+/// and a greedy order's or better where it is not. O((rows + items) log rows) and what `options` allows.
+template <std::unsigned_integral Index>
+label_runs<Index> fewest_label_runs(csr<Index> const& needs, std::vector<Index> const& label, Index labels,
+                                    label_run_options const& options = {}) {
+  return label_run_finder<Index>(needs, label, labels).find(options);
+}
+
+/// Gives rows of an acyclic table other labels, so that the labels can be ordered; `fewest_moved_rows` is its
+/// one use. A way to do so is an order of the labels and of each row a rank in it which no need exceeds.
+template <std::unsigned_integral Index>
+class row_mover {
+ public:
+  row_mover(csr<Index> const& needs, std::vector<Index> const& label, Index labels,
+            std::span<std::size_t const> weight)
+      : needs_(needs),
+        needed_by_(users_of(needs, needs.rows())),
+        label_(label),
+        weight_(weight),
+        labels_(labels),
+        runs_(fewest_label_runs(needs, label, labels)) {}
+
+  std::vector<Index> find() {
+    auto best = slices();
+    auto const by_slice = best.at;
+    for (auto const& order : {by_slice, labels_by_mean_place()})
+      for (bool const forward : {true, false}) {
+        auto other = pushed(order, forward);
+        if (each_label_stays(other) && moved(other) < moved(best)) best = std::move(other);
+      }
+    std::vector<Index> to;
+    for (Index const r : best.rank) to.push_back(best.at[r]);
+    return to;
+  }
+
+ private:
+  struct way {
+    std::vector<Index> at;    // labels by rank
+    std::vector<Index> rank;  // of a row
+  };
+
+  std::size_t moved(way const& w) const {
+    std::size_t sum = 0;
+    for (std::size_t n = 0; n < label_.size(); ++n)
+      if (w.at[w.rank[n]] != label_[n]) sum += weight_[n];
+    return sum;
+  }
+
+  bool each_label_stays(way const& w) const {
+    std::vector<char> stays(labels_);
+    for (std::size_t n = 0; n < label_.size(); ++n)
+      if (w.at[w.rank[n]] == label_[n]) stays[label_[n]] = 1;
+    return std::ranges::find(stays, 0) == stays.end();
+  }
+
+  /// Of each label the heaviest run stays; those between two such join either, where that moves least.
+  way slices() const {
+    auto const runs = runs_.label.size();
+    std::vector<std::size_t> weight(runs), kept(labels_, runs);
+    for (std::size_t i = 0; i < runs; ++i) {
+      for (Index const n : runs_.rows[i]) weight[i] += weight_[n];
+      auto& k = kept[runs_.label[i]];
+      if (k == runs || weight[i] > weight[k]) k = i;
+    }
+    std::ranges::sort(kept);
+    way w{{}, std::vector<Index>(label_.size())};
+    for (auto const k : kept) w.at.push_back(runs_.label[k]);
+    std::size_t begin = 0;
+    for (Index r = 0; r < labels_; ++r) {
+      auto const end =
+          r + std::size_t{1} < labels_ ? border(weight, kept[r], kept[r + std::size_t{1}]) : runs;
+      for (; begin < end; ++begin)
+        for (Index const n : runs_.rows[begin]) w.rank[n] = r;
+    }
+    return settled(std::move(w));
+  }
+
+  /// The first run that goes with the run `b`, not with `a` before it.
+  std::size_t border(std::vector<std::size_t> const& weight, std::size_t a, std::size_t b) const {
+    std::size_t stays = 0;
+    for (std::size_t i = a + 1; i < b; ++i)
+      if (runs_.label[i] == runs_.label[b]) stays += weight[i];
+    std::size_t most = stays, border = a + 1;
+    for (std::size_t i = a + 1; i < b; ++i) {
+      if (runs_.label[i] == runs_.label[b]) stays -= weight[i];
+      if (runs_.label[i] == runs_.label[a]) stays += weight[i];
+      if (stays > most) most = stays, border = i + 1;
+    }
+    return border;
+  }
+
+  std::vector<Index> labels_by_mean_place() const {
+    std::vector<double> sum(labels_), rows(labels_);
+    for (std::size_t i = 0; i < runs_.rows.item.size(); ++i) {
+      sum[label_[runs_.rows.item[i]]] += static_cast<double>(i);
+      rows[label_[runs_.rows.item[i]]] += 1;
+    }
+    std::vector<Index> order(labels_);
+    std::iota(order.begin(), order.end(), Index{});
+    std::ranges::sort(order, {}, [&](Index l) { return std::pair(sum[l] / rows[l], l); });
+    return order;
+  }
+
+  /// Each row as near to its own rank as those before it allow, or those behind it.
+  way pushed(std::vector<Index> const& order, bool forward) const {
+    way w{order, std::vector<Index>(label_.size())};
+    auto const own = ranks(order);
+    auto const& sorted = runs_.rows.item;
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+      Index const n = forward ? sorted[i] : sorted[sorted.size() - 1 - i];
+      w.rank[n] = own[label_[n]];
+      for (Index const m : forward ? needs_[n] : needed_by_[n])
+        w.rank[n] = forward ? (std::max)(w.rank[n], w.rank[m]) : (std::min)(w.rank[n], w.rank[m]);
+    }
+    return settled(std::move(w));
+  }
+
+  std::vector<Index> ranks(std::vector<Index> const& order) const {
+    std::vector<Index> own(labels_);
+    for (Index r = 0; r < labels_; ++r) own[order[r]] = r;
+    return own;
+  }
+
+  /// Takes rows back to their own label until none can go back alone.
+  way settled(way w) const {
+    auto const own = ranks(w.at);
+    std::vector<Index> queue = runs_.rows.item;
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+      Index const n = queue[i], home = own[label_[n]];
+      if (w.rank[n] == home) continue;
+      bool const fits = std::ranges::all_of(needs_[n], [&](Index m) { return w.rank[m] <= home; }) &&
+                        std::ranges::all_of(needed_by_[n], [&](Index m) { return w.rank[m] >= home; });
+      if (!fits) continue;
+      w.rank[n] = home;
+      for (auto const* table : {&needs_, &needed_by_})
+        for (Index const m : (*table)[n])
+          if (w.rank[m] != own[label_[m]]) queue.push_back(m);
+    }
+    return w;
+  }
+
+  csr<Index> const& needs_;
+  csr<Index> needed_by_;
+  std::vector<Index> const& label_;
+  std::span<std::size_t const> weight_;
+  Index labels_;
+  label_runs<Index> runs_;
+};
+
+/// New labels for the rows of `needs`, which is acyclic, such that the labels can be ordered and each keeps a
+/// row of its own: the best of a few ways, in which no row could have its old label back alone. Each label
+/// has a row. O((rows + items) log rows) and the search of `fewest_label_runs`.
+template <std::unsigned_integral Index>
+std::vector<Index> fewest_moved_rows(csr<Index> const& needs, std::vector<Index> const& label, Index labels,
+                                     std::span<std::size_t const> weight) {
+  return row_mover<Index>(needs, label, labels, weight).find();
+}
+
+}  // namespace cleave::detail
 
 namespace cleave {
 
@@ -223,7 +602,8 @@ template <std::unsigned_integral Index>
 acyclic_partition acyclic_parts(basic_dense<Index> const& s, partition const& p, cycle_policy policy) {
   policy == cycle_policy::refuse ? check_partition(s, p) : detail::check_assignment(s, p);
   detail::part_cycle_breaker<Index> breaker(s, p);
-  if (policy == cycle_policy::refuse || !detail::find_cycle_between_parts(s, p)) return std::move(breaker).keep();
+  if (policy == cycle_policy::refuse || !detail::find_cycle_between_parts(s, p))
+    return std::move(breaker).keep();
   return policy == cycle_policy::cut     ? std::move(breaker).cut()
          : policy == cycle_policy::merge ? std::move(breaker).merge()
                                          : std::move(breaker).move();

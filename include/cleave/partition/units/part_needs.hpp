@@ -11,9 +11,8 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/model/needs.hpp"
-#include "cleave/partition/model/part_graph.hpp"
 #include "cleave/partition/model/partition.hpp"
+#include "cleave/partition/model/validity.hpp"
 #include "cleave/partition/units/units.hpp"
 
 namespace cleave::detail {

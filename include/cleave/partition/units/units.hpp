@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "cleave/core/error.hpp"
+#include "cleave/core/fixed_point.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/graph/components.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/joined_sets.hpp"
-#include "cleave/partition/model/needs.hpp"
-#include "cleave/partition/model/part_memory.hpp"
+#include "cleave/partition/model/metrics.hpp"
+#include "cleave/partition/model/partition.hpp"
+#include "cleave/partition/model/validity.hpp"
 
 namespace cleave {
 
@@ -21,10 +29,10 @@ namespace cleave {
 /// none.
 template <std::unsigned_integral Index>
 struct unit_graph {
-  std::vector<Index> of;  ///< of a node: its unit, or none
-  detail::csr<Index> members;     ///< of a unit: its nodes, ascending
-  detail::csr<Index> needs;       ///< of a unit: units that come before it, each once
-  detail::csr<Index> needed_by;   ///< the same edges from their other end, ascending
+  std::vector<Index> of;         ///< of a node: its unit, or none
+  detail::csr<Index> members;    ///< of a unit: its nodes, ascending
+  detail::csr<Index> needs;      ///< of a unit: units that come before it, each once
+  detail::csr<Index> needed_by;  ///< the same edges from their other end, ascending
 
   std::size_t size() const { return members.rows(); }
 };
@@ -103,6 +111,226 @@ unit_graph<Index> units_of(basic_dense<Index> const& g, unit_rules const& rules 
     sets.join(one, n);
   }
   return linked_units(g, sets, rules.backward);
+}
+
+/// The first node whose weight is negative, infinite or no number. O(V).
+template <std::unsigned_integral Index>
+std::optional<std::size_t> find_bad_weight(basic_dense<Index> const& g) {
+  for (std::size_t n = 0; n < g.weight.size(); ++n)
+    if (!(g.weight[n] >= 0) || !is_finite(g.weight[n])) return n;
+  return std::nullopt;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// What units cost, as integers.
+template <std::unsigned_integral Index>
+struct unit_costs {
+  detail::fixed_point scale;
+  std::vector<std::uint32_t> speed_of;            ///< of a part: which of the rows below holds for it
+  std::vector<std::vector<std::int64_t>> weight;  ///< for each different speed: of a unit, its time
+  std::size_t fastest = 0;                        ///< the row of the highest speed
+  double relative_speed = 0;                      ///< of all parts together, the fastest being 1
+
+  std::vector<std::int64_t> transfer;  ///< of a value that may cross: what each crossing costs, at least
+  std::vector<std::uint32_t> link_of;  ///< of a part: which of the rows below holds for it
+  std::vector<std::vector<std::int64_t>> linked;  ///< for each different link: of a value, what each crossing
+                                                  ///< costs; empty where all parts are alike
+  detail::csr<Index> touching;  ///< of a value: the units that make or read it, two or more, each once
+  detail::csr<Index> touched;   ///< the same from the unit's side, ascending
+
+  std::size_t units() const { return weight.front().size(); }
+  /// Of each value, what part `s` pays for it.
+  std::vector<std::int64_t> const& transfer_of(std::size_t s) const {
+    return linked.empty() ? transfer : linked[link_of[s]];
+  }
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// The values that several units touch and whose transfer costs something, with the cost of each. O(V + E).
+template <std::unsigned_integral Index>
+std::vector<double> list_transfers(basic_dense<Index> const& g, unit_graph<Index> const& u,
+                                   double cost_per_byte, csr<Index>& touching) {
+  std::vector<double> cost;
+  std::vector<Index> seen(u.size(), none<Index>);
+  for (Index v = 0; v < g.bytes.size(); ++v) {
+    Index const producer = g.producer[v];
+    double const price = cost_per_byte * static_cast<double>(g.bytes[v]);
+    if (producer == none<Index> || is_replicable(g, producer) || price == 0) continue;
+    auto const before = touching.item.size();
+    auto const touch = [&](Index n) {
+      if (Index const unit = u.of[n]; unit != none<Index> && std::exchange(seen[unit], v) != v)
+        touching.add(unit);
+    };
+    touch(producer);
+    for (Index const user : g.users[v]) touch(user);
+    if (touching.item.size() - before < 2) {
+      touching.item.resize(before);
+      continue;
+    }
+    touching.close();
+    cost.push_back(price);
+  }
+  return cost;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Weighs units and transfers on one scale. O(V + E), and the units once more for each different speed.
+/// \throws overflow_error where a sum of costs is not a finite number.
+template <std::unsigned_integral Index>
+unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const& u, std::uint32_t parts,
+                           load_model const& model) {
+  unit_costs<Index> c;
+  std::vector<double> speeds;
+  for (std::uint32_t s = 0; s < parts; ++s) {
+    double const speed = model.speed.empty() ? 1 : model.speed[s];
+    std::uint32_t row = 0;
+    while (row < speeds.size() && speeds[row] != speed) ++row;
+    if (row == speeds.size()) speeds.push_back(speed);
+    c.speed_of.push_back(row);
+    if (speed > speeds[c.fastest]) c.fastest = row;
+  }
+  double slowest = speeds.front();
+  for (double const speed : speeds) slowest = (std::min)(slowest, speed);
+  for (auto const row : c.speed_of) c.relative_speed += speeds[row] / speeds[c.fastest];
+
+  std::vector<double> links;
+  for (std::uint32_t s = 0; s < parts; ++s) {
+    double const link = model.link.empty() ? 1 : model.link[s];
+    c.link_of.push_back(static_cast<std::uint32_t>(std::ranges::find(links, link) - links.begin()));
+    if (c.link_of.back() == links.size()) links.push_back(link);
+  }
+
+  auto const prices = detail::list_transfers(g, u, model.cost_per_byte, c.touching);
+  std::vector<double> sum(u.size());
+  double total = 0;
+  auto const demand = [&](double reached, std::size_t n, char const* what) {
+    if (!is_finite(reached))
+      throw detail::overflow_error(
+          std::string(what) + " summed up to node " + g.label(n) + " are no finite number", n);
+  };
+  for (std::size_t n = 0; n < g.nodes(); ++n)
+    if (u.of[n] != none<Index>) {
+      demand(sum[u.of[n]] += g.weight[n], n, "the weights");
+      demand(total += g.weight[n] / slowest, n, "the weights");
+    }
+  for (std::size_t v = 0; v < prices.size(); ++v)
+    demand(total += 2 * static_cast<double>(c.touching[v].size()) * prices[v] * (std::ranges::max)(links),
+           u.members[c.touching[v].front()].front(), "the transfers' costs");
+
+  c.scale = detail::fixed_point::for_total(total);
+  std::uint64_t bits = 0;  // what all costs are multiples of needs not be searched in finer steps
+  auto const exact = [&](double cost) {
+    auto const scaled = c.scale.of(cost);
+    bits |= static_cast<std::uint64_t>(scaled);
+    return scaled;
+  };
+  for (double const speed : speeds) {
+    auto& row = c.weight.emplace_back();
+    for (double const w : sum) row.push_back(exact(w / speed));
+  }
+  auto const all_prices = [&](double link) {
+    std::vector<std::int64_t> row;
+    for (double const price : prices) row.push_back(exact(link * price));
+    return row;
+  };
+  for (std::size_t i = 0; i < links.size() && links.size() > 1; ++i) c.linked.push_back(all_prices(links[i]));
+  c.transfer = all_prices((std::ranges::min)(links));
+  int const spare = bits == 0 ? 0 : std::countr_zero(bits);
+  c.scale.exponent -= spare;
+  for (auto& row : c.weight)
+    for (auto& w : row) w >>= spare;
+  for (auto& t : c.transfer) t >>= spare;
+  for (auto& row : c.linked)
+    for (auto& t : row) t >>= spare;
+
+  c.touched = detail::users_of(c.touching, u.size());
+  return c;
+}
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// What units make their part hold. What several units need is held once.
+template <std::unsigned_integral Index>
+struct unit_memory {
+  std::vector<std::size_t> own;     ///< of a unit: bytes that it alone needs
+  std::vector<std::size_t> shared;  ///< bytes of what several units need
+  csr<Index> needs;                 ///< of a unit: which of those it needs, each once
+
+  /// Of a part that has this unit alone.
+  std::size_t alone(std::size_t unit) const {
+    std::size_t bytes = own[unit];
+    for (Index const s : needs[unit]) bytes += shared[s];
+    return bytes;
+  }
+  /// Of a part that has all units.
+  std::size_t total() const {
+    return std::accumulate(own.begin(), own.end(),
+                           std::accumulate(shared.begin(), shared.end(), std::size_t{}));
+  }
+};
+
+/// Counts as `part_memory` does. O(V + E), and what `each_held` takes.
+/// \throws overflow_error if all bytes together overflow.
+template <std::unsigned_integral Index>
+unit_memory<Index> memory_of(basic_dense<Index> const& g, unit_graph<Index> const& u,
+                             std::span<std::size_t const> node_memory = {}) {
+  unit_memory<Index> m;
+  m.own.resize(u.size());
+  std::size_t total = 0;
+  for (std::size_t n = 0; n < node_memory.size(); ++n)
+    if (u.of[n] != none<Index>) {
+      add_bytes(total, node_memory[n], g, n);
+      m.own[u.of[n]] += node_memory[n];
+    }
+  csr<Index> sharers;  // of what several units need: those units
+  std::vector<Index> seen(u.size(), none<Index>);
+  each_held(g, [&](Index v, std::span<Index const> holders) {
+    auto const before = sharers.item.size();
+    for (Index const n : holders)
+      if (std::exchange(seen[u.of[n]], v) != v) sharers.add(u.of[n]);
+    add_bytes(total, g.bytes[v], g, holders.front());
+    if (sharers.item.size() - before == 1) {
+      m.own[sharers.item.back()] += g.bytes[v];
+      sharers.item.pop_back();
+    } else {
+      m.shared.push_back(g.bytes[v]);
+      sharers.close();
+    }
+  });
+  m.needs = users_of(sharers, u.size());
+  return m;
+}
+
+/// For each end j of a slice of `order` the first begin i from which units i … j-1 fit into `limit`; j where
+/// not even the last does. It never falls. O(units + needs): two pointers.
+template <std::unsigned_integral Index>
+std::vector<Index> first_fitting(unit_memory<Index> const& m, std::span<Index const> order,
+                                 std::size_t limit) {
+  std::vector<Index> first{0}, count(m.shared.size());
+  std::size_t bytes = 0, begin = 0;
+  for (std::size_t j = 0; j < order.size(); ++j) {
+    bytes += m.own[order[j]];
+    for (Index const s : m.needs[order[j]])
+      if (count[s]++ == 0) bytes += m.shared[s];
+    for (; bytes > limit; ++begin) {
+      bytes -= m.own[order[begin]];
+      for (Index const s : m.needs[order[begin]])
+        if (--count[s] == 0) bytes -= m.shared[s];
+    }
+    first.push_back(static_cast<Index>(begin));
+  }
+  return first;
 }
 
 }  // namespace cleave::detail

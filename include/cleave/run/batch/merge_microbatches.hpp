@@ -10,11 +10,6 @@
 #include <variant>
 #include <vector>
 
-#include "cleave/run/batch/align_nested.hpp"
-#include "cleave/run/batch/batch_rules.hpp"
-#include "cleave/run/batch/leaf_access.hpp"
-#include "cleave/run/batch/microbatch_fault.hpp"
-#include "cleave/run/batch/microbatch_rows.hpp"
 #include "cleave/run/batch/nested.hpp"
 #include "cleave/run/batch/split_batch.hpp"
 

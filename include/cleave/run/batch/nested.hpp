@@ -5,13 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "cleave/core/expects.hpp"
+#include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
 
 namespace cleave::detail {
@@ -179,6 +182,182 @@ inline std::string leaf_place_text(nested_shape const& shape, std::size_t leaf, 
   for (std::size_t before = 0;; ++entry)
     if (shape[entry].what == nesting::leaf && before++ == leaf) break;
   return place_text(shape, entry, root);
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Where one nested value is not nested as another.
+struct nested_mismatch {
+  enum class kind : std::uint8_t {
+    other_nesting,  ///< `where` is one thing here and another there
+    missing_there,  ///< only the first has the key of `where`
+    missing_here,   ///< only the second has the key of `where`
+    key_twice,      ///< the key of `where` is twice in the dict, in either
+  };
+  kind what;
+  std::string where;
+  nested_entry here = {}, there = {};     ///< what they are, of other_nesting
+  std::vector<std::string> nearest = {};  ///< keys of the other side, of a missing one
+
+  bool operator==(nested_mismatch const&) const = default;
+};
+
+/// `a tuple of 2`.
+inline std::string describe(nested_entry const& e) {
+  static constexpr char const* names[] = {"a single value", "a list of ", "a tuple of ", "a dict of "};
+  auto const name = names[static_cast<std::size_t>(e.what)];
+  return e.what == nesting::leaf ? name : name + std::to_string(e.size);
+}
+
+/// What differs and where; the two sides are called as the caller says.
+inline std::string describe(nested_mismatch const& m, std::string_view here, std::string_view there) {
+  auto const in = [](std::string_view side) { return " in " + std::string(side); };
+  switch (m.what) {
+    case nested_mismatch::kind::other_nesting:
+      return m.where + " is " + describe(m.here) + in(here) + ", but " + describe(m.there) + in(there);
+    case nested_mismatch::kind::missing_there:
+      return m.where + " is" + in(here) + ", but not" + in(there) + suggestion(m.nearest);
+    case nested_mismatch::kind::missing_here:
+      return m.where + " is" + in(there) + ", but not" + in(here) + suggestion(m.nearest);
+    case nested_mismatch::kind::key_twice:
+      return m.where + " is twice in its dict; a name can be given once";
+  }
+  return {};
+}
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// One past the end of each entry's subtree. O(entries).
+inline std::vector<std::size_t> subtree_ends(nested_shape const& shape) {
+  std::vector<std::size_t> ends(shape.size()),
+      later;  // where the subtrees behind the entry begin, nearest last
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    for (std::size_t n = 0; n < shape[i].size; ++n) later.pop_back();
+    ends[i] = later.empty() ? shape.size() : later.back();
+    later.push_back(i);
+  }
+  return ends;
+}
+
+/// Walks two shapes side by side; `align_nested` is its one use.
+class nested_aligner {
+ public:
+  nested_aligner(nested_shape const& here, nested_shape const& there, std::string_view root)
+      : here_(here),
+        there_(there),
+        root_(root),
+        here_ends_(subtree_ends(here)),
+        there_ends_(subtree_ends(there)) {}
+
+  std::variant<std::vector<std::size_t>, nested_mismatch> run() {
+    std::vector<std::size_t> leaf_before(there_.size());
+    for (std::size_t i = 1; i < there_.size(); ++i)
+      leaf_before[i] = leaf_before[i - 1] + (there_[i - 1].what == nesting::leaf ? 1 : 0);
+
+    // Which entry there is the partner of each here: an element's is found when its container is met.
+    partner_.assign(here_.size(), 0);
+    std::vector<std::size_t> leaves;
+    for (std::size_t i = 0; i < here_.size(); ++i) {
+      auto const &h = here_[i], &t = there_[partner_[i]];
+      bool const by_key = h.what == nesting::dict;
+      if (h.what != t.what || (h.size != t.size && !by_key))
+        return nested_mismatch{nested_mismatch::kind::other_nesting, place_here(i), plain(h), plain(t)};
+      if (h.what == nesting::leaf)
+        leaves.push_back(leaf_before[partner_[i]]);
+      else if (!by_key)
+        pair_by_order(i);
+      else if (auto fault = pair_by_key(i))
+        return *std::move(fault);
+    }
+    return leaves;
+  }
+
+ private:
+  using elements = std::vector<std::size_t>;
+
+  static nested_entry plain(nested_entry const& e) { return {e.what, e.size}; }
+  std::string place_here(std::size_t i) const { return place_text(here_, i, root_); }
+  std::string place_there(std::size_t i) const { return place_text(there_, i, root_); }
+
+  static elements elements_of(nested_shape const& shape, std::vector<std::size_t> const& ends,
+                              std::size_t at) {
+    elements found;
+    for (std::size_t e = at + 1; found.size() < shape[at].size; e = ends[e]) found.push_back(e);
+    return found;
+  }
+
+  struct key_in {
+    explicit key_in(nested_shape const& s) : shape(&s) {}
+    std::string const& operator()(std::size_t e) const { return (*shape)[e].key; }
+    nested_shape const* shape;
+  };
+
+  void pair_by_order(std::size_t at) {
+    for (std::size_t n = 0, h = at + 1, t = partner_[at] + 1; n < here_[at].size; ++n) {
+      partner_[h] = t;
+      h = here_ends_[h];
+      t = there_ends_[t];
+    }
+  }
+
+  std::optional<nested_mismatch> pair_by_key(std::size_t at) {
+    using enum nested_mismatch::kind;
+    auto ours = elements_of(here_, here_ends_, at), theirs = elements_of(there_, there_ends_, partner_[at]);
+    auto const our_key = key_in(here_), their_key = key_in(there_);
+    auto const then_place = [](key_in key) {
+      return [key](std::size_t e) { return std::pair(std::string_view(key(e)), e); };
+    };
+    std::ranges::sort(ours, {}, then_place(our_key));
+    std::ranges::sort(theirs, {}, then_place(their_key));
+    if (auto const e = std::ranges::adjacent_find(ours, {}, our_key); e != ours.end())
+      return nested_mismatch{key_twice, place_here(*e)};
+    if (auto const e = std::ranges::adjacent_find(theirs, {}, their_key); e != theirs.end())
+      return nested_mismatch{key_twice, place_there(*e)};
+
+    if (!std::ranges::equal(ours, theirs, {}, our_key, their_key)) return lone_key(ours, theirs);
+    for (std::size_t i = 0; i < ours.size(); ++i) partner_[ours[i]] = theirs[i];
+    return std::nullopt;
+  }
+
+  /// The first key, in the order in which they were written, that one side lacks. Precondition: there is one;
+  /// both lists are sorted by their keys.
+  nested_mismatch lone_key(elements const& ours, elements const& theirs) const {
+    using enum nested_mismatch::kind;
+    auto const our_key = key_in(here_), their_key = key_in(there_);
+    auto const lacking = [](elements const& list, auto key, elements const& other, auto other_key) {
+      std::optional<std::size_t> first;
+      for (std::size_t const e : list)
+        if (!std::ranges::binary_search(other, key(e), {}, other_key))
+          first = (std::min)(e, first.value_or(e));
+      return first;
+    };
+    auto const keys = [](elements const& list, auto key) {
+      std::vector<std::string> all;
+      for (std::size_t const e : list) all.push_back(key(e));
+      return all;
+    };
+    if (auto const e = lacking(theirs, their_key, ours, our_key))
+      return {missing_here, place_there(*e), {}, {}, nearest_names(their_key(*e), keys(ours, our_key))};
+    auto const e = *lacking(ours, our_key, theirs, their_key);
+    return {missing_there, place_here(e), {}, {}, nearest_names(our_key(e), keys(theirs, their_key))};
+  }
+
+  nested_shape const &here_, &there_;
+  std::string_view root_;
+  std::vector<std::size_t> here_ends_, there_ends_, partner_;
+};
+
+/// Which leaf there belongs to each leaf here: elements of lists and tuples by their order, those of dicts by
+/// their keys. Or where the two are not nested alike, `root` being what they are called. O(entries), and
+/// O(d log d) for each dict of d.
+inline std::variant<std::vector<std::size_t>, nested_mismatch> align_nested(nested_shape const& here,
+                                                                            nested_shape const& there,
+                                                                            std::string_view root) {
+  return nested_aligner(here, there, root).run();
 }
 
 }  // namespace cleave::detail

@@ -2,23 +2,248 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "cleave/run/batch/align_nested.hpp"
-#include "cleave/run/batch/batch_rules.hpp"
-#include "cleave/run/batch/leaf_access.hpp"
-#include "cleave/run/batch/microbatch_fault.hpp"
-#include "cleave/run/batch/microbatch_rows.hpp"
+#include "cleave/core/error.hpp"
+#include "cleave/core/language.hpp"
 #include "cleave/run/batch/nested.hpp"
 
 namespace cleave {
 
+/// A tensor is divided along its first axis; one without axes and what is no tensor goes to every microbatch.
+/// To merge: tensors along their first axis, tensors without axes stacked, all else must be the same.
+struct rule_default {
+  bool operator==(rule_default const&) const = default;
+};
+
+/// Divided and merged along `axis`; -1 is the last.
+struct rule_along {
+  std::int64_t axis = 0;
+  /// Of a value with one row along `axis`: it allows no more than one microbatch, or, as a mask that holds
+  /// for all rows, it goes to every microbatch. Merging does not ask.
+  enum class single_row : std::uint8_t { limits, is_for_all } single = single_row::limits;
+
+  bool operator==(rule_along const&) const = default;
+};
+
+/// The same in every microbatch.
+struct rule_replicate {
+  bool operator==(rule_replicate const&) const = default;
+};
+
+/// Merged by `combine(… combine(combine(init, result 0), result 1) …)`; cannot say how to divide. `combine`
+/// is a plain function, so that rules are data that is copied and compared.
+template <class Leaf>
+struct rule_reduce {
+  Leaf init;
+  Leaf (*combine)(Leaf, Leaf const&);
+
+  bool operator==(rule_reduce const&) const = default;
+};
+
+/// What becomes of one leaf.
+template <class Leaf>
+using batch_rule = std::variant<rule_default, rule_along, rule_replicate, rule_reduce<Leaf>>;
+
+/// What one step is given, or one microbatch of it.
+template <class Leaf>
+struct batch_values {
+  nested<Leaf> arguments = nested<Leaf>::tuple({});  ///< by position: a tuple or list
+  nested<Leaf> keywords = nested<Leaf>::dict({});    ///< by name: a dict
+  std::optional<nested<Leaf>> target{};              ///< what the loss compares with
+
+  bool operator==(batch_values const&) const = default;
+};
+
+/// Rules nested as the values are; names in dicts may be in any order. What has none goes by `rule_default`.
+template <class Leaf>
+struct batch_rules {
+  using tree = std::optional<nested<batch_rule<Leaf>>>;
+  tree arguments{}, keywords{}, target{};
+
+  bool operator==(batch_rules const&) const = default;
+};
+}  // namespace cleave
+
+/// What dividing and merging batches must know of the leaves of nested values, which are the user's: tensors,
+/// numbers, texts, nothing, whatever a step is given. An adapter has the members; each concept is one
+/// ability.
+namespace cleave {
+
+/// Leaves that can be divided.
+/// - `a.axes(x)`                      how many axes a tensor has; nothing where `x` is no tensor.
+/// - `a.extent(x, axis)`              how many rows it has along `axis`, of 0 … axes - 1.
+/// - `a.slice(x, axis, first, last)`  its rows first … last - 1 along `axis`, all else as it is.
+template <class Access, class Leaf>
+concept sliceable_leaves =
+    std::copyable<Leaf> && requires(Access const& a, Leaf const& x, std::size_t axis, std::int64_t row) {
+      { a.axes(x) } -> std::same_as<std::optional<std::size_t>>;
+      { a.extent(x, axis) } -> std::same_as<std::int64_t>;
+      { a.slice(x, axis, row, row) } -> std::same_as<Leaf>;
+    };
+
+/// Leaves that can be made zero outside some rows, which keeps their shape.
+/// - `a.masked(x, axis, first, last)`  `x` with zeros but in rows first … last - 1 along `axis`.
+template <class Access, class Leaf>
+concept maskable_leaves = sliceable_leaves<Access, Leaf> &&
+                          requires(Access const& a, Leaf const& x, std::size_t axis, std::int64_t row) {
+                            { a.masked(x, axis, row, row) } -> std::same_as<Leaf>;
+                          };
+
+/// Leaves that can be put together again. The lists are never empty.
+/// - `a.concatenated(list, axis)`  tensors one behind the other along `axis`; all else in their shapes
+/// agrees.
+/// - `a.stacked(list)`             tensors without axes as one tensor with one axis.
+/// - `a.equal(x, y)`               whether two leaves, tensors or not, are the same value.
+template <class Access, class Leaf>
+concept mergeable_leaves =
+    sliceable_leaves<Access, Leaf> &&
+    requires(Access const& a, Leaf const& x, std::span<Leaf const* const> list, std::size_t axis) {
+      { a.concatenated(list, axis) } -> std::same_as<Leaf>;
+      { a.stacked(list) } -> std::same_as<Leaf>;
+      { a.equal(x, x) } -> std::same_as<bool>;
+    };
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// Rows `first`, first + 1, …, last - 1.
+struct row_range {
+  std::int64_t first, last;
+
+  bool operator==(row_range const&) const = default;
+};
+
+/// The rows of microbatch `i` of `k` of a batch of `rows`: neighbours, and the first `rows` mod `k`
+/// microbatches have one more than the others. Precondition: 0 <= i < k, 0 <= rows.
+constexpr row_range microbatch_rows(std::int64_t rows, std::int64_t k, std::int64_t i) {
+  auto const begin = [each = rows / k, longer = rows % k](std::int64_t j) {
+    return j * each + (std::min)(j, longer);
+  };
+  return {begin(i), begin(i + 1)};
+}
+
+/// How many microbatches there can be: 1 to this.
+inline constexpr std::int64_t most_microbatches = 0xfffffffe;
+
+/// The sizes of the microbatches of a batch of `rows`: `asked` of them, or one a row where that is fewer.
+/// \throws error where `asked` or `rows` is no such number.
+inline std::vector<std::int64_t> microbatch_sizes(std::int64_t rows, std::int64_t asked) {
+  if (asked < 1 || asked > most_microbatches)
+    throw error("microbatch_sizes: " + std::to_string(asked) + " microbatches; ask for 1 to " +
+                std::to_string(most_microbatches));
+  if (rows < 0)
+    throw error("microbatch_sizes: " + std::to_string(rows) + " rows; there cannot be fewer than 0");
+  std::vector<std::int64_t> sizes;
+  std::int64_t const k = (std::min)(asked, rows);
+  for (std::int64_t i = 0; i < k; ++i) {
+    auto const [first, last] = microbatch_rows(rows, k, i);
+    sizes.push_back(last - first);
+  }
+  return sizes;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Why a batch cannot be divided, microbatches cannot be taken as they are, or results cannot be merged.
+struct microbatch_fault {
+  enum class kind : std::uint8_t {
+    bad_count,            ///< `count` microbatches are asked for
+    other_count,          ///< `count` microbatches are given where `rows` are needed
+    not_positional,       ///< `where`, the arguments by position, is no tuple or list
+    not_by_name,          ///< `where`, the arguments by name, is no dict
+    no_such_value,        ///< there are rules for `where`, which is not given
+    rules_differ,         ///< the values and their rules nest differently: `mismatch`
+    microbatches_differ,  ///< microbatches `first` and `second` nest differently: `mismatch`
+    not_a_tensor,         ///< `where` has no axes to be divided or merged along; in microbatch `first`
+    no_such_axis,         ///< `where` has `count` axes, so none of number `axis`
+    bad_extent,           ///< `where` claims to have `rows` rows along `axis`
+    no_rows,              ///< `where` has no rows along `axis`
+    too_few_rows,         ///< `where` has `rows` rows along `axis` where `count` microbatches are needed
+    no_way_to_divide,     ///< the rule of `where` only says how to merge
+    nothing_to_merge,     ///< there is no microbatch
+    axes_differ,          ///< microbatches `first` and `second` have different axes at `where`
+    extents_differ,       ///< … `rows` and `count` rows along `axis`, which is not the one that is merged
+    values_differ,        ///< … different values where they must be the same
+  };
+  kind what;
+  std::string where = {};
+  std::int64_t axis = 0, rows = 0, count = 0;
+  std::size_t first = 0, second = 0;  ///< microbatches
+  std::optional<nested_mismatch> mismatch = {};
+
+  bool operator==(microbatch_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(microbatch_fault const& f) {
+  using enum microbatch_fault::kind;
+  auto const text = [](auto n) { return std::to_string(n); };
+  std::string const along = " along axis " + text(f.axis), rows = text(f.rows) + " rows";
+  std::string const pair = "microbatches " + text(f.first) + " and " + text(f.second);
+  switch (f.what) {
+    case bad_count:
+      return text(f.count) + " microbatches are asked for; ask for 1 to " + text(detail::most_microbatches);
+    case other_count:
+      return text(f.count) + " microbatches are given, but " + text(f.rows) +
+             " are needed; give one for each";
+    case not_positional:
+      return f.where + " is no tuple and no list; put arguments by position into a tuple, in their order";
+    case not_by_name:
+      return f.where + " is no dict; put arguments by name into a dict";
+    case no_such_value:
+      return "there are rules for " + f.where + ", which is not given; give it, or leave its rules out";
+    case rules_differ:
+      return describe(*f.mismatch, "the values", "the rules") + "; nest rules as the values are nested";
+    case microbatches_differ:
+      return describe(*f.mismatch, "microbatch " + text(f.first), "microbatch " + text(f.second)) +
+             "; all microbatches must nest alike";
+    case not_a_tensor:
+      return f.where + " has no axes in microbatch " + text(f.first) + ", so nothing" + along +
+             "; let its rule be to replicate or to reduce";
+    case no_such_axis:
+      return f.where + " has no axis " + text(f.axis) +
+             (f.count == 0 ? ": it has no axes at all; replicate it"
+                           : ": its axes are " + text(-f.count) + " to " + text(f.count - 1));
+    case bad_extent:
+      return f.where + " says that it has " + rows + along + "; an extent is not below 0";
+    case no_rows:
+      return f.where + " has no rows" + along + "; leave the empty batch out, or replicate the value";
+    case too_few_rows:
+      return f.where + " has only " + rows + along + ", but " + text(f.count) +
+             " microbatches are needed; ask for fewer, or replicate the value";
+    case no_way_to_divide:
+      return "the rule of " + f.where +
+             " only says how to merge; to divide it, go along an axis or replicate";
+    case nothing_to_merge:
+      return f.where + ": there are no microbatches to merge; give one at least";
+    case axes_differ:
+      return f.where + " has not as many axes in " + pair + "; only alike results can be merged";
+    case extents_differ:
+      return f.where + " has " + rows + along + " in microbatch " + text(f.first) + ", but " + text(f.count) +
+             " in microbatch " + text(f.second) + "; only along the axis that is merged may they differ";
+    case values_differ:
+      return f.where + " is not the same in " + pair +
+             "; let its rule be to reduce it, or to go along an axis";
+  }
+  return {};
+}
+
+/// Values that cannot be divided or merged as asked for. The witness: the place, and why.
+class microbatch_error : public witness_error<microbatch_fault> {
+ public:
+  microbatch_error(std::string const& who, microbatch_fault f) : witness_error(who + ": " + describe(f), f) {}
+};
 struct split_batch_options {
   std::int64_t microbatches = 1;  ///< how many are asked for
   /// Where some value has fewer rows: one microbatch a row of it, which the result reports, or an error.

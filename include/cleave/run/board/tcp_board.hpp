@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -11,18 +16,317 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
 #include "cleave/run/board/activity_source.hpp"
-#include "cleave/run/board/board_join.hpp"
-#include "cleave/run/board/board_links.hpp"
-#include "cleave/run/board/board_member.hpp"
-#include "cleave/run/board/board_post.hpp"
+#include "cleave/run/board/board_wire.hpp"
+#include "cleave/run/board/detail/board_hub.hpp"
+#include "cleave/run/board/detail/board_join.hpp"
 #include "cleave/run/board/tcp_board_options.hpp"
+#include "cleave/run/board/tcp_socket.hpp"
 #include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/failure.hpp"
+
+namespace cleave::detail {
+
+/// What a rank knows of the run, from what rank 0 says; and how long it lets rank 0 take to say it. Without a
+/// clock and without sockets.
+class board_member {
+ public:
+  using time_point = board_hub::time_point;
+
+  board_member(rank_id here, std::uint32_t ranks) : here_(here), presence_(ranks, rank_presence::here) {}
+
+  /// \throws board_message_error where it is not what rank 0 may say.
+  void take(board_message const& m) {
+    switch (m.word) {
+      case board_word::failed:
+        return learn(read_failed(m.body));
+      case board_word::absent:
+        return miss(m.body);
+      case board_word::release:
+        return go_on(m.body);
+      case board_word::asked:
+        is_asked_ = true;
+        return;
+      case board_word::leave:
+        return lose_hub(rank_presence::left, failure_code::peer_lost, {});
+      case board_word::start:
+      case board_word::arrive:
+      case board_word::activity:
+        break;
+    }
+    throw board_message_error("a message that rank 0 does not send");
+  }
+
+  /// What rank 0 is to be told of a failure here, unless it is too late for that.
+  std::optional<board_message> propose(failure f, time_point decided_until) {
+    if (first_ || proposed_) return std::nullopt;
+    if (f.reporter == no_rank) f.reporter = here_;
+    proposed_ = {here_, std::move(f)};
+    if (!has_hub()) return learn(*proposed_), std::nullopt;
+    wait_for_decision(decided_until);
+    return failed_message({here_, portable(proposed_->what)});
+  }
+  /// What rank 0 is to be told of what this rank does.
+  std::optional<board_message> report(rank_activity const& a, time_point decided_until) {
+    is_asked_ = false;
+    if (first_) return std::nullopt;
+    if (!has_hub()) return blame_alone(a), std::nullopt;
+    wait_for_decision(decided_until);
+    return activity_message(a);
+  }
+  /// The same, for one who was asked and has no deadline of its own.
+  std::optional<board_message> answer(rank_activity const& a) {
+    if (!std::exchange(is_asked_, false) || first_) return std::nullopt;
+    return activity_message(a);
+  }
+
+  /// Rank 0 cannot be reached any more, or has left.
+  void lose_hub(rank_presence how, failure_code code, std::string const& why) {
+    if (!has_hub()) return;
+    presence_.front() = how;
+    if (how == rank_presence::left && proposed_) return learn(*proposed_);
+    if (how == rank_presence::left && !meets_) return;
+    failure f{code, {}, how == rank_presence::left ? "rank 0 has left, and all are waited for" : why};
+    f.culprit = rank_id{0};
+    f.reporter = here_;
+    learn({here_, std::move(f)});
+  }
+
+  /// Rank 0 is of no help: what was proposed, or else `f`, is the first failure here.
+  void decide_alone(failure f) {
+    f.reporter = here_;
+    f.culprit = f.culprit == no_rank ? rank_id{0} : f.culprit;
+    learn(proposed_.value_or(published_failure{here_, std::move(f)}));
+  }
+
+  /// Rank 0 has said nothing for too long.
+  void pass(time_point now) {
+    if (first_ || !decided_until_ || now < *decided_until_) return;
+    decide_alone({failure_code::timeout,
+                  {},
+                  "asked who keeps others waiting, " + describe(rank_activity{}, rank_id{0})});
+  }
+  std::optional<time_point> due() const { return first_ ? std::nullopt : decided_until_; }
+
+  // Meetings: barriers and broadcasts.
+
+  /// The number of the next place, where this rank now waits.
+  std::uint64_t arrive() {
+    meets_ = true;
+    return place_;
+  }
+  bool may_go_on() const { return !meets_; }
+  std::string take_bytes() { return std::move(bytes_); }
+
+  std::optional<failure> const& first() const { return first_; }
+  bool is_asked() const { return is_asked_ && !first_; }
+  bool has_hub() const { return presence_.front() == rank_presence::here; }
+  std::vector<rank_presence> const& presence() const { return presence_; }
+  bool is_alone() const {
+    return std::ranges::all_of(
+        presence_, [&](auto const& p) { return p != rank_presence::here || &p == &presence_[index(here_)]; });
+  }
+
+ private:
+  void wait_for_decision(time_point until) {
+    decided_until_ = (std::min)(until, decided_until_.value_or(until));
+  }
+
+  /// What was thrown here stays with the failure that it is.
+  void learn(published_failure p) {
+    if (first_) return;
+    first_ = portable(p.what);
+    if (p.by == here_ && proposed_) first_->cause = proposed_->what.cause;
+  }
+  /// Nobody is left who could ask the others.
+  void blame_alone(rank_activity const& a) {
+    std::vector<rank_activity> all;
+    for (auto const p : presence_)
+      all.push_back({p == rank_presence::here ? activity_kind::silent : activity_kind::gone});
+    all[index(here_)] = a;
+    learn({here_, failure_of(find_blame(all, here_), all, here_)});
+  }
+  void miss(std::string_view body) {
+    board_reader r(body);
+    auto const who = r.rank();
+    auto const how = r.one_of(rank_presence::lost);
+    r.end();
+    if (index(who) >= presence_.size()) throw board_message_error("a rank that there is not");
+    presence_[index(who)] = how;
+  }
+  void go_on(std::string_view body) {
+    board_reader r(body);
+    if (r.number<std::uint64_t>() != place_ || !meets_) throw board_message_error("a release from elsewhere");
+    bytes_ = r.rest();
+    meets_ = false;
+    ++place_;
+  }
+
+  rank_id here_;
+  std::vector<rank_presence> presence_;
+  std::optional<failure> first_;
+  std::optional<published_failure> proposed_;
+  std::optional<time_point> decided_until_;
+  std::uint64_t place_ = 0;
+  std::string bytes_;
+  bool meets_ = false, is_asked_ = false;
+};
+
+/// The connections of a rank, those by rank to all others at rank 0, elsewhere the one to rank 0; and what
+/// wakes the thread that waits for them. All but `wake` and `wait` wants a mutex.
+class board_links {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  /// \throws socket_error
+  board_links() {
+    std::array<int, 2> ends;
+    if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) throw socket_error("making a pipe", errno);
+    woken_ = tcp_socket(ends[0]);
+    waker_ = tcp_socket(ends[1]);
+  }
+  void open(std::vector<std::optional<board_connection>> to) { to_ = std::move(to); }
+
+  /// Without effect where the connection has ended. `send` begins to send it.
+  void put(rank_id to, board_message const& m) {
+    if (is_open(to_[index(to)])) to_[index(to)]->put(m);
+  }
+  void put_good_byes() {
+    each_open([](board_connection& c) {
+      c.put({board_word::leave});
+      c.finish();
+    });
+  }
+  void send() {
+    each_open([](board_connection& c) {
+      if (c.has_to_send()) c.send();
+    });
+  }
+  template <class F>
+  void each_open(F f) {
+    for (auto& c : to_)
+      if (is_open(c)) f(*c);
+  }
+  bool are_closed() const { return std::ranges::none_of(to_, is_open); }
+
+  /// From any thread: who waits goes on, or will not begin to wait.
+  void wake() const noexcept {
+    char const one = 0;
+    [[maybe_unused]] auto const n = ::write(waker_.descriptor(), &one, 1);  // if it is full, it wakes anyway
+  }
+  /// What `wait` waits for.
+  std::vector<pollfd> sources() const {
+    std::vector<pollfd> all = {{woken_.descriptor(), POLLIN, 0}};
+    for (auto const& c : to_)
+      if (is_open(c))
+        all.push_back(
+            {c->socket().descriptor(), static_cast<short>(c->has_to_send() ? POLLIN | POLLOUT : POLLIN), 0});
+    return all;
+  }
+  void wait(std::vector<pollfd> sources, time_point until) const {
+    ::poll(sources.data(), sources.size(), milliseconds_until(until));
+    std::array<char, 256> wakes;
+    [[maybe_unused]] auto const n = ::read(woken_.descriptor(), wakes.data(), wakes.size());
+  }
+
+ private:
+  static bool is_open(std::optional<board_connection> const& c) { return c && c->is_open(); }
+
+  std::vector<std::optional<board_connection>> to_;
+  tcp_socket woken_, waker_;
+};
+
+/// Carries what ranks say: from this one to rank 0, what has arrived to whom it is for, and, at rank 0, what
+/// that decides to all. It waits for nothing, and wants a mutex.
+class board_post {
+ public:
+  using time_point = board_hub::time_point;
+
+  /// `member` and `links` must outlive it.
+  board_post(rank_id here, std::uint32_t ranks, std::chrono::nanoseconds answer_within, board_member& member,
+             board_links& links)
+      : here_(here), member_(member), links_(links), hub_(ranks, answer_within) {}
+
+  void tell_hub(board_message const& m) {
+    if (is_hub())
+      hub_.take(here_, m, std::chrono::steady_clock::now());
+    else
+      links_.put(rank_id{0}, m);
+  }
+  /// To all that this rank is connected to. What becomes of their connections is no failure from now on.
+  void say_good_bye() {
+    has_said_good_bye_ = true;
+    links_.put_good_byes();
+  }
+
+  /// Delivers what rank 0 has decided, and sends what can be sent.
+  void deliver() {
+    for (auto& l : hub_.take_letters())
+      if (l.to == here_)
+        member_.take(l.what);
+      else
+        links_.put(l.to, l.what);
+    links_.send();
+  }
+  /// Takes what has arrived, and notices who is lost.
+  void collect() {
+    links_.each_open([this](board_connection& c) { listen_to(c); });
+  }
+
+  /// Rank 0 decides what is to be decided by now.
+  void pass(time_point now) { hub_.pass(now); }
+  std::optional<time_point> due() const { return hub_.due(); }
+  /// Nobody needs this rank any more, which only rank 0 can say of itself.
+  bool is_done() const { return !is_hub() || hub_.is_alone(); }
+
+ private:
+  bool is_hub() const { return here_ == rank_id{0}; }
+
+  void listen_to(board_connection& c) {
+    bool const open = c.receive();
+    try {
+      while (auto const m = c.next()) take(c, *m);
+      if (open) return;
+      lose(c, failure_code::peer_lost, "the connection to " + c.name() + " has ended");
+    } catch (board_message_error const& e) {
+      lose(c, failure_code::transport, e.what());
+    }
+  }
+  void take(board_connection& c, board_message const& m) {
+    try {
+      if (is_hub())
+        hub_.take(c.peer(), m, std::chrono::steady_clock::now());
+      else
+        member_.take(m);
+    } catch (board_message_error const& e) {
+      throw board_message_error("a message of " + c.name() + " makes no sense: " + e.what());
+    }
+    if (m.word == board_word::leave) c.finish();
+  }
+  void lose(board_connection& c, failure_code code, std::string const& why) {
+    c.close();
+    if (has_said_good_bye_) return;
+    if (is_hub())
+      hub_.lose(c.peer(), code, why);
+    else
+      member_.lose_hub(rank_presence::lost, code, why);
+  }
+
+  rank_id here_;
+  board_member& member_;
+  board_links& links_;
+  board_hub hub_;  // idle but at rank 0
+  bool has_said_good_bye_ = false;
+};
+
+}  // namespace cleave::detail
 
 namespace cleave {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "cleave/core/bytes.hpp"
-#include "cleave/run/board/board_join.hpp"
-#include "cleave/run/board/board_message.hpp"
+#include "cleave/run/board/board_wire.hpp"
+#include "cleave/run/board/detail/board_join.hpp"
 
 namespace cleave {
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "cleave/core/expects.hpp"
-#include "cleave/run/executor/executor.hpp"
+#include "cleave/run/executor/detail/executor.hpp"
 #include "cleave/run/program/rank_program.hpp"
-#include "cleave/schedule/model/kept_passes.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_times.hpp"
+#include "cleave/schedule/model/simulate_options.hpp"
 
 namespace cleave {
 
@@ -94,7 +94,8 @@ inline schedule_times measured_times(schedule const& s, std::span<measured_rank 
     double busy = 0, first = std::numeric_limits<double>::infinity(), last = 0;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
       auto const& call = instructions[i].call;
-      if (instructions[i].pass == detail::rank_instruction::none || call.cell + std::size_t{1} >= cells.size())
+      if (instructions[i].pass == detail::rank_instruction::none ||
+          call.cell + std::size_t{1} >= cells.size())
         continue;
       auto const begin = row.begin() + static_cast<std::ptrdiff_t>(cells[call.cell]);
       auto const end = row.begin() + static_cast<std::ptrdiff_t>(cells[call.cell + std::size_t{1}]);
@@ -116,4 +117,3 @@ inline schedule_times measured_times(schedule const& s, std::span<measured_rank 
 }
 
 }  // namespace cleave
-

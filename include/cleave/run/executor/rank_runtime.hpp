@@ -11,7 +11,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/run/executor/executor.hpp"
+#include "cleave/run/executor/detail/executor.hpp"
 #include "cleave/run/gradients/gradient_reducer.hpp"
 #include "cleave/run/gradients/parameter_updater.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
@@ -36,9 +36,9 @@ concept planned_step = requires(P const& p, rank_id r) {
 /// With whom a rank works together. What is pointed to must outlive whoever is given it.
 template <class C>
 struct rank_communicators {
-  rank_id here = detail::no_rank;     ///< who it is on the board; none: as in the pipe
-  C* pipe = nullptr;          ///< all ranks that together have every stage once
-  C* replicas = nullptr;      ///< those that run the same stages on other samples; null: there are none
+  rank_id here = detail::no_rank;  ///< who it is on the board; none: as in the pipe
+  C* pipe = nullptr;               ///< all ranks that together have every stage once
+  C* replicas = nullptr;           ///< those that run the same stages on other samples; null: there are none
   std::vector<C*> ties = {};  ///< for each set of ties the ranks that hold it; null: this one has none or all
 };
 
@@ -73,7 +73,8 @@ class rank_runtime {
   /// \throws placement_change_error where stages would move; program_need_error
   void add_plan(planned_step auto const& p, std::size_t number) {
     expects(number <= executors_.size(), "rank_runtime: plans are numbered one after the other");
-    if (auto const c = detail::find_placement_change(place_, p.order().place)) throw placement_change_error(*c);
+    if (auto const c = detail::find_placement_change(place_, p.order().place))
+      throw placement_change_error(*c);
     executors_.keep_first(number);
     executors_.emplace(device_, *with_.pipe, board_, stages_, make_rank_program(p, rank_),
                        detail::executor_options{.reporter = with_.here, .steps = steps_},
@@ -88,12 +89,16 @@ class rank_runtime {
   std::optional<tensor_view> result(microbatch_id m, std::uint32_t number, std::size_t plan_number) const {
     return executors_[plan_number].result(m, number);
   }
-  std::vector<detail::instruction_time> times(std::size_t plan_number) { return executors_[plan_number].times(); }
+  std::vector<detail::instruction_time> times(std::size_t plan_number) {
+    return executors_[plan_number].times();
+  }
   /// Where the rank is in the program of a plan. From any thread.
   std::uint32_t at(std::size_t plan_number) const { return executors_[plan_number].at(); }
 
   detail::step_recorder<D>& replays(std::size_t plan_number) { return executors_[plan_number].replays(); }
-  detail::step_recorder<D> const& replays(std::size_t plan_number) const { return executors_[plan_number].replays(); }
+  detail::step_recorder<D> const& replays(std::size_t plan_number) const {
+    return executors_[plan_number].replays();
+  }
   /// Lets go of what was recorded by all plans. Precondition: no step follows.
   void forget_recordings() noexcept {
     for (std::size_t i = 0; i < executors_.size(); ++i) executors_[i].replays().forget();

@@ -1,22 +1,585 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <concepts>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
 #include "cleave/core/transport.hpp"
-#include "cleave/run/forward/forward_run.hpp"
-#include "cleave/run/forward/host_clock.hpp"
+#include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/failure.hpp"
 #include "cleave/run/model/ports.hpp"
+
+/// What streams values of any C++ type through stages, forward only and within one process.
+namespace cleave {
+
+/// What moves between stages: a tensor, a set of them, a handle to either. A moved-from or default value may
+/// be assigned to.
+template <class Value>
+concept stage_value = std::movable<Value> && std::default_initializable<Value>;
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// Which transfer: an edge of the transport, for one microbatch. Both ends name it alike, so that a
+/// disagreement is an error and not a wrong value or a wait for ever.
+struct envelope {
+  std::uint32_t edge;
+  microbatch_id microbatch;
+
+  bool operator==(envelope const&) const = default;
+};
+
+/// What takes values from the stage that makes them to the stage that reads them, in stream order. Transfers
+/// of one edge match in issue order. A transfer may wait for its peer, never for a transfer of another edge.
+/// - `c.send(v, which, s)`  moves `v` out.
+/// - `c.recv(v, which, s)`  moves what was sent into `v`.
+/// - `c.abort(f)`           from any thread: releases everyone who waits in a transfer, now and later;
+///                          noexcept.
+/// The first two throw `run_error` once the run is aborted, and on a mismatch.
+template <class C, class D, class Value>
+concept value_communicator =
+    clocked_device<D> && stage_value<Value> &&
+    requires(C& c, Value& v, envelope const& which, typename D::stream& s, failure const& f) {
+      { c.send(v, which, s) };
+      { c.recv(v, which, s) };
+      { c.abort(f) } noexcept;
+    };
+
+/// The user's code for all stages that one device runs.
+/// - `st.forward(s, i, mb, in, out)`  issues to `s` what makes `out`, the results of stage `i` that are read,
+///                                   from `in`, its inputs, both in the order of the transport. May move
+///                                   from `in`.
+template <class S, class D, class Value>
+concept value_stage =
+    clocked_device<D> && stage_value<Value> &&
+    requires(S& st, typename D::stream& s, stage_id i, microbatch_id mb, std::span<Value> values) {
+      { st.forward(s, i, mb, values, values) };
+    };
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// What a stage was doing.
+enum class activity : std::uint8_t {
+  receive,  ///< waiting for its inputs
+  forward,  ///< computing
+  send,     ///< waiting for room where its results go
+};
+
+/// One measured bar of a timeline: nanoseconds since the run began, begin <= end.
+struct interval {
+  stage_id stage;
+  microbatch_id microbatch;
+  activity what;
+  std::int64_t begin, end;
+
+  bool operator==(interval const&) const = default;
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// How long a stage computed and waited, in nanoseconds.
+struct stage_time {
+  std::int64_t receive = 0, forward = 0, send = 0;
+
+  bool operator==(stage_time const&) const = default;
+};
+
+/// The sums of a timeline, by stage. Intervals of stages beyond `stages` are left out. O(intervals).
+inline std::vector<stage_time> stage_times(std::span<interval const> timeline, std::size_t stages) {
+  std::vector<stage_time> times(stages);
+  for (auto const& bar : timeline) {
+    if (index(bar.stage) >= stages) continue;
+    auto& t = times[index(bar.stage)];
+    auto& sum = bar.what == activity::receive   ? t.receive
+                : bar.what == activity::forward ? t.forward
+                                                : t.send;
+    sum += bar.end - bar.begin;
+  }
+  return times;
+}
+
+/// The last moment of a timeline, in nanoseconds since the run began.
+inline std::int64_t timeline_end(std::span<interval const> timeline) {
+  std::int64_t end = 0;
+  for (auto const& bar : timeline) end = (std::max)(end, bar.end);
+  return end;
+}
+
+/// The share of all stages' time until the end in which they did not compute. O(intervals).
+inline double idle_fraction(std::span<interval const> timeline, std::size_t stages) {
+  double busy = 0;
+  for (auto const& t : stage_times(timeline, stages)) busy += static_cast<double>(t.forward);
+  double const all = static_cast<double>(timeline_end(timeline)) * static_cast<double>(stages);
+  return all > 0 ? 1 - busy / all : 0;
+}
+/// What one stage did, by microbatch: the record that failures and timelines are read from.
+template <clocked_device D>
+struct call_log {
+  struct entry {
+    typename D::event began, received, computed, sent;
+  };
+  std::vector<entry> entries;
+  std::atomic<std::uint32_t> ended = 0;  ///< calls; may be read at any time
+};
+
+/// Three bars for each entry, in order: receive, forward, send. Times count from `origin`.
+template <clocked_device D>
+void append_intervals(D& d, call_log<D> const& log, stage_id i, typename D::event const& origin,
+                      std::vector<interval>& timeline) {
+  for (std::uint32_t m = 0; m < log.entries.size(); ++m) {
+    auto const& e = log.entries[m];
+    auto const at = [&](typename D::event const& x) {
+      return std::int64_t{std::chrono::nanoseconds(d.elapsed(origin, x)).count()};
+    };
+    std::int64_t const began = at(e.began), received = at(e.received), computed = at(e.computed);
+    timeline.push_back({i, microbatch_id{m}, activity::receive, began, received});
+    timeline.push_back({i, microbatch_id{m}, activity::forward, received, computed});
+    timeline.push_back({i, microbatch_id{m}, activity::send, computed, at(e.sent)});
+  }
+}
+
+/// One stage's part of a forward run, on the calling thread: for each microbatch in order, receives its
+/// inputs, computes, sends its results, a copy to each reader but the last. Returns when all are done, or
+/// soon after the run has failed anywhere; a failure of its own it publishes first.
+///
+/// No order of execution deadlocks, whatever the capacity of the edges, skips included. Number the receives,
+/// calls and sends of the whole run by (microbatch, position of the stage in a topological order, receive <
+/// call < send). A stage does its own in this order. A receive waits for a send of the same microbatch by an
+/// earlier stage; a send waits for room, so for the receive of an earlier microbatch. All waiting is for
+/// smaller numbers: the smallest unfinished one can go on.
+template <class Value, clocked_device D, value_communicator<D, Value> C, board B, value_stage<D, Value> S>
+void forward_stage(D& d, C& c, B& b, S& st, stage_id i, stage_ports const& ports, std::uint32_t microbatches,
+                   call_log<D>& log) {
+  stage_call at{i, {}};
+  auto const fail = [&](failure const& f) {
+    b.publish(f);
+    c.abort(f);
+  };
+  try {
+    auto s = d.make_stream(0);
+    std::vector<Value> in(ports.arriving.size()), out(ports.outputs);
+    log.entries.reserve(microbatches);
+    for (std::uint32_t m = 0; m < microbatches && !b.poll(); ++m) {
+      at.microbatch = microbatch_id{m};
+      auto& entry = log.entries.emplace_back(d.make_event(), d.make_event(), d.make_event(), d.make_event());
+
+      d.record(entry.began, s);
+      for (std::size_t k = 0; k < in.size(); ++k) c.recv(in[k], {ports.arriving[k], at.microbatch}, s);
+      d.record(entry.received, s);
+
+      try {
+        st.forward(s, i, at.microbatch, in, out);
+      } catch (...) {
+        return fail(current_failure(at));
+      }
+      d.record(entry.computed, s);
+      log.ended.fetch_add(1, std::memory_order_relaxed);
+
+      for (auto& v : in) v = Value{};  // not kept while waiting for room
+      for (std::size_t k = 0; k < ports.departing.size(); ++k) {
+        auto const [output, edge] = ports.departing[k];
+        bool const read_again = k + 1 < ports.departing.size() && ports.departing[k + 1].output == output;
+        if constexpr (std::copyable<Value>)
+          if (read_again) {
+            Value copy = out[output];
+            c.send(copy, {edge, at.microbatch}, s);
+            continue;
+          }
+        c.send(out[output], {edge, at.microbatch}, s);
+      }
+      d.record(entry.sent, s);
+    }
+  } catch (run_error const& e) {
+    fail(e.info);
+  } catch (...) {
+    fail(current_failure(at));
+  }
+}
+
+/// The board of ranks that are threads of one process. The run is over once a failure is published or every
+/// rank has left.
+class host_board {
+ public:
+  explicit host_board(std::uint32_t ranks) : present_(ranks) {}
+
+  /// Without effect once the run is over.
+  void publish(failure const& f) noexcept {
+    {
+      std::lock_guard lock(mutex_);
+      if (first_ || present_ == 0) return;
+      try {
+        first_ = f;
+      } catch (...) {
+        first_ = failure{f.code, f.at, {}, f.cause};  // no memory for the words: the place matters more
+      }
+      failed_.store(true, std::memory_order_release);
+    }
+    over_.notify_all();
+  }
+
+  std::optional<failure> poll() const {
+    if (!failed_.load(std::memory_order_acquire)) return std::nullopt;
+    std::lock_guard lock(mutex_);
+    return first_;
+  }
+
+  /// A rank has nothing left to do. Precondition: called at most once by each.
+  void leave() noexcept {
+    {
+      std::lock_guard lock(mutex_);
+      expects(present_ > 0, "host_board: a rank leaves once");
+      if (--present_ > 0) return;
+    }
+    over_.notify_all();
+  }
+
+  /// Waits until the run is over, but not beyond `until`; whether it is over.
+  bool wait_until(std::chrono::steady_clock::time_point until) const {
+    std::unique_lock lock(mutex_);
+    return over_.wait_until(lock, until, [&] { return first_ || present_ == 0; });
+  }
+  void wait() const {
+    std::unique_lock lock(mutex_);
+    over_.wait(lock, [&] { return first_ || present_ == 0; });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable over_;
+  std::optional<failure> first_;
+  std::atomic<bool> failed_ = false;
+  std::uint32_t present_;
+};
+
+static_assert(board<host_board>);
+
+/// The processor where nothing goes on by itself: what was issued to a stream has run when the call returns.
+class host_clock {
+ public:
+  struct stream {};
+  struct event {
+    std::chrono::steady_clock::time_point at = {};
+  };
+
+  stream make_stream(int /*priority*/) { return {}; }
+  event make_event() { return {}; }
+  void record(event& e, stream&) { e.at = std::chrono::steady_clock::now(); }
+  std::chrono::nanoseconds elapsed(event const& from, event const& to) const { return to.at - from.at; }
+};
+
+static_assert(clocked_device<host_clock>);
+
+/// At most `capacity` values on their way from one thread to one other, in order. Whoever waits is released
+/// by `close()`, from any thread.
+template <class T>
+class bounded_queue {
+ public:
+  /// Precondition: capacity > 0.
+  explicit bounded_queue(std::size_t capacity) : slots_(capacity) {
+    expects(capacity > 0, "bounded_queue: room for one value at least");
+  }
+
+  /// Moves `value` in once there is room; false, and `value` untouched, once the queue is closed.
+  bool push(T& value) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return closed_ || size_ < slots_.size(); });
+      if (closed_) return false;
+      slots_[(first_ + size_) % slots_.size()] = std::move(value);
+      most_ = (std::max)(most_, ++size_);
+    }
+    changed_.notify_one();
+    return true;
+  }
+
+  /// Moves the oldest value out once there is one; false once the queue is closed, whatever is left in it.
+  bool pop(T& value) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return closed_ || size_ > 0; });
+      if (closed_) return false;
+      value = std::move(slots_[first_]);
+      first_ = (first_ + 1) % slots_.size();
+      --size_;
+    }
+    changed_.notify_one();
+    return true;
+  }
+
+  void close() noexcept {
+    {
+      std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    changed_.notify_all();
+  }
+
+  /// The most values that it has held at a time.
+  std::size_t most() const {
+    std::lock_guard lock(mutex_);
+    return most_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  // one suffices: it cannot be full and empty, so one side waits at most
+  std::vector<T> slots_;
+  std::size_t first_ = 0, size_ = 0, most_ = 0;
+  bool closed_ = false;
+};
+
+/// Transfers between threads of one process, each stage on its own: a queue of `capacity` values for each
+/// edge between stages. What the caller gives is taken from, and what it gets is put to, where it lies,
+/// without waiting.
+template <stage_value Value>
+class value_queues {
+ public:
+  /// `microbatches[m]` are the caller's inputs for microbatch m; those with one reader are moved from.
+  /// Precondition: the transport has no fault, every microbatch has the inputs that it names, capacity > 0;
+  /// where `Value` cannot be copied, no shared edge.
+  value_queues(transport t, std::vector<std::vector<Value>> microbatches, std::size_t capacity)
+      : t_(std::move(t)), shared_(shared_edges(t_)), given_(std::move(microbatches)), made_(given_.size()) {
+    std::size_t results = 0;
+    for (auto const& e : t_.edges) {
+      bool const queued = e.from != the_caller && e.to != the_caller;
+      queues_.push_back(queued ? std::make_unique<bounded_queue<item>>(capacity) : nullptr);
+      results += e.to == the_caller;
+    }
+    for (auto& row : made_) row.resize(results);
+  }
+
+  void send(Value& v, envelope const& which, host_clock::stream&) {
+    auto const& e = edge(which);
+    if (e.to == the_caller) {
+      made_[index(which.microbatch)][e.input] = std::move(v);
+      return;
+    }
+    item packed{which.microbatch, std::move(v)};
+    if (!queues_[which.edge]->push(packed)) throw run_error(reason());
+  }
+
+  void recv(Value& v, envelope const& which, host_clock::stream&) {
+    auto const& e = edge(which);
+    if (e.from == the_caller) {
+      take(v, which);
+      return;
+    }
+    item packed;
+    if (!queues_[which.edge]->pop(packed)) throw run_error(reason());
+    if (packed.microbatch != which.microbatch)
+      throw run_error({failure_code::mismatch, stage_call{e.to, which.microbatch},
+                       stage_text(e.from) + " sent microbatch " + std::to_string(index(packed.microbatch)) +
+                           " on edge #" + std::to_string(which.edge)});
+    v = std::move(packed.value);
+  }
+
+  void abort(failure const& f) noexcept {
+    {
+      std::lock_guard lock(mutex_);
+      if (!reason_) try {
+          reason_ = f;
+        } catch (...) {
+          reason_ = failure{f.code, f.at, {}, f.cause};  // no memory for the words
+        }
+    }
+    for (auto& q : queues_)
+      if (q) q->close();
+  }
+
+  /// What the caller gets, by microbatch. Precondition: every transfer has ended.
+  std::vector<std::vector<Value>> take_results() {
+    for (std::uint32_t i = 0; i < t_.edges.size(); ++i) {
+      auto const& e = t_.edges[i];
+      if (e.from != the_caller || e.to != the_caller) continue;
+      for (std::uint32_t m = 0; m < given_.size(); ++m) take(made_[m][e.input], {i, microbatch_id{m}});
+    }
+    return std::move(made_);
+  }
+
+  /// The most values that waited on each edge at a time; 0 on the caller's.
+  std::vector<std::size_t> most_queued() const {
+    std::vector<std::size_t> most;
+    for (auto const& q : queues_) most.push_back(q ? q->most() : 0);
+    return most;
+  }
+
+ private:
+  struct item {
+    microbatch_id microbatch = {};
+    Value value = {};
+  };
+
+  transport::edge const& edge(envelope const& which) const {
+    expects(which.edge < t_.edges.size() && index(which.microbatch) < given_.size(),
+            "value_queues: an edge and a microbatch of this run");
+    return t_.edges[which.edge];
+  }
+
+  /// Several stages may copy one value of the caller at a time, which reads it only.
+  void take(Value& v, envelope const& which) {
+    auto& given = given_[index(which.microbatch)][t_.edges[which.edge].output];
+    if constexpr (std::copyable<Value>)
+      if (shared_[which.edge]) {
+        v = std::as_const(given);
+        return;
+      }
+    v = std::move(given);
+  }
+
+  failure reason() const {
+    std::lock_guard lock(mutex_);
+    return *reason_;
+  }
+
+  transport t_;
+  std::vector<char> shared_;
+  std::vector<std::vector<Value>> given_, made_;
+  std::vector<std::unique_ptr<bounded_queue<item>>> queues_;  // by edge; none on the caller's
+  mutable std::mutex mutex_;
+  std::optional<failure> reason_;
+};
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// How far a run is.
+struct forward_progress {
+  std::uint64_t done = 0, total = 0;   ///< stage calls
+  std::optional<failure> failed = {};  ///< the first failure, as soon as it is known
+};
+
+/// What a run made and measured.
+template <class Value>
+struct forward_report {
+  std::vector<std::vector<Value>> results;  ///< by microbatch, then as the transport numbers them
+  std::vector<interval> timeline;           ///< by stage, then microbatch: receive, forward, send
+  std::vector<std::size_t> most_queued;     ///< on each edge of the transport, at a time; 0 on the caller's
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// A forward run in the background, one thread a stage. `wait`, `wait_for` and `poll` tell of the first
+/// failure at once, while other stages still compute. The destructor stops the run where it has not ended,
+/// and returns when the stage calls that go on have.
+template <stage_value Value>
+class forward_run {
+ public:
+  /// Begins the run; each thread has a copy of `stages`. Precondition: as for `value_queues`.
+  template <value_stage<host_clock, Value> S>
+  forward_run(transport const& t, std::vector<std::vector<Value>> microbatches, std::size_t capacity,
+              S stages)
+      : state_(std::make_unique<state>(t, std::move(microbatches), capacity)) {
+    state_->start(std::move(stages));
+  }
+
+  /// Waits until the run is over. \throws stage_error, or run_error where the run was stopped.
+  /// Precondition: it has not returned before.
+  forward_report<Value> wait() {
+    expects(state_ && !state_->reported, "forward_run: wait() returns once");
+    state_->board.wait();
+    if (auto const f = state_->board.poll()) raise(*f);
+    return state_->report();
+  }
+
+  /// Waits until the run is over, for `limit` at most; whether it is over.
+  bool wait_for(std::chrono::milliseconds limit) const {
+    return state_->board.wait_until(std::chrono::steady_clock::now() + limit);
+  }
+
+  /// The first failure, or nothing; never waits.
+  std::optional<failure> poll() const { return state_->board.poll(); }
+
+  forward_progress progress() const {
+    forward_progress p{
+        .done = 0, .total = std::uint64_t{state_->microbatches} * state_->logs.size(), .failed = poll()};
+    for (auto const& log : state_->logs) p.done += log.ended.load(std::memory_order_relaxed);
+    return p;
+  }
+
+  /// Gives the run up: stage calls that go on are not interrupted, no others begin. Returns at once.
+  void stop() noexcept { state_->stop(); }
+
+ private:
+  struct state {
+    state(transport const& t, std::vector<std::vector<Value>> inputs, std::size_t capacity)
+        : of_stage(ports(t)),
+          microbatches(static_cast<std::uint32_t>(inputs.size())),
+          board(t.stages),
+          communicator(t, std::move(inputs), capacity),
+          logs(t.stages) {}
+    ~state() {
+      stop();
+      join();
+    }
+
+    template <class S>
+    void start(S stages) {
+      auto here = device.make_stream(0);
+      device.record(origin, here);
+      threads.reserve(logs.size());
+      for (std::uint32_t i = 0; i < logs.size(); ++i)
+        threads.emplace_back([this, i, stages]() mutable {
+          forward_stage<Value>(device, communicator, board, stages, stage_id{i}, of_stage[i], microbatches,
+                               logs[i]);
+          board.leave();
+        });
+    }
+    void stop() noexcept {
+      failure const f{failure_code::cancelled, {}, "stopped by the caller"};
+      board.publish(f);
+      communicator.abort(f);
+    }
+    void join() {
+      for (auto& t : threads) t.join();
+      threads.clear();
+    }
+    forward_report<Value> report() {
+      join();
+      reported = true;
+      forward_report<Value> r{communicator.take_results(), {}, communicator.most_queued()};
+      for (std::uint32_t i = 0; i < logs.size(); ++i)
+        append_intervals(device, logs[i], stage_id{i}, origin, r.timeline);
+      return r;
+    }
+
+    std::vector<stage_ports> of_stage;
+    std::uint32_t microbatches;
+    host_clock device;
+    host_clock::event origin;
+    host_board board;
+    value_queues<Value> communicator;
+    std::vector<call_log<host_clock>> logs;
+    std::vector<std::thread> threads;
+    bool reported = false;
+  };
+
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace cleave::detail
 
 /// Microbatches through stages on host threads, forward only: one thread a stage, bounded queues between
 /// them.

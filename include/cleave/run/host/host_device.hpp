@@ -1,16 +1,179 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/host/host_event.hpp"
-#include "cleave/run/host/host_memory.hpp"
+#include "cleave/core/language.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/failure.hpp"
+#include "cleave/run/sums/sum_in_order.hpp"
+#include "cleave/run/sums/sum_of_squares.hpp"
+
+namespace cleave::detail {
+
+/// A point in time of a rank that is a thread: when it passed it itself, or when some transfers have ended,
+/// which other ranks end. One that nothing was recorded in has happened.
+class host_event {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  bool happened() const {
+    return open_.empty() || open_.front().transfers.load(std::memory_order_acquire) == 0;
+  }
+
+  /// Precondition: it has happened.
+  clock::time_point at() const {
+    return !open_.empty() && open_.front().used
+               ? clock::time_point(clock::duration(open_.front().ended.load(std::memory_order_relaxed)))
+               : at_;
+  }
+
+  /// It happens now. Precondition: it has happened, or never was used.
+  void pass() {
+    at_ = clock::now();
+    if (!open_.empty()) open_.front().used = false;
+  }
+
+  /// What other ranks end: where that is counted. It stays where it is.
+  class count {
+   public:
+    /// One has ended; whether it was the last.
+    bool end_one() {
+      ended.store(clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+      return transfers.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    }
+
+   private:
+    friend host_event;
+    std::atomic<std::uint32_t> transfers = 0;
+    std::atomic<clock::rep> ended = 0;
+    bool used = false;
+  };
+
+  /// It happens when `transfers`, one at least, have ended. Precondition: as of `pass`.
+  count& expect(std::uint32_t transfers) {
+    if (open_.empty()) open_ = std::vector<count>(1);
+    auto& c = open_.front();
+    c.used = true;
+    c.transfers.store(transfers, std::memory_order_relaxed);
+    return c;
+  }
+
+ private:
+  clock::time_point at_ = {};
+  std::vector<count> open_;  // none until transfers are expected, then one, which stays where it is
+};
+
+}  // namespace cleave::detail
 
 namespace cleave {
 
+/// Memory of the processor, and the work on it that all devices of the host do alike.
+class host_memory {
+ public:
+  class buffer {
+   public:
+    buffer() = default;
+    buffer(buffer&& other) noexcept
+        : bytes_(std::exchange(other.bytes_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    buffer& operator=(buffer&& other) noexcept {
+      std::swap(bytes_, other.bytes_);
+      std::swap(size_, other.size_);
+      return *this;
+    }
+    ~buffer() { ::operator delete(bytes_, std::align_val_t{alignment}); }
+
+    void* data() const { return bytes_; }
+    std::size_t size() const { return size_; }
+
+   private:
+    friend class host_memory;
+    void* bytes_ = nullptr;
+    std::size_t size_ = 0;
+  };
+  using sums = detail::sum_table;
+
+  static constexpr std::size_t alignment = 256;
+
+  /// `n` bytes of 0xff, so that a floating-point number that nobody has written is a NaN.
+  /// \throws run_error where there is no such memory
+  static buffer allocate(std::size_t n) {
+    buffer b;
+    void* const p =
+        n > most_bytes ? nullptr : ::operator new(n == 0 ? 1 : n, std::align_val_t{alignment}, std::nothrow);
+    if (!p)
+      throw run_error({.code = failure_code::device,
+                       .detail = "there is no room for " + std::to_string(n) + " bytes of memory"});
+    std::memset(p, 0xff, n);
+    b.bytes_ = p;
+    b.size_ = n;
+    return b;
+  }
+
+  /// \throws sums_error
+  static sums make_sums(std::span<region_pair const> pairs) { return detail::make_sum_table(pairs); }
+
+  /// Precondition: they do not overlap.
+  static void copy_bytes(void* to, void const* from, std::size_t n) {
+    if (n > 0) std::memcpy(to, from, n);
+  }
+
+  /// Pair after pair. Product and sum are rounded, each; what goes into 16 bits, once more.
+  static void run_sums(sums const& table, accumulate_options const& o) {
+    for (auto const& run : table.runs)
+      detail::with_floating(run.from, [&](auto from) {
+        detail::with_floating(run.to, [&](auto to) {
+          using From = decltype(from);
+          using To = decltype(to);
+          if (o.target == accumulate_options::target::added_to)
+            run_tiles<From, To, detail::adding>(table, run, o);
+          else
+            run_tiles<From, To, detail::overwriting>(table, run, o);
+        });
+      });
+  }
+
+  static double sum_of_squares(std::span<region const> regions) {
+    return cleave::detail::sum_of_squares(regions);
+  }
+
+ private:
+  static constexpr std::size_t most_bytes = static_cast<std::size_t>(-1) / 4;
+
+  template <class From, class To, class Operation>
+  static void run_tiles(detail::sum_table const& table, detail::sum_run const& run,
+                        accumulate_options const& o) {
+    using sum = detail::common_sum_t<From, To>;
+    auto factor = static_cast<sum>(o.factor);
+    if (o.device_factor) factor *= static_cast<sum>(*o.device_factor);
+    auto const segments = std::span(table.segments).subspan(run.first_segment, run.segments);
+    if (!o.nonfinite)
+      run_tiles<From, To, Operation>(segments, factor);
+    else if (run_tiles<From, To, detail::watched<Operation>>(segments, factor))
+      std::atomic_ref(*o.nonfinite).store(1, std::memory_order_relaxed);  // by several streams, maybe
+  }
+
+  /// Whether a result is not finite.
+  template <class From, class To, class Operation>
+  static bool run_tiles(std::span<detail::sum_segment const> segments,
+                        detail::common_sum_t<From, To> factor) {
+    bool bad = false;
+    for (auto const& s : segments)
+      for (std::uint32_t t = 0; t < detail::tiles_of(s.count); ++t)
+        bad = detail::accumulate_lane<From, To, Operation>(s, s.first_tile + t, factor) || bad;
+    return bad;
+  }
+};
 /// The processor, as the thread of one rank uses it. A stream is the thread that issues to it: what was
 /// issued has run when the call returns, but for transfers, which go on. So waiting for an event is waiting.
 class host_device : public host_memory {

@@ -8,7 +8,6 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/run/host/host_device.hpp"
-#include "cleave/run/host/host_event.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/transfer_matcher.hpp"
 #include "cleave/run/model/concepts.hpp"

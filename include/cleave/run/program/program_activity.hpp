@@ -8,7 +8,7 @@
 #include "cleave/core/rank_grid.hpp"
 #include "cleave/run/model/blame.hpp"
 #include "cleave/run/program/rank_program.hpp"
-#include "cleave/schedule/calls/rank_call.hpp"
+#include "cleave/schedule/calls/rank_calls.hpp"
 
 namespace cleave::detail {
 

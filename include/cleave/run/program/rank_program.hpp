@@ -8,7 +8,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/run/model/edge_layout.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
-#include "cleave/schedule/calls/rank_call.hpp"
+#include "cleave/schedule/calls/rank_calls.hpp"
 
 /// What one rank issues in a step, as plain data: its calls with everything looked up that the executor
 /// needs, so that a step looks up nothing.

@@ -15,13 +15,122 @@
 #include "cleave/run/model/edge_layout.hpp"
 #include "cleave/run/model/ports.hpp"
 #include "cleave/run/model/transport_layouts.hpp"
-#include "cleave/run/program/message_block.hpp"
-#include "cleave/run/program/program_digest.hpp"
+#include "cleave/run/program/rank_program.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
 #include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/memory/plan_slots.hpp"
+#include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_bytes.hpp"
+#include "cleave/schedule/model/stage_cost.hpp"
+
+namespace cleave::detail {
+
+/// Where a value lies in a message.
+struct block_value {
+  std::uint32_t edge;                          ///< of the transport
+  std::uint64_t at;                            ///< in bytes, aligned to 64
+  std::uint64_t shape_at = ~std::uint64_t{0};  ///< where its shape is, if that travels with it
+
+  bool has_shape() const { return shape_at != ~std::uint64_t{0}; }
+  bool operator==(block_value const&) const = default;
+};
+
+/// One message: all that a stage makes for another in one microbatch, or the gradients of that.
+struct message_block {
+  std::vector<block_value> values;  ///< by number of the edge
+  std::uint64_t bytes = 0;
+
+  bool operator==(message_block const&) const = default;
+};
+
+/// What goes along an edge of a placement, there and back.
+struct edge_blocks {
+  message_block activations, gradients;
+
+  bool operator==(edge_blocks const&) const = default;
+};
+
+/// Adds a value behind what is there, and its shape before it where that travels with it.
+inline void append(message_block& b, std::uint32_t edge, edge_layout const& l, bool with_shape) {
+  constexpr std::uint64_t alignment = 64;
+  auto const aligned = [](std::uint64_t n) { return (n + alignment - 1) / alignment * alignment; };
+  block_value v{edge, aligned(b.bytes)};
+  if (with_shape) {
+    v.shape_at = v.at;
+    v.at += aligned(sizeof(tensor_shape));
+  }
+  b.bytes = v.at + static_cast<std::uint64_t>(*l.shape.count()) * size_of(l.type);
+  b.values.push_back(v);
+}
+
+/// The messages of each edge of `p`, in its order, out of what the edges of `t` bring from its one stage to
+/// its other. A message may be empty: it then only says that a pass is done.
+/// Precondition: no fault in any of them; `p` has an edge for every pair of stages of `t`. O(edges log
+/// edges).
+inline std::vector<edge_blocks> blocks_of(placement const& p, transport const& t, run_layouts const& l) {
+  std::vector<edge_blocks> blocks(p.edges.size());
+  for (std::uint32_t e = 0; e < t.edges.size(); ++e) {
+    auto const& edge = t.edges[e];
+    if (edge.from == the_caller || edge.to == the_caller) continue;
+    auto const at = std::ranges::lower_bound(p.edges, stage_edge{edge.from, edge.to});
+    auto& b = blocks[static_cast<std::size_t>(at - p.edges.begin())];
+    append(b.activations, e, l.edges[e], l.edges[e].extents == shape_kind::dynamic);
+    if (l.edges[e].gradient == gradient_use::wanted) append(b.gradients, e, l.edges[e], false);
+  }
+  return blocks;
+}
+
+/// FNV-1a over 64-bit numbers: tells programs apart that differ by mistake, not by design of an enemy.
+class number_digest {
+ public:
+  number_digest& add(std::uint64_t n) {
+    for (int byte = 0; byte < 8; ++byte, n >>= 8) value_ = (value_ ^ (n & 0xff)) * 0x100000001b3;
+    return *this;
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325;
+};
+
+/// Of those options that change what is issued, or what it means.
+inline std::uint64_t digest_of_calls(call_options const& o) {
+  number_digest calls;
+  calls.add(static_cast<std::uint64_t>(o.loss)).add(static_cast<std::uint64_t>(o.weights));
+  calls.add(static_cast<std::uint64_t>(o.gradients)).add(static_cast<std::uint64_t>(o.scale));
+  std::uint64_t custom = 0;
+  for (auto const k : o.custom) custom |= std::uint64_t{1} << static_cast<unsigned>(k);
+  return calls.add(static_cast<std::uint64_t>(o.exchanges)).add(custom).value();
+}
+
+/// O(actions + edges + layouts).
+inline program_digest digest_of(schedule const& s, transport const& t, run_layouts const& l,
+                                call_options const& o) {
+  number_digest lists, edges, layouts;
+  lists.add(s.place.ranks).add(s.microbatches).add(s.place.rank_of.size()).add(s.place.edges.size());
+  for (auto const r : s.place.rank_of) lists.add(index(r));
+  for (auto const& e : s.place.edges) lists.add(index(e.from)).add(index(e.to));
+  for (auto const& row : s.ranks) {
+    lists.add(row.size());
+    for (auto const& a : row)
+      lists.add(static_cast<std::uint64_t>(a.kind) << 16 | a.parts)
+          .add(std::uint64_t{index(a.stage)} << 32 | index(a.microbatch))
+          .add(index(a.peer));
+  }
+  edges.add(t.stages).add(t.edges.size());
+  for (auto const& e : t.edges)
+    edges.add(std::uint64_t{index(e.from)} << 32 | e.output).add(std::uint64_t{index(e.to)} << 32 | e.input);
+  layouts.add(l.edges.size()).add(l.rows.size());
+  for (auto const& e : l.edges) {
+    layouts.add(static_cast<std::uint64_t>(e.type)).add(e.shape.axes).add(e.batch_axis.value_or(most_axes));
+    for (auto const n : e.shape.extents) layouts.add(static_cast<std::uint64_t>(n));
+    layouts.add(static_cast<std::uint64_t>(e.gradient)).add(static_cast<std::uint64_t>(e.extents));
+  }
+  for (auto const n : l.rows) layouts.add(static_cast<std::uint64_t>(n));
+  return {lists.value(), edges.value(), layouts.value(), digest_of_calls(o)};
+}
+
+}  // namespace cleave::detail
 
 namespace cleave {
 
@@ -126,12 +235,13 @@ class step_plan {
     if (auto const f = detail::find_program_fault(s, transport_)) throw detail::program_error(*f);
     if (auto const f = detail::find_edge_layout_fault(transport_, layouts_, s.microbatches))
       throw detail::edge_layout_error(*f);
-    if (auto const f = detail::find_custom_part_fault(s, options_.calls.custom)) throw detail::program_error(*f);
+    if (auto const f = detail::find_custom_part_fault(s, options_.calls.custom))
+      throw detail::program_error(*f);
     schedule_ = detail::has_messages(s) || s.ranks.size() < 2 ? s : lower(s, options_.lowering);
     detail::demand_schedule(schedule_, {.delivery = options_.delivery.delivery,
-                                .buffers = options_.delivery.buffers,
-                                .groups = options_.delivery.groups,
-                                .passes = passes_of(schedule_)});
+                                        .buffers = options_.delivery.buffers,
+                                        .groups = options_.delivery.groups,
+                                        .passes = passes_of(schedule_)});
     blocks_ = detail::blocks_of(schedule_.place, transport_, layouts_);
     ports_ = detail::ports(transport_);
     schedule_bytes bytes{options_.stashes, {}};

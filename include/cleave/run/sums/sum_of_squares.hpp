@@ -11,8 +11,7 @@
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/sums/accumulate_tile.hpp"
 #include "cleave/run/sums/floating_bits.hpp"
-#include "cleave/run/sums/sum_table.hpp"
-#include "cleave/run/sums/with_element.hpp"
+#include "cleave/run/sums/sum_in_order.hpp"
 
 /// The sum of squares, in an order of additions that processors and graphics processors share, so that both
 /// make the same double of it: whoever adds makes many sums side by side, and then a tree of them. Regions

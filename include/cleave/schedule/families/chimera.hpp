@@ -5,7 +5,7 @@
 #include "cleave/schedule/list/list_schedule.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_shape.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 
 namespace cleave {
 
@@ -20,6 +20,6 @@ inline schedule chimera(std::uint32_t ranks, std::uint32_t microbatches) {
   if (ranks % 2 != 0) throw shape_error("Chimera", {odd_ranks, ranks, 0});
   if (microbatches % 2 != 0) throw shape_error("Chimera", {odd_microbatches, microbatches, 0});
   return detail::list_schedule(detail::bidirectional_placement(ranks), microbatches / 2,
-                       {.costs = {{.forward = 1, .backward = 1}}, .most_kept = ranks});
+                               {.costs = {{.forward = 1, .backward = 1}}, .most_kept = ranks});
 }
 }  // namespace cleave

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cleave/schedule/families/grouped_walk.hpp"
-#include "cleave/schedule/families/rank_order.hpp"
+#include "cleave/schedule/families/detail/rank_order.hpp"
+#include "cleave/schedule/families/interleaved_1f1b.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 

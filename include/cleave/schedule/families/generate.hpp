@@ -5,24 +5,17 @@
 #include <string>
 
 #include "cleave/schedule/families/chimera.hpp"
-#include "cleave/schedule/families/depth_first.hpp"
 #include "cleave/schedule/families/dual_pipe.hpp"
-#include "cleave/schedule/families/dual_pipe_v.hpp"
 #include "cleave/schedule/families/forward_only.hpp"
 #include "cleave/schedule/families/gpipe.hpp"
 #include "cleave/schedule/families/hanayo.hpp"
 #include "cleave/schedule/families/interleaved_1f1b.hpp"
 #include "cleave/schedule/families/interleaved_zero_bubble.hpp"
-#include "cleave/schedule/families/looped_bfs.hpp"
-#include "cleave/schedule/families/megatron_interleaved.hpp"
 #include "cleave/schedule/families/one_f_one_b.hpp"
-#include "cleave/schedule/families/v_half.hpp"
-#include "cleave/schedule/families/v_min.hpp"
-#include "cleave/schedule/families/zb_h2.hpp"
+#include "cleave/schedule/families/v_schedules.hpp"
 #include "cleave/schedule/families/zbv.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
-#include "cleave/schedule/model/schedule_shape.hpp"
 
 namespace cleave {
 

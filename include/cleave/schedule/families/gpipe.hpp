@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cleave/schedule/families/rank_order.hpp"
+#include "cleave/schedule/families/detail/rank_order.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 

@@ -5,7 +5,7 @@
 #include "cleave/schedule/list/list_schedule.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_shape.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 
 namespace cleave {
 

@@ -5,13 +5,43 @@
 #include <cstdint>
 #include <optional>
 
-#include "cleave/schedule/families/grouped_walk.hpp"
-#include "cleave/schedule/families/rank_order.hpp"
+#include "cleave/core/language.hpp"
+#include "cleave/schedule/families/detail/rank_order.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_shape.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 
 namespace cleave::detail {
+
+/// One of the stages of a rank, counted along the model, and a microbatch.
+struct chunk_step {
+  std::uint32_t chunk, microbatch;
+};
+
+/// Which microbatch goes through which stage of a rank next: a group of microbatches goes through the first
+/// stage, then through the second, and so on; then the next group does. The last group may be short.
+class grouped_walk {
+ public:
+  constexpr grouped_walk(std::uint32_t chunks, std::uint32_t microbatches, std::uint32_t group)
+      : chunks_(chunks), microbatches_(microbatches), group_(group), end_((std::min)(group, microbatches)) {}
+
+  constexpr chunk_step next() {
+    chunk_step const step{chunk_, microbatch_};
+    if (++microbatch_ == end_) {
+      if (++chunk_ == chunks_) {
+        chunk_ = 0;
+        first_ = end_;
+        end_ += (std::min)(group_, microbatches_ - end_);
+      }
+      microbatch_ = first_;
+    }
+    return step;
+  }
+
+ private:
+  std::uint32_t chunks_, microbatches_, group_;
+  std::uint32_t chunk_ = 0, first_ = 0, microbatch_ = 0, end_;
+};
 
 /// As many microbatches as go through a stage before the rank turns to its next one: as few as one each rank,
 /// all of equal size.
@@ -67,4 +97,91 @@ constexpr schedule interleaved_1f1b(std::uint32_t ranks, std::uint32_t stages_pe
   return s;
 }
 
+struct megatron_options {
+  std::uint32_t group = 0;  ///< microbatches that go through a stage before the next; 0: one each rank
+  std::uint32_t extra_warm_up = 0;  ///< forward passes ahead; 1 where messages of experts overlap
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// A group that lets ranks wait for ever or for long, or nothing.
+constexpr std::optional<shape_fault> find_group_fault(std::uint32_t ranks, std::uint32_t microbatches,
+                                                      std::uint32_t group) {
+  using enum shape_fault::kind;
+  if (group < ranks) return shape_fault{group_too_small, group, ranks};
+  if (group > microbatches) return shape_fault{group_too_large, group, microbatches};
+  auto const last = microbatches % group;
+  if (last != 0 && last < ranks) return shape_fault{last_group_too_small, last, ranks};
+  return std::nullopt;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Interleaved 1F1B in groups of any size, the last of which may be short: Megatron-LM's
+/// `microbatch_group_size_per_vp_stage`. Narayanan et al., SC 2021, §2.2. O(actions).
+/// \throws schedule_count_error, and shape_error for a group below the ranks or above the microbatches, or a
+/// last group below the ranks
+constexpr schedule megatron_interleaved(std::uint32_t ranks, std::uint32_t stages_per_rank,
+                                        std::uint32_t microbatches, megatron_options const& options = {}) {
+  demand_counts(ranks, stages_per_rank, microbatches);
+  auto const group = options.group == 0 ? ranks : options.group;
+  if (auto const fault = detail::find_group_fault(ranks, microbatches, group))
+    throw shape_error("interleaved 1F1B in groups", *fault);
+  schedule s{loop_placement(ranks, stages_per_rank), microbatches, {}};
+  auto const all = std::size_t{stages_per_rank} * microbatches;
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    auto const ahead = 2 * std::size_t{ranks - 1 - r} + options.extra_warm_up;
+    auto const warm_up = (std::min)((stages_per_rank - std::size_t{1}) * group + ahead, all);
+    detail::grouped_walk forwards(stages_per_rank, microbatches, group), backwards = forwards;
+    detail::rank_order order(2 * all);
+    for (std::size_t i = 0; i < warm_up + all; ++i) {
+      if (i < all) {
+        auto const [chunk, microbatch] = forwards.next();
+        order.forward(chunk * ranks + r, microbatch);
+      }
+      if (i >= warm_up) {
+        auto const [chunk, microbatch] = backwards.next();
+        order.backward((stages_per_rank - 1 - chunk) * ranks + r, microbatch);
+      }
+    }
+    s.ranks.push_back(order.take());
+  }
+  return s;
+}
+
+/// As few microbatches as keep all ranks busy go through all stages, then as many again: the counterpart of
+/// breadth-first in Lamy-Poirier, MLSys 2023 ("depth-first"), which is interleaved 1F1B in groups of one
+/// microbatch each rank. O(actions).
+/// \throws schedule_count_error, and shape_error where microbatches are no multiple of the ranks
+constexpr schedule depth_first(std::uint32_t ranks, std::uint32_t stages_per_rank,
+                               std::uint32_t microbatches) {
+  demand_counts(ranks, stages_per_rank, microbatches);
+  if (microbatches % ranks != 0)
+    throw shape_error("depth-first", {shape_fault::kind::uneven_rounds, microbatches, ranks});
+  return megatron_interleaved(ranks, stages_per_rank, microbatches);
+}
+/// GPipe over several stages a rank: each stage takes all microbatches before the rank turns to its next
+/// stage, so that the weights of one stage are needed at a time. Lamy-Poirier, MLSys 2023 ("breadth-first").
+/// O(actions). \throws schedule_count_error
+constexpr schedule looped_bfs(std::uint32_t ranks, std::uint32_t stages_per_rank,
+                              std::uint32_t microbatches) {
+  detail::demand_counts_with_idle(ranks, stages_per_rank, microbatches);
+  schedule s{loop_placement(ranks, stages_per_rank), microbatches, {}};
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    std::size_t const later = ranks - 1 - r;
+    detail::rank_order order(2 * std::size_t{microbatches} * stages_per_rank + r + 2 * later);
+    order.idle(r);
+    for (std::uint32_t chunk = 0; chunk < stages_per_rank; ++chunk)
+      for (std::uint32_t i = 0; i < microbatches; ++i) order.forward(chunk * ranks + r, i);
+    order.idle(2 * later);
+    for (std::uint32_t chunk = stages_per_rank; chunk-- > 0;)
+      for (std::uint32_t i = microbatches; i-- > 0;) order.backward(chunk * ranks + r, i);
+    s.ranks.push_back(order.take());
+  }
+  return s;
+}
 }  // namespace cleave

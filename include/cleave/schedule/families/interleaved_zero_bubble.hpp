@@ -6,13 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/schedule/families/grouped_walk.hpp"
+#include "cleave/schedule/families/detail/rank_order.hpp"
 #include "cleave/schedule/families/interleaved_1f1b.hpp"
-#include "cleave/schedule/families/rank_order.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_shape.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 
 namespace cleave::detail {
 
@@ -93,8 +92,8 @@ constexpr schedule interleaved_zero_bubble(std::uint32_t ranks, std::uint32_t st
     throw shape_error("interleaved zero bubble", *fault);
   schedule s{loop_placement(ranks, stages_per_rank), microbatches, {}};
   for (std::uint32_t r = 0; r < ranks; ++r)
-    s.ranks.push_back(
-        detail::zero_bubble_order({ranks, stages_per_rank, microbatches}, detail::round_size(ranks, microbatches), r));
+    s.ranks.push_back(detail::zero_bubble_order({ranks, stages_per_rank, microbatches},
+                                                detail::round_size(ranks, microbatches), r));
   detail::insert_waits(s);
   return s;
 }

@@ -8,7 +8,6 @@
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
-#include "cleave/schedule/model/schedule_shape.hpp"
 
 namespace cleave::detail {
 
@@ -34,4 +33,3 @@ inline schedule named_schedule(std::string_view name, std::uint32_t ranks, std::
 }
 
 }  // namespace cleave
-

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/schedule/families/rank_order.hpp"
+#include "cleave/schedule/families/detail/rank_order.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_shape.hpp"
+#include "cleave/schedule/model/schedule_names.hpp"
 
 namespace cleave::detail {
 
@@ -39,7 +39,8 @@ constexpr schedule one_f_one_b(std::uint32_t ranks, std::uint32_t microbatches) 
   if (microbatches < ranks)
     throw shape_error("1F1B", {shape_fault::kind::too_few_microbatches, microbatches, ranks});
   schedule s{loop_placement(ranks), microbatches, {}};
-  for (std::uint32_t r = 0; r < ranks; ++r) s.ranks.push_back(detail::one_f_one_b_order(r, microbatches, ranks - r));
+  for (std::uint32_t r = 0; r < ranks; ++r)
+    s.ranks.push_back(detail::one_f_one_b_order(r, microbatches, ranks - r));
   return s;
 }
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cleave/schedule/families/rank_order.hpp"
+#include "cleave/schedule/families/detail/rank_order.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
@@ -73,7 +73,8 @@ namespace cleave {
 constexpr schedule zbv(std::uint32_t ranks, std::uint32_t microbatches) {
   detail::demand_counts_with_idle(ranks, 2, microbatches);
   schedule s{detail::wave_placement(ranks), microbatches, {}};
-  for (std::uint32_t r = 0; r < ranks; ++r) s.ranks.push_back(detail::zbv_order(r, ranks, microbatches).take());
+  for (std::uint32_t r = 0; r < ranks; ++r)
+    s.ranks.push_back(detail::zbv_order(r, ranks, microbatches).take());
   return s;
 }
 

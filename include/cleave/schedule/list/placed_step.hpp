@@ -10,9 +10,8 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/list/search_problem.hpp"
 #include "cleave/schedule/model/placement.hpp"
-#include "cleave/schedule/model/schedule_bytes.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
-#include "cleave/schedule/model/stage_neighbours.hpp"
 
 namespace cleave::detail {
 

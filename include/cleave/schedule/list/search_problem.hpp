@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
-#include "cleave/schedule/model/edge_numbers.hpp"
 #include "cleave/schedule/model/placement.hpp"
-#include "cleave/schedule/model/schedule_bytes.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 

@@ -10,9 +10,8 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/lower/message_table.hpp"
+#include "cleave/schedule/lower/message_graph.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stray_action.hpp"
 

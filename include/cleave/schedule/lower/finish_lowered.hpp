@@ -8,7 +8,6 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/lower/lower.hpp"
-#include "cleave/schedule/lower/lower_options.hpp"
 #include "cleave/schedule/lower/send_waits.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
@@ -46,7 +45,8 @@ inline std::optional<stage_edge> find_unsent_edge(schedule const& s) {
 /// has been settled there; a look-ahead cannot be chosen any more, and is refused.
 /// \throws lower_option_error, schedule_error, unsent_edge_error, send_wait_error, as `limit_sends`
 inline schedule finish_lowered(schedule const& s, lower_options const& options = {}) {
-  if (auto fault = detail::find_lower_option_fault(options, s.ranks.size())) throw detail::lower_option_error(*fault);
+  if (auto fault = detail::find_lower_option_fault(options, s.ranks.size()))
+    throw detail::lower_option_error(*fault);
   if (options.lookahead.how != unshard_ahead::policy::full)
     throw detail::lower_option_error({detail::lower_option_fault::kind::lowered_already});
   detail::demand_schedule(s, {.passes = passes_of(s)});
@@ -56,4 +56,3 @@ inline schedule finish_lowered(schedule const& s, lower_options const& options =
 }
 
 }  // namespace cleave
-

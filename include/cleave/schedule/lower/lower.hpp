@@ -1,23 +1,573 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "cleave/core/error.hpp"
+#include "cleave/core/expects.hpp"
+#include "cleave/core/ids.hpp"
 #include "cleave/schedule/lower/defer_receives.hpp"
 #include "cleave/schedule/lower/group_messages.hpp"
-#include "cleave/schedule/lower/limit_sends.hpp"
-#include "cleave/schedule/lower/lower_options.hpp"
+#include "cleave/schedule/lower/message_graph.hpp"
+#include "cleave/schedule/lower/nominal_times.hpp"
+#include "cleave/schedule/lower/rank_stages.hpp"
 #include "cleave/schedule/lower/reduce_gradients.hpp"
-#include "cleave/schedule/lower/send_in_rounds.hpp"
 #include "cleave/schedule/lower/send_in_time.hpp"
 #include "cleave/schedule/lower/send_waits.hpp"
-#include "cleave/schedule/lower/unshard_stages.hpp"
+#include "cleave/schedule/lower/sending_lists.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/stray_action.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
 namespace cleave::detail {
+
+/// Which stages a list uses next, in order of their next uses, at one cell after the other.
+///
+/// One walk back through the list moves the stages of each cell to the front of a queue and writes down where
+/// they stood. The walk forward puts them back there: what is at the front is what is used next.
+class next_uses {
+ public:
+  /// O(actions * (log(stages) + how far stages move)). Stands at the first cell that is not idle.
+  explicit next_uses(std::span<action const> row) : stages_(row), use_(stages_.count(), never) {
+    std::vector<std::size_t> cells;  // where each begins
+    for (std::size_t i = 0; i < row.size(); i += std::size_t{1} + row[i].parts)
+      if (row[i].kind != action_kind::idle) cells.push_back(i);
+    moves_.reserve(row.size());
+    for (std::size_t c = cells.size(); c-- > 0;) {
+      auto const head = cells[c];
+      if (row[head].parts == 0) move_to_front(row[head], c);
+      for (std::size_t p = row[head].parts; p > 0; --p) move_to_front(row[head + p], c);
+    }
+  }
+
+  rank_stages const& stages() const { return stages_; }
+
+  /// The next `count` different stages or fewer, by their numbers, the soonest first; those of one compound
+  /// all or none. O(their number).
+  std::span<std::uint32_t const> next(std::size_t count) const {
+    auto n = (std::min)(count, queue_.size());
+    while (n > 0 && n < queue_.size() && use_[queue_[n]] == use_[queue_[n - 1]]) ++n;
+    return std::span(queue_).first(n);
+  }
+
+  /// Goes on to the next cell. Whether all that `next` can say is the same there as before.
+  bool pass() {
+    bool same = true;
+    for (auto const c = cell_++; !moves_.empty() && moves_.back().cell == c; moves_.pop_back()) {
+      auto const from = moves_.back().from, use = moves_.back().use;
+      auto const s = queue_.front();
+      use_[s] = use;
+      same = same && from == 0 && use == c + 1;
+      if (use == never)
+        queue_.erase(queue_.begin());
+      else
+        std::rotate(queue_.begin(), queue_.begin() + 1,
+                    queue_.begin() + static_cast<std::ptrdiff_t>(from) + 1);
+    }
+    // A compound may bring another stage along with the one at the front.
+    return same && (queue_.size() < 2 || use_[queue_[1]] != cell_);
+  }
+
+ private:
+  static constexpr std::size_t never = (std::numeric_limits<std::size_t>::max)();
+  struct move {
+    std::size_t cell;
+    std::size_t from;  ///< where in the queue the stage stood
+    std::size_t use;   ///< the cell of its next use then
+  };
+
+  void move_to_front(action const& a, std::size_t cell) {
+    if (a.stage == no_stage) return;
+    auto const s = stages_.number(a.stage);
+    auto at = queue_.begin();
+    if (use_[s] == never)
+      at = queue_.insert(queue_.end(), s);
+    else
+      at = std::ranges::find(queue_, s);
+    moves_.push_back({cell, static_cast<std::size_t>(at - queue_.begin()), use_[s]});
+    use_[s] = cell;
+    std::rotate(queue_.begin(), at, at + 1);
+  }
+
+  rank_stages stages_;
+  std::vector<std::size_t> use_;  ///< of a stage: the cell that uses it next
+  std::vector<std::uint32_t> queue_;
+  std::vector<move> moves_;  ///< the last that was made last
+  std::size_t cell_ = 0;
+};
+
+/// How many stages of a rank have their weights gathered at a time.
+struct unshard_window {
+  std::uint32_t active = 3;     ///< how many next stages keep theirs
+  std::uint32_t lookahead = 3;  ///< how many next stages get theirs
+};
+
+/// A compound that needs more stages at once than may be active.
+struct window_fault {
+  std::string compound;
+  std::uint32_t needed = 0, active = 0;
+
+  bool operator==(window_fault const&) const = default;
+};
+
+class window_error : public witness_error<window_fault> {
+ public:
+  explicit window_error(window_fault f)
+      : witness_error("unshard: " + f.compound + " runs " + std::to_string(f.needed) +
+                          " stages as one, but only " + std::to_string(f.active) +
+                          " may be active; allow more active stages, or split the compound",
+                      f) {}
+};
+
+/// The first compound that needs more stages than may be active, or nothing. O(actions log(parts)).
+inline std::optional<window_fault> find_window_fault(std::span<action const> row, std::uint32_t active) {
+  std::optional<window_fault> fault;
+  each_cell(row, [&](action const& head, std::span<action const> parts) {
+    if (fault || parts.size() <= active) return;
+    auto const needed = rank_stages(parts).count();
+    if (needed > active) fault = window_fault{cell_text(head, parts), needed, active};
+  });
+  return fault;
+}
+
+/// Adds UNSHARD and RESHARD to one list; `unshard_stages` is its one use.
+class unsharder {
+ public:
+  unsharder(std::span<action const> row, unshard_window w) : uses_(row), window_(w), row_(row) {}
+
+  std::vector<action> take() {
+    active_.assign(uses_.stages().count(), false);
+    resident_.assign(uses_.stages().count(), 0);
+    added_.reserve(row_.size() + row_.size() / 4);
+    bool same_window = false;  // as at the action before, so that nothing changes
+    each_cell(row_, [&](action const& head, std::span<action const> parts) {
+      if (head.kind == action_kind::idle) return;
+      if (!same_window) open_window();
+      added_.push_back(head);
+      added_.insert(added_.end(), parts.begin(), parts.end());
+      same_window = uses_.pass() && window_.lookahead <= window_.active;
+    });
+    for (auto const s : in_order_) add(action_kind::reshard, s);
+    return std::move(added_);
+  }
+
+ private:
+  void add(action_kind kind, std::uint32_t stage) {
+    added_.push_back({kind, 0, uses_.stages()[stage], no_microbatch, no_stage});
+  }
+
+  /// Lets go what is not needed soon, then gathers what is. What was active is not gathered again, even if it
+  /// has just been let go.
+  void open_window() {
+    auto const resident = uses_.next(window_.active), wanted = uses_.next(window_.lookahead);
+    ++window_number_;
+    for (auto const s : resident) resident_[s] = window_number_;
+    to_gather_.clear();
+    for (auto const s : wanted)
+      if (!active_[s]) to_gather_.push_back(s);
+    std::erase_if(in_order_, [&](std::uint32_t s) {
+      if (resident_[s] == window_number_) return false;
+      active_[s] = false;
+      add(action_kind::reshard, s);
+      return true;
+    });
+    for (auto const s : to_gather_) {
+      active_[s] = true;
+      in_order_.push_back(s);
+      add(action_kind::unshard, s);
+    }
+  }
+
+  next_uses uses_;
+  unshard_window window_;
+  std::span<action const> row_;
+  std::vector<char> active_;
+  std::vector<std::size_t> resident_;  ///< of a stage: the last window that kept it
+  std::vector<std::uint32_t> in_order_, to_gather_;
+  std::vector<action> added_;
+  std::size_t window_number_ = 0;
+};
+
+/// A list that gathers the weights of each stage before it is needed and lets them go when others are. At
+/// every action the next `active` different stages from there on keep theirs, the next `lookahead` get
+/// theirs; the stages of a compound come together, even beyond these counts. Idle steps are dropped.
+/// O(actions * stages that change between actions). \throws window_error
+inline std::vector<action> unshard_stages(std::span<action const> row, unshard_window window = {}) {
+  expects(window.active > 0 && window.lookahead > 0, "a window of one stage at least");
+  if (auto fault = find_window_fault(row, window.active)) throw window_error(*std::move(fault));
+  return unsharder(row, window).take();
+}
+
+/// Which passes have been done, and so which can be done next: a forward pass needs those of the stages
+/// before it, B and I their own forward pass and the gradients of the stages after it, W its own I. All other
+/// actions can always be done. Precondition throughout: stages and microbatches are in range.
+class passes_done {
+ public:
+  /// Precondition: `neighbours` lives as long. O(stages * microbatches).
+  passes_done(stage_neighbours const& neighbours, std::uint32_t microbatches)
+      : neighbours_(neighbours), microbatches_(microbatches), done_(neighbours.stages() * microbatches) {}
+
+  /// O(neighbours of the stage).
+  bool is_ready(action const& a) const {
+    using enum action_kind;
+    if (!is_compute(a.kind)) return true;
+    auto const s = index(a.stage);
+    if (a.kind == forward) return all_have(neighbours_.before(s), a.microbatch, forward_mark);
+    if (a.kind == weight_gradient) return (done_[number(s, a.microbatch)] & input_mark) != 0;
+    return (done_[number(s, a.microbatch)] & forward_mark) != 0 &&
+           all_have(neighbours_.after(s), a.microbatch, gradient_mark);
+  }
+
+  /// Does one part after the other; nothing unless all can be done. How many can.
+  std::size_t do_all(std::span<action const> parts) {
+    before_.clear();
+    for (action const& a : parts) {
+      if (!is_ready(a)) {
+        undo(parts);
+        return before_.size();
+      }
+      before_.push_back(is_compute(a.kind) ? mark(a) : std::uint8_t{0});
+    }
+    return parts.size();
+  }
+
+ private:
+  static constexpr std::uint8_t forward_mark = 1, gradient_mark = 2, input_mark = 4;
+
+  std::size_t number(std::uint32_t stage, microbatch_id i) const {
+    return std::size_t{stage} * microbatches_ + index(i);
+  }
+  bool all_have(std::span<std::uint32_t const> stages, microbatch_id i, std::uint8_t what) const {
+    for (auto const s : stages)
+      if ((done_[number(s, i)] & what) == 0) return false;
+    return true;
+  }
+  /// What was marked before.
+  std::uint8_t mark(action const& a) {
+    using enum action_kind;
+    auto& done = done_[number(index(a.stage), a.microbatch)];
+    auto const before = done;
+    int const marks = a.kind == forward          ? forward_mark
+                      : a.kind == backward       ? gradient_mark
+                      : a.kind == input_gradient ? gradient_mark | input_mark
+                                                 : 0;
+    done = static_cast<std::uint8_t>(done | marks);
+    return before;
+  }
+  void undo(std::span<action const> parts) {
+    for (std::size_t i = before_.size(); i-- > 0;)
+      if (is_compute(parts[i].kind)) done_[number(index(parts[i].stage), parts[i].microbatch)] = before_[i];
+  }
+
+  stage_neighbours const& neighbours_;
+  std::size_t microbatches_;
+  std::vector<std::uint8_t> done_;    ///< by stage and microbatch
+  std::vector<std::uint8_t> before_;  ///< what was marked before each part that is being done
+};
+
+/// Adds messages to a schedule; `send_in_rounds` is its one use.
+class round_sender {
+ public:
+  explicit round_sender(schedule const& s) : lists_(s), done_(lists_.neighbours(), s.microbatches) {}
+
+  schedule take() {
+    while (go_round() || split_a_compound()) {
+    }
+    return lists_.finish();
+  }
+
+ private:
+  /// Visits each rank once. Whether any went on.
+  bool go_round() {
+    bool moved = false;
+    for (std::uint32_t r = 0; r < lists_.ranks(); ++r) moved |= visit(r);
+    return moved;
+  }
+
+  bool visit(std::uint32_t r) {
+    if (lists_.at_end(r)) return false;
+    auto const rest = lists_.rest_of_cell(r);
+    if (done_.do_all(rest) < rest.size()) return false;
+    take(r, rest.size());
+    return true;
+  }
+
+  /// All ranks wait. The first that can do some parts of its compound does them alone: their results may be
+  /// what others wait for.
+  bool split_a_compound() {
+    for (std::uint32_t r = 0; r < lists_.ranks(); ++r) {
+      if (lists_.at_end(r)) continue;
+      auto const rest = lists_.rest_of_cell(r);
+      auto const ready = done_.do_all(rest);
+      if (ready == 0) continue;
+      done_.do_all(rest.first(ready));
+      take(r, ready);
+      return true;
+    }
+    return false;
+  }
+
+  void take(std::uint32_t r, std::size_t parts) {
+    for (action const& a : lists_.take(r, parts)) lists_.send_results(a, [](std::uint32_t) {});
+  }
+
+  sending_lists lists_;
+  passes_done done_;
+};
+
+/// A schedule that sends and receives, in the order that PyTorch gives messages: visits the ranks in turn,
+/// again and again, and takes the next action of each where what it needs is there. What it makes for a stage
+/// on another rank is sent right after it (after the whole of a compound), and received next on that rank:
+/// all messages have one order, so that it finishes whether sends wait for receives or not. Idle steps are
+/// dropped after having taken their turn.
+///
+/// Parts of a compound may need the ones before them. One that needs another rank's answer to those is split
+/// there. O(actions + rounds * ranks), at most as many rounds as actions.
+/// \throws stray_action_error, stuck_error
+inline schedule send_in_rounds(schedule const& s) {
+  demand_no_stray_action(s);
+  demand_counts(1, (std::max)(s.place.stages(), 1u), (std::max)(s.microbatches, 1u));
+  return round_sender(s).take();
+}
+
+/// A send that would be one too many, where none of those before it can be waited for.
+struct send_limit_fault {
+  std::uint32_t rank = 0;
+  std::uint32_t limit = 0;
+  action send = {};
+  std::vector<action> pending = {};
+
+  bool operator==(send_limit_fault const&) const = default;
+};
+
+class send_limit_error : public witness_error<send_limit_fault> {
+ public:
+  explicit send_limit_error(send_limit_fault f) : witness_error(message_of(f), f) {}
+
+ private:
+  static std::string message_of(send_limit_fault const& f) {
+    std::string pending;
+    for (action const& a : f.pending) pending += (pending.empty() ? "" : ", ") + action_text(a);
+    return "send budget: rank " + std::to_string(f.rank) + " may have " + std::to_string(f.limit) +
+           " sends on their way, and cannot wait for any of [" + pending + "] before '" +
+           action_text(f.send) + "'; raise the limit or change the order";
+  }
+};
+
+/// Moves waits forward; `limit_sends` is its one use.
+class send_limiter {
+ public:
+  send_limiter(schedule const& s, std::uint32_t limit) : before_(s), graph_(s), limit_(limit) {}
+
+  schedule take() {
+    schedule limited = before_;
+    for (std::uint32_t r = 0; r < limited.ranks.size(); ++r) limited.ranks[r] = limit_rank(r);
+    return limited;
+  }
+
+ private:
+  struct pending_send {
+    action what;
+    message_graph::node receive;
+  };
+
+  std::vector<action> limit_rank(std::uint32_t r) {
+    auto const& row = before_.ranks[r];
+    std::vector<action> limited;
+    limited.reserve(row.size());
+    pending_.clear();
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      action const& a = row[i];
+      if (is_send(a.kind)) {
+        auto const here = graph_.at(r, i);
+        if (pending_.size() >= limit_) limited.push_back(wait_earlier(r, a, here));
+        pending_.push_back({a, graph_.receive_of(here)});
+      } else if (is_wait_send(a.kind)) {
+        auto const send =
+            std::ranges::find_if(pending_, [&](auto const& p) { return wait_for(p.what) == a; });
+        if (send == pending_.end()) continue;  // its wait has come earlier
+        pending_.erase(send);
+      }
+      limited.push_back(a);
+    }
+    return limited;
+  }
+
+  /// The wait that comes before `send` from now on: the first whose send has surely been received by then,
+  /// else the first that keeps all going.
+  action wait_earlier(std::uint32_t r, action const& send, message_graph::node here) {
+    auto const received = std::ranges::find_if(
+        pending_, [&](pending_send const& p) { return graph_.comes_before(p.receive, here); });
+    auto const chosen =
+        received != pending_.end() ? received : std::ranges::find_if(pending_, [&](pending_send const& p) {
+          return graph_.may_follow(here, p.receive);
+        });
+    if (chosen == pending_.end()) {
+      std::vector<action> all;
+      for (auto const& p : pending_) all.push_back(p.what);
+      throw send_limit_error({r, limit_, send, std::move(all)});
+    }
+    graph_.let_follow(here, chosen->receive);
+    auto const wait = wait_for(chosen->what);
+    pending_.erase(chosen);
+    return wait;
+  }
+
+  schedule const& before_;
+  message_graph graph_;
+  std::uint32_t limit_;
+  std::vector<pending_send> pending_;
+};
+
+/// A schedule of which no rank has more than `limit` sends on their way. Before a send that would be one too
+/// many, the wait for an earlier one is brought forward: the earliest whose receive comes before this point
+/// anyway, so that the wait costs nothing; else the earliest that makes nobody wait for ever. Lower ranks
+/// come first. O(actions * limit) and the actions between each wait and where it goes.
+/// \throws stray_action_error, send_wait_error, unreceived_error, message_cycle_error, send_limit_error
+inline schedule limit_sends(schedule const& s, std::uint32_t limit) {
+  demand_no_stray_action(s);
+  demand_send_waits(s);
+  return send_limiter(s, limit).take();
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// In which order messages go. Either finishes on every transport.
+enum class message_order : std::uint8_t {
+  timed,   ///< as passes end in time, which no pass waits for
+  rounds,  ///< PyTorch's: each rank in turn takes its next action
+};
+
+/// Which messages begin together.
+enum class message_grouping : std::uint8_t {
+  none,
+  adjacent,  ///< those that follow each other without making a pass wait, as `group_messages` says
+};
+
+/// When receives are posted.
+enum class receive_time : std::uint8_t {
+  at_once,   ///< as soon as the other rank sends
+  deferred,  ///< when what they bring is needed
+};
+
+/// What a send does where the messages will go.
+enum class send_manner : std::uint8_t {
+  posted,    ///< it lets the rank go on at once
+  blocking,  ///< it may hold the rank, or all messages of a pair, until the other rank receives
+};
+
+/// How many of the next stages have their weights gathered.
+struct unshard_ahead {
+  enum class policy : std::uint8_t {
+    full,       ///< as many as may be active
+    automatic,  ///< rank + 2, or as many as may be active
+    by_rank,
+  };
+  policy how = policy::full;
+  std::vector<std::int64_t> stages = {};  ///< by rank, each from 1 to as many as may be active
+};
+
+/// How a schedule that only computes becomes one that can be run.
+struct lower_options {
+  message_order messages = message_order::timed;
+  nominal_times times = {};  ///< of a timed order
+  receive_time receives = receive_time::at_once;
+  receive_order order = receive_order::as_sent;  ///< of deferred receives
+  send_manner sends = send_manner::posted;
+  std::int64_t max_active_stages = 3;  ///< whose weights are gathered at a time; 1 or more
+  unshard_ahead lookahead = {};
+  reduction_wait reductions = reduction_wait::at_once;
+  std::optional<std::int64_t> max_outstanding_sends = {};  ///< of one rank; 0 or more
+  message_grouping grouping = message_grouping::none;
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// An option that makes no sense, and what it was.
+struct lower_option_fault {
+  enum class kind : std::uint8_t {
+    active_stages,      ///< `got` is not a positive count
+    lookahead_ranks,    ///< `got` numbers for `allowed` ranks
+    lookahead,          ///< `got` for `rank` is not from 1 to `allowed`
+    outstanding_sends,  ///< `got` is negative
+    lowered_already,    ///< a look-ahead for a schedule whose weights have been seen to
+  };
+  kind what;
+  std::int64_t got = 0, allowed = 0;
+  std::size_t rank = 0;
+
+  bool operator==(lower_option_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(lower_option_fault const& f) {
+  using enum lower_option_fault::kind;
+  auto const got = std::to_string(f.got), allowed = std::to_string(f.allowed);
+  switch (f.what) {
+    case active_stages:
+      return "max_active_stages is " + got + "; give 1 or more";
+    case lookahead_ranks:
+      return "lookahead has " + got + " numbers for " + allowed + " ranks; give each rank one";
+    case lookahead:
+      return "lookahead of rank " + std::to_string(f.rank) + " is " + got + "; give 1 to " + allowed +
+             ", the active stages";
+    case outstanding_sends:
+      return "max_outstanding_sends is " + got + "; give 0 or more, or none";
+    case lowered_already:
+      return "a schedule that is lowered already takes no lookahead; give it while lowering";
+  }
+  return {};
+}
+
+class lower_option_error : public witness_error<lower_option_fault> {
+ public:
+  explicit lower_option_error(lower_option_fault f) : witness_error("lower: " + describe(f), f) {}
+};
+
+/// The first option that makes no sense for so many ranks, or nothing. O(ranks).
+inline std::optional<lower_option_fault> find_lower_option_fault(lower_options const& o, std::size_t ranks) {
+  using enum lower_option_fault::kind;
+  if (o.max_active_stages < 1) return lower_option_fault{active_stages, o.max_active_stages};
+  if (o.lookahead.how == unshard_ahead::policy::by_rank) {
+    auto const& stages = o.lookahead.stages;
+    if (stages.size() != ranks)
+      return lower_option_fault{lookahead_ranks, static_cast<std::int64_t>(stages.size()),
+                                static_cast<std::int64_t>(ranks)};
+    for (std::size_t r = 0; r < ranks; ++r)
+      if (stages[r] < 1 || stages[r] > o.max_active_stages)
+        return lower_option_fault{lookahead, stages[r], o.max_active_stages, r};
+  }
+  if (o.max_outstanding_sends && *o.max_outstanding_sends < 0)
+    return lower_option_fault{outstanding_sends, *o.max_outstanding_sends};
+  return std::nullopt;
+}
+
+/// How many of the next stages rank `r` gathers. Precondition: the options make sense. O(1).
+inline std::int64_t lookahead_of(lower_options const& o, std::size_t r) {
+  switch (o.lookahead.how) {
+    case unshard_ahead::policy::full:
+      break;
+    case unshard_ahead::policy::automatic:
+      return (std::min)(static_cast<std::int64_t>(r) + 2, o.max_active_stages);
+    case unshard_ahead::policy::by_rank:
+      return o.lookahead.stages[r];
+  }
+  return o.max_active_stages;
+}
 
 /// The schedule with UNSHARD and RESHARD on every rank. \throws window_error
 inline schedule unshard_stages(schedule s, lower_options const& options) {
@@ -53,7 +603,8 @@ namespace cleave {
 /// \throws lower_option_error, nominal_time_error, schedule_error, window_error, send_wait_error,
 /// send_limit_error
 inline schedule lower(schedule const& s, lower_options const& options = {}) {
-  if (auto fault = detail::find_lower_option_fault(options, s.ranks.size())) throw detail::lower_option_error(*fault);
+  if (auto fault = detail::find_lower_option_fault(options, s.ranks.size()))
+    throw detail::lower_option_error(*fault);
   detail::demand_nominal_times(options.times, s.place.stages());
   detail::demand_schedule(s, {.passes = passes_of(s)});
   auto lowered = detail::reduce_gradients(detail::unshard_stages(s, options), options.reductions);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <bit>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -12,12 +14,89 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/lower/message_table.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
 
 namespace cleave::detail {
+
+/// The messages of one rank, found by stage, microbatch and kind whatever numbers these have: as large as
+/// what is in it.
+class message_table {
+ public:
+  struct entry {
+    action what;
+    std::size_t position = 0;  ///< whatever its owner likes
+    bool open = true;
+    std::uint32_t next = none;  ///< of the same stage, microbatch and kind
+  };
+
+  explicit message_table(std::size_t messages = 0) {
+    entries_.reserve(messages);
+    grow(messages);
+  }
+
+  /// Adds one that is open. Expected O(1).
+  void add(action const& a, std::size_t position) {
+    if (entries_.size() * 2 >= slots_.size()) grow(entries_.size() + 1);
+    entries_.push_back({a, position});
+    link(static_cast<std::uint32_t>(entries_.size() - 1));
+  }
+
+  /// The one added last that has the stage, peer and microbatch of `a` and moves the same; or null. Until the
+  /// next is added. Expected O(1).
+  entry* find(action const& a) {
+    entry* found = nullptr;
+    each(a.stage, a.microbatch, is_activation_message(a.kind), [&](entry& e) {
+      if (e.what.peer == a.peer) found = &e;
+    });
+    return found;
+  }
+
+  /// `f(entry)` for each of a stage and microbatch, in the order in which they were added. Expected O(those).
+  template <class F>
+  void each(stage_id s, microbatch_id i, bool activations, F f) {
+    for (auto e = slots_[slot_of(s, i, activations)]; e != none; e = entries_[e].next) f(entries_[e]);
+  }
+
+  /// All, in the order in which they were added.
+  std::span<entry> entries() { return entries_; }
+
+ private:
+  static constexpr std::uint32_t none = (std::numeric_limits<std::uint32_t>::max)();
+
+  /// The slot of the first of them, or an empty one.
+  std::size_t slot_of(stage_id s, microbatch_id i, bool activations) const {
+    auto const key = (std::uint64_t{index(s)} << 32 | index(i)) * 2 + (activations ? 1 : 0);
+    auto at = static_cast<std::size_t>((key ^ key >> 29) * 0x9e3779b97f4a7c15 >> shift_);
+    for (;; at = (at + 1) & (slots_.size() - 1)) {
+      if (slots_[at] == none) return at;
+      action const& a = entries_[slots_[at]].what;
+      if (a.stage == s && a.microbatch == i && is_activation_message(a.kind) == activations) return at;
+    }
+  }
+
+  void link(std::uint32_t number) {
+    action const& a = entries_[number].what;
+    auto* last = &slots_[slot_of(a.stage, a.microbatch, is_activation_message(a.kind))];
+    while (*last != none) last = &entries_[*last].next;
+    *last = number;
+  }
+
+  void grow(std::size_t messages) {
+    unsigned bits = 4;
+    while ((std::size_t{1} << bits) < 4 * messages) ++bits;
+    shift_ = 64 - bits;
+    slots_.assign(std::size_t{1} << bits, none);
+    for (auto& e : entries_) e.next = none;
+    for (std::uint32_t e = 0; e < entries_.size(); ++e) link(e);
+  }
+
+  std::vector<entry> entries_;
+  std::vector<std::uint32_t> slots_;  ///< of the first entry of each stage, microbatch and kind
+  unsigned shift_ = 0;
+};
 
 /// A send that nothing receives.
 class unreceived_error : public witness_error<action> {
@@ -211,3 +290,91 @@ class message_graph {
 };
 
 }  // namespace cleave::detail
+
+namespace cleave {
+
+/// One direction between two ranks: what a communicator of an edge is for.
+struct rank_edge {
+  rank_id from, to;
+
+  auto operator<=>(rank_edge const&) const = default;
+};
+
+/// Ranks that something can be set up between at the same time: no rank is in two edges of a round.
+using edge_round = std::vector<rank_edge>;
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// The pairs of ranks that have stages that feed each other, either way: lower rank first, ascending, each
+/// once. O(edges log edges). \throws placement_error
+inline std::vector<rank_edge> rank_pairs(placement const& p) {
+  if (auto const f = find_placement_fault(p)) throw placement_error(*f);
+  std::vector<rank_edge> pairs;
+  for (auto const& e : p.edges) {
+    auto const [low, high] = std::minmax(p.rank_of[index(e.from)], p.rank_of[index(e.to)]);
+    if (low != high) pairs.push_back({low, high});
+  }
+  std::ranges::sort(pairs);
+  pairs.erase(std::ranges::unique(pairs).begin(), pairs.end());
+  return pairs;
+}
+
+/// The rounds in which each rank is, as bits.
+class rounds_of_ranks {
+ public:
+  explicit rounds_of_ranks(std::uint32_t ranks) : taken_(ranks) {}
+
+  /// The first round in which neither is; both are from now on. O(rounds / 64).
+  std::size_t take(rank_edge e) {
+    auto& one = taken_[index(e.from)];
+    auto& other = taken_[index(e.to)];
+    for (std::size_t word = 0;; ++word) {
+      if (one.size() <= word) one.resize(word + 1);
+      if (other.size() <= word) other.resize(word + 1);
+      auto const both = one[word] | other[word];
+      if (~both == 0) continue;
+      auto const bit = static_cast<std::size_t>(std::countr_one(both));
+      one[word] |= std::uint64_t{1} << bit;
+      other[word] |= std::uint64_t{1} << bit;
+      return 64 * word + bit;
+    }
+  }
+
+ private:
+  std::vector<std::vector<std::uint64_t>> taken_;  // by rank
+};
+
+/// All pairs of ranks in rounds, each in the first round in which neither of its ranks is yet: at most twice
+/// as many rounds, less one, as a rank has others. To warm up connections in, or to set up communicators, one
+/// round at a time on all ranks. O(edges log edges + pairs * rounds / 64). \throws placement_error
+inline std::vector<edge_round> edge_matchings(placement const& p) {
+  std::vector<edge_round> rounds;
+  rounds_of_ranks taken(p.ranks);
+  for (auto const pair : rank_pairs(p)) {
+    auto const round = taken.take(pair);
+    if (round == rounds.size()) rounds.emplace_back();
+    rounds[round].push_back(pair);
+  }
+  return rounds;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Rounds of both directions: each of `edge_matchings`, then the same the other way. PyTorch makes one
+/// communicator for each edge of them. O(edges log edges + pairs * rounds / 64). \throws placement_error
+inline std::vector<edge_round> directed_rounds(placement const& p) {
+  std::vector<edge_round> rounds;
+  for (auto& round : detail::edge_matchings(p)) {
+    auto back = round;
+    for (auto& e : back) std::swap(e.from, e.to);
+    rounds.push_back(std::move(round));
+    rounds.push_back(std::move(back));
+  }
+  return rounds;
+}
+
+}  // namespace cleave

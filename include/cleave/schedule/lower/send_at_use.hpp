@@ -8,9 +8,8 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/lower/send_waits.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/edge_numbers.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/stage_neighbours.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/model/stray_action.hpp"
 
 namespace cleave {

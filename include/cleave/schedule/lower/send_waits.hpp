@@ -10,9 +10,8 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/lower/message_table.hpp"
+#include "cleave/schedule/lower/message_graph.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
 namespace cleave::detail {
@@ -118,7 +117,8 @@ inline std::vector<action> add_send_waits(std::span<action const> row, std::uint
     waited.push_back(head);
     waited.insert(waited.end(), parts.begin(), parts.end());
     if (detail::is_send(head.kind)) {
-      if (head.microbatch == no_microbatch) throw detail::send_wait_error({microbatch_missing, rank, position, head});
+      if (head.microbatch == no_microbatch)
+        throw detail::send_wait_error({microbatch_missing, rank, position, head});
       if (auto const* send = sends.find(head); send && send->open)
         throw detail::send_wait_error({sent_twice, rank, position, head});
       sends.add(head, position);

@@ -3,17 +3,40 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/lower/stuck_error.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/stage_neighbours.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
 
 namespace cleave::detail {
+
+/// A rank that can never go on, and the action that waits for what never comes.
+struct stuck_rank {
+  rank_id rank{};
+  std::string at;
+
+  bool operator==(stuck_rank const&) const = default;
+};
+
+/// Ranks that wait for each other, or for what nobody does. The witness: all of them.
+class stuck_error : public witness_error<std::vector<stuck_rank>> {
+ public:
+  explicit stuck_error(std::vector<stuck_rank> ranks)
+      : witness_error("messages: " + list_of(ranks) + "; put what they wait for before it", ranks) {}
+
+ private:
+  static std::string list_of(std::vector<stuck_rank> const& ranks) {
+    std::string list;
+    for (auto const& r : ranks)
+      list += (list.empty() ? "rank " : ", rank ") + std::to_string(index(r.rank)) + " is stuck at " + r.at;
+    return list;
+  }
+};
 
 /// The lists of a schedule while messages are put in: how far each has come, and what has been made so far.
 /// A send is appended to the list of its rank and at once its receive to that of the other rank. Whoever

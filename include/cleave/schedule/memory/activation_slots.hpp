@@ -3,15 +3,201 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/memory/pass_lifetimes.hpp"
 #include "cleave/schedule/memory/share_slots.hpp"
+#include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
 namespace cleave::detail {
+
+/// How long what a forward pass made is kept: from its cell to that of the B or W.
+struct pass_lifetime {
+  stage_id stage;
+  microbatch_id microbatch;
+  lifetime alive;
+
+  bool operator==(pass_lifetime const&) const = default;
+};
+
+/// Why passes have no lifetimes, and where.
+struct lifetime_fault {
+  enum class kind : std::uint8_t {
+    unknown_rank,             ///< there is none of this number
+    no_stages,                ///< none is asked for
+    stage_repeated,           ///< one is asked for twice
+    microbatch_missing,       ///< a pass is not about one microbatch
+    unknown_microbatch,       ///< there is none of this number
+    repeated,                 ///< a pass is done twice
+    released_again,           ///< B or W, though either has been done
+    forward_missing,          ///< F is never done
+    release_missing,          ///< neither B nor W
+    input_gradient_missing,   ///< W without I
+    weight_before_input,      ///< W before its I, one of them at least no part of a compound
+    released_before_forward,  ///< B or W before its F
+  };
+  kind what;
+  rank_id rank{};
+  action at = {};
+
+  bool operator==(lifetime_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(lifetime_fault const& f) {
+  using enum lifetime_fault::kind;
+  auto const rank = "rank " + std::to_string(index(f.rank));
+  if (f.what == unknown_rank) return rank + " has no list; ask for one that has";
+  auto const at = rank + ": '" + action_text(f.at) + "' ";
+  switch (f.what) {
+    case no_stages:
+      return rank + ": no stage is asked for; name one at least";
+    case stage_repeated:
+      return rank + ": stage " + std::to_string(index(f.at.stage)) + " is asked for twice; name it once";
+    case microbatch_missing:
+      return at + "needs a microbatch";
+    case unknown_microbatch:
+      return at + "is about a microbatch that there is not";
+    case repeated:
+      return at + "is done twice; do it once";
+    case released_again:
+      return at + "lets go what B or W has let go; do B, or I and W";
+    case forward_missing:
+      return at + "is missing";
+    case release_missing:
+      return at + "is missing, and so is W";
+    case input_gradient_missing:
+      return at + "is missing although W is done";
+    case weight_before_input:
+      return at + "comes before its I";
+    default:
+      return at + "comes before its F";
+  }
+}
+
+class lifetime_error : public witness_error<lifetime_fault> {
+ public:
+  explicit lifetime_error(lifetime_fault f) : witness_error("lifetimes: " + describe(f), f) {}
+};
+
+/// Finds where the passes of some stages begin and end; `pass_lifetimes` and `find_lifetime_fault` use it.
+class lifetime_survey {
+ public:
+  lifetime_survey(schedule const& s, rank_id rank, std::span<stage_id const> stages)
+      : rank_(rank), microbatches_(s.microbatches), stages_(stages.begin(), stages.end()) {
+    std::ranges::sort(stages_);
+    auto const twice = std::ranges::adjacent_find(stages_);
+    if (index(rank) >= s.ranks.size())
+      fail(unknown_rank, {});
+    else if (stages_.empty())
+      fail(no_stages, {});
+    else if (twice != stages_.end())
+      fail(stage_repeated, {.stage = *twice});
+    else
+      survey(s.ranks[index(rank)]);
+  }
+
+  std::vector<pass_lifetime> lifetimes() const {
+    std::vector<pass_lifetime> all;
+    all.reserve(pairs_.size());
+    for (std::size_t p = 0; p < pairs_.size(); ++p) {
+      auto const a = action_of(p, action_kind::forward);
+      all.push_back({a.stage, a.microbatch, {pairs_[p].forward, pairs_[p].release}});
+    }
+    return all;
+  }
+
+  std::optional<lifetime_fault> fault;
+
+ private:
+  using enum lifetime_fault::kind;
+  static constexpr std::uint32_t nowhere = 0xffffffff;
+  struct pass_pair {
+    std::uint32_t forward = nowhere, input = nowhere, release = nowhere;
+    bool by_weight = false;    ///< let go by W
+    bool in_compounds = true;  ///< I and W are parts
+  };
+
+  void survey(std::span<action const> row) {
+    // One pass of each pair takes a place in the list: of more pairs than that, one of the first is missing.
+    pairs_.resize(static_cast<std::size_t>(
+        std::min<std::uint64_t>(std::uint64_t{stages_.size()} * microbatches_, row.size() + 1)));
+    std::uint32_t cell = 0;
+    each_cell(row, [&](action const& head, std::span<action const> parts) {
+      each_action(parts.empty() ? std::span(&head, 1) : parts,
+                  [&](action const& a) { note(a, cell, parts.empty()); });
+      ++cell;
+    });
+    for (std::size_t p = 0; p < pairs_.size() && !fault; ++p) check(p);
+  }
+
+  void fail(lifetime_fault::kind what, action const& at) {
+    if (!fault) fault = lifetime_fault{what, rank_, at};
+  }
+
+  action action_of(std::size_t pair, action_kind kind) const {
+    return {.kind = kind,
+            .stage = stages_[pair / microbatches_],
+            .microbatch = microbatch_id{static_cast<std::uint32_t>(pair % microbatches_)}};
+  }
+
+  void note(action const& a, std::uint32_t cell, bool is_alone) {
+    if (!is_compute(a.kind)) return;
+    auto const at = std::ranges::lower_bound(stages_, a.stage);
+    if (at == stages_.end() || *at != a.stage) return;
+    if (a.microbatch == no_microbatch) return fail(microbatch_missing, a);
+    if (index(a.microbatch) >= microbatches_) return fail(unknown_microbatch, a);
+    auto const number =
+        static_cast<std::uint64_t>(at - stages_.begin()) * microbatches_ + index(a.microbatch);
+    if (number >= pairs_.size()) return;
+    auto& pair = pairs_[static_cast<std::size_t>(number)];
+    bool const releases = a.kind == action_kind::backward || a.kind == action_kind::weight_gradient;
+    auto& place = releases ? pair.release : a.kind == action_kind::forward ? pair.forward : pair.input;
+    if (place != nowhere) return fail(releases ? released_again : repeated, a);
+    place = cell;
+    if (a.kind != action_kind::forward) pair.in_compounds = pair.in_compounds && !is_alone;
+    if (releases) pair.by_weight = a.kind == action_kind::weight_gradient;
+  }
+
+  void check(std::size_t p) {
+    using enum action_kind;
+    auto const& pair = pairs_[p];
+    auto const release = pair.by_weight ? weight_gradient : backward;
+    if (pair.forward == nowhere) return fail(forward_missing, action_of(p, forward));
+    if (pair.release == nowhere) return fail(release_missing, action_of(p, backward));
+    if (pair.release < pair.forward) return fail(released_before_forward, action_of(p, release));
+    if (!pair.by_weight) return;
+    if (pair.input == nowhere) return fail(input_gradient_missing, action_of(p, input_gradient));
+    // Parts of compounds are in an order of their own: verifying looks at it.
+    if (pair.release < pair.input && !pair.in_compounds)
+      fail(weight_before_input, action_of(p, weight_gradient));
+  }
+
+  rank_id rank_;
+  std::uint32_t microbatches_;
+  std::vector<stage_id> stages_;
+  std::vector<pass_pair> pairs_;  ///< by stage, then microbatch
+};
+
+/// Why a rank's passes of `stages` have no lifetimes, or nothing. O(actions log(stages)).
+inline std::optional<lifetime_fault> find_lifetime_fault(schedule const& s, rank_id rank,
+                                                         std::span<stage_id const> stages) {
+  return lifetime_survey(s, rank, stages).fault;
+}
+
+/// How long a rank keeps what each forward pass of `stages` made, by stage, then microbatch. A cell counts as
+/// one, be it idle or a compound. O(actions log(stages)). \throws lifetime_error
+inline std::vector<pass_lifetime> pass_lifetimes(schedule const& s, rank_id rank,
+                                                 std::span<stage_id const> stages) {
+  lifetime_survey const survey(s, rank, stages);
+  if (survey.fault) throw lifetime_error(*survey.fault);
+  return survey.lifetimes();
+}
 
 /// What has a slot of its own.
 enum class slot_grain : std::uint8_t {

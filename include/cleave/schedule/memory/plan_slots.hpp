@@ -13,13 +13,12 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/schedule/memory/detail/stash_stays.hpp"
 #include "cleave/schedule/memory/slot_plan.hpp"
-#include "cleave/schedule/memory/stash_stays.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/edge_numbers.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_bytes.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/model/stage_cost.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
 namespace cleave {

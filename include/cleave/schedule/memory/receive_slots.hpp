@@ -14,8 +14,6 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/memory/plan_slots.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
-#include "cleave/schedule/model/edge_numbers.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/verify/verify_passes.hpp"

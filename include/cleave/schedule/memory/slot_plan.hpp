@@ -2,8 +2,10 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,9 +16,420 @@
 #include "cleave/core/bytes.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/memory/memory_tenants.hpp"
-#include "cleave/schedule/memory/place_in_memory.hpp"
+#include "cleave/core/language.hpp"
 #include "cleave/schedule/memory/share_slots.hpp"
+
+namespace cleave::detail {
+
+/// Which bytes of an arena are free, while the arena grows as needed. Free blocks are kept in lists by size,
+/// 16 lists for each power of two, so that one that fits well is found at once. Masmano, Ripoll, Crespo and
+/// Real, ECRTS 2004 (two-level segregated fit).
+class free_memory {
+ public:
+  free_memory() { heads_.fill(none); }
+
+  /// Takes `bytes`, one at least; the number is what is given back. O(1).
+  std::uint32_t take(std::uint64_t bytes) {
+    auto const found = find(bytes);
+    if (found == none) return grow(bytes);
+    unlink(found);
+    if (blocks_[found].bytes > bytes) {
+      // What is left over becomes a block behind it.
+      auto const rest =
+          add({blocks_[found].offset + bytes, blocks_[found].bytes - bytes, found, blocks_[found].after});
+      if (blocks_[rest].after != none)
+        blocks_[blocks_[rest].after].before = rest;
+      else
+        last_ = rest;
+      blocks_[found].after = rest;
+      blocks_[found].bytes = bytes;
+      link(rest);
+    }
+    return found;
+  }
+
+  /// Gives back what was taken; it joins what is free beside it. O(1).
+  void give(std::uint32_t block) {
+    if (auto const before = blocks_[block].before; before != none && blocks_[before].is_free) {
+      unlink(before);
+      block = join(before);
+    }
+    if (auto const after = blocks_[block].after; after != none && blocks_[after].is_free) {
+      unlink(after);
+      join(block);
+    }
+    link(block);
+  }
+
+  std::uint64_t offset_of(std::uint32_t block) const { return blocks_[block].offset; }
+  /// How large the arena has become.
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr std::uint32_t none = 0xffffffff;
+  struct memory_block {
+    std::uint64_t offset, bytes;
+    std::uint32_t before, after;                 // by address
+    std::uint32_t previous = none, next = none;  // in its list
+    bool is_free = false;
+  };
+
+  /// The list that a size belongs to.
+  static std::size_t list_of(std::uint64_t bytes) {
+    if (bytes < 16) return static_cast<std::size_t>(bytes);
+    auto const log = static_cast<unsigned>(std::bit_width(bytes)) - 1;
+    return std::size_t{16} * (log - 3) + static_cast<std::size_t>(bytes >> (log - 4) & 15);
+  }
+
+  /// The first block of its own list, if it is large enough, or any of the next list that has one.
+  std::uint32_t find(std::uint64_t bytes) const {
+    auto const list = list_of(bytes);
+    if (heads_[list] != none && blocks_[heads_[list]].bytes >= bytes) return heads_[list];
+    for (auto word = (list + 1) / 64; word < filled_.size(); ++word) {
+      auto const bits = filled_[word] &
+                        (word == (list + 1) / 64 ? ~std::uint64_t{0} << (list + 1) % 64 : ~std::uint64_t{0});
+      if (bits != 0) return heads_[64 * word + static_cast<std::size_t>(std::countr_zero(bits))];
+    }
+    return none;
+  }
+
+  /// The arena grows, from its last block on where that is free.
+  std::uint32_t grow(std::uint64_t bytes) {
+    auto block = last_;
+    if (block != none && blocks_[block].is_free) {
+      unlink(block);
+      blocks_[block].bytes = bytes;
+    } else {
+      block = add({bytes_, bytes, last_, none});
+      if (last_ != none) blocks_[last_].after = block;
+      last_ = block;
+    }
+    bytes_ = blocks_[block].offset + bytes;
+    return block;
+  }
+
+  std::uint32_t add(memory_block b) {
+    if (unused_.empty()) {
+      blocks_.push_back(b);
+      return static_cast<std::uint32_t>(blocks_.size() - 1);
+    }
+    auto const number = unused_.back();
+    unused_.pop_back();
+    blocks_[number] = b;
+    return number;
+  }
+
+  /// A block and the one behind it become one, the first of both.
+  std::uint32_t join(std::uint32_t block) {
+    auto const gone = blocks_[block].after;
+    blocks_[block].bytes += blocks_[gone].bytes;
+    blocks_[block].after = blocks_[gone].after;
+    if (blocks_[gone].after != none)
+      blocks_[blocks_[gone].after].before = block;
+    else
+      last_ = block;
+    unused_.push_back(gone);
+    return block;
+  }
+
+  void link(std::uint32_t block) {
+    auto const list = list_of(blocks_[block].bytes);
+    auto& b = blocks_[block];
+    b.is_free = true;
+    b.previous = none;
+    b.next = heads_[list];
+    if (b.next != none) blocks_[b.next].previous = block;
+    heads_[list] = block;
+    filled_[list / 64] |= std::uint64_t{1} << list % 64;
+  }
+
+  void unlink(std::uint32_t block) {
+    auto const list = list_of(blocks_[block].bytes);
+    auto& b = blocks_[block];
+    b.is_free = false;
+    if (b.next != none) blocks_[b.next].previous = b.previous;
+    if (b.previous != none) {
+      blocks_[b.previous].next = b.next;
+      return;
+    }
+    heads_[list] = b.next;
+    if (b.next == none) filled_[list / 64] &= ~(std::uint64_t{1} << list % 64);
+  }
+
+  std::vector<memory_block> blocks_;
+  std::vector<std::uint32_t> unused_;  ///< numbers of blocks that have been joined to others
+  std::array<std::uint32_t, 1024> heads_;
+  std::array<std::uint64_t, 16> filled_{};  ///< which lists have blocks
+  std::uint32_t last_ = none;               ///< by address
+  std::uint64_t bytes_ = 0;
+};
+
+/// Memory that something takes as long as it is kept.
+struct memory_need {
+  lifetime alive;
+  std::uint64_t bytes = 0;
+
+  bool operator==(memory_need const&) const = default;
+};
+
+/// Needs that have no layout. `at` is the number of the need.
+struct memory_need_fault {
+  enum class kind : std::uint8_t {
+    odd_alignment,  ///< `bytes` is no power of two
+    no_bytes,       ///< it takes nothing, or nobody knows how much
+    backward,       ///< it ends before it begins
+    too_large,      ///< with those before it, beyond 2^62 bytes
+  };
+  kind what;
+  std::size_t at = 0;
+  std::uint64_t bytes = 0;
+
+  bool operator==(memory_need_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(memory_need_fault const& f) {
+  using enum memory_need_fault::kind;
+  auto const at = "need #" + std::to_string(f.at);
+  switch (f.what) {
+    case odd_alignment:
+      return "an alignment of " + std::to_string(f.bytes) + " bytes is no power of two";
+    case no_bytes:
+      return at + " is of 0 bytes; say how many, or leave it out";
+    case backward:
+      return at + " ends before it begins";
+    case too_large:
+      return at + " of " + std::to_string(f.bytes) + " bytes and those before it are beyond 2^62 bytes";
+  }
+  return {};
+}
+
+class memory_need_error : public witness_error<memory_need_fault> {
+ public:
+  explicit memory_need_error(memory_need_fault f) : witness_error("memory: " + describe(f), f) {}
+};
+
+/// The least multiple of `alignment`, a power of two, that is `bytes` or more. O(1).
+constexpr std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t alignment) {
+  return (bytes + (alignment - 1)) & ~(alignment - 1);
+}
+
+/// Why needs have no layout, or nothing. O(needs).
+inline std::optional<memory_need_fault> find_memory_need_fault(std::span<memory_need const> needs,
+                                                               std::uint64_t alignment) {
+  using enum memory_need_fault::kind;
+  constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  if (alignment == 0 || alignment > most || (alignment & (alignment - 1)) != 0)
+    return memory_need_fault{odd_alignment, 0, alignment};
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    if (needs[i].bytes == 0) return memory_need_fault{no_bytes, i};
+    if (needs[i].alive.last < needs[i].alive.first) return memory_need_fault{backward, i};
+    if (needs[i].bytes > most || rounded_up(needs[i].bytes, alignment) > most - all)
+      return memory_need_fault{too_large, i, needs[i].bytes};
+    all += rounded_up(needs[i].bytes, alignment);
+  }
+  return std::nullopt;
+}
+
+/// Who has had each byte last, of needs that come one after the other: a tree over the places where needs
+/// begin and end.
+class last_tenant_tree {
+ public:
+  static constexpr std::uint32_t none = 0xffffffff;
+
+  /// Refers to both. O(needs log needs).
+  last_tenant_tree(std::span<memory_need const> needs, std::span<std::uint64_t const> offsets)
+      : needs_(needs), offsets_(offsets) {
+    for (std::size_t i = 0; i < needs.size(); ++i) {
+      places_.push_back(offsets[i]);
+      places_.push_back(offsets[i] + needs[i].bytes);
+    }
+    std::ranges::sort(places_);
+    places_.erase(std::ranges::unique(places_).begin(), places_.end());
+    leaves_ = std::bit_ceil(places_.size() + 1);
+    whole_.assign(2 * leaves_, none);
+    inside_.assign(2 * leaves_, none);
+  }
+
+  /// Of those that have had any byte of need `i`, the one that is kept the longest. O(log needs).
+  std::uint32_t of(std::uint32_t i) const {
+    auto left = first_leaf(i), right = last_leaf(i) + 1;
+    if (left >= right) return none;
+    auto found = none;
+    for (auto const leaf : {left, right - 1})
+      for (auto node = leaf; node > 0; node /= 2) found = later(found, whole_[node]);
+    for (; left < right; left /= 2, right /= 2) {
+      if (left % 2 == 1) found = later(found, inside_[left++]);
+      if (right % 2 == 1) found = later(found, inside_[--right]);
+    }
+    return found;
+  }
+
+  /// Need `i` has its bytes from now on. O(log needs).
+  void add(std::uint32_t i) {
+    auto left = first_leaf(i), right = last_leaf(i) + 1;
+    if (left >= right) return;
+    auto const first = left, last = right - 1;
+    auto const take = [&](std::size_t node) {
+      whole_[node] = later(whole_[node], i);
+      inside_[node] = later(inside_[node], i);
+    };
+    for (; left < right; left /= 2, right /= 2) {
+      if (left % 2 == 1) take(left++);
+      if (right % 2 == 1) take(--right);
+    }
+    for (auto const leaf : {first, last})
+      for (auto node = leaf / 2; node > 0; node /= 2)
+        inside_[node] = later(whole_[node], later(inside_[2 * node], inside_[2 * node + 1]));
+  }
+
+ private:
+  std::size_t leaf_at(std::uint64_t place) const {
+    return leaves_ + static_cast<std::size_t>(std::ranges::lower_bound(places_, place) - places_.begin());
+  }
+  std::size_t first_leaf(std::uint32_t i) const { return leaf_at(offsets_[i]); }
+  std::size_t last_leaf(std::uint32_t i) const { return leaf_at(offsets_[i] + needs_[i].bytes) - 1; }
+  std::uint32_t later(std::uint32_t a, std::uint32_t b) const {
+    if (a == none || b == none) return a == none ? b : a;
+    return needs_[b].alive.last > needs_[a].alive.last ? b : a;
+  }
+
+  std::span<memory_need const> needs_;
+  std::span<std::uint64_t const> offsets_;
+  std::vector<std::uint64_t> places_;
+  std::size_t leaves_ = 0;
+  std::vector<std::uint32_t> whole_, inside_;  ///< the latest in all bytes of a node, and in any
+};
+
+/// Two needs that would lie on each other, by their numbers, and a cell in which both are kept.
+struct memory_overlap {
+  std::size_t first, second;
+  std::uint32_t cell;
+
+  bool operator==(memory_overlap const&) const = default;
+};
+
+/// Two needs that are kept in one cell and overlap at these offsets, or nothing. Precondition: an offset for
+/// each need, none ends beyond 2^64 bytes, and none before it begins. O(needs log needs).
+inline std::optional<memory_overlap> find_memory_overlap(std::span<memory_need const> needs,
+                                                         std::span<std::uint64_t const> offsets) {
+  std::vector<lifetime> alive;
+  for (auto const& n : needs) alive.push_back(n.alive);
+  last_tenant_tree tenants(needs, offsets);
+  for (auto const i : order_of(alive)) {
+    auto const other = tenants.of(i);
+    if (other != last_tenant_tree::none && alive[other].last >= alive[i].first)
+      return memory_overlap{(std::min)(i, other), (std::max)(i, other), alive[i].first};
+    tenants.add(i);
+  }
+  return std::nullopt;
+}
+
+/// The cell after which nothing else takes the bytes of a need before it does; none where nothing did. Who
+/// writes there first waits until that cell is done. Precondition: no two needs overlap, as above.
+/// O(needs log needs).
+inline std::vector<std::optional<std::uint32_t>> last_tenants(std::span<memory_need const> needs,
+                                                              std::span<std::uint64_t const> offsets) {
+  std::vector<lifetime> alive;
+  for (auto const& n : needs) alive.push_back(n.alive);
+  std::vector<std::optional<std::uint32_t>> before(needs.size());
+  last_tenant_tree tenants(needs, offsets);
+  for (auto const i : order_of(alive)) {
+    if (auto const other = tenants.of(i); other != last_tenant_tree::none) before[i] = alive[other].last;
+    tenants.add(i);
+  }
+  return before;
+}
+
+/// Where each need lies.
+struct memory_layout {
+  std::vector<std::uint64_t> offsets;  ///< by need, in bytes
+  std::uint64_t bytes = 0;             ///< of the whole
+  std::uint64_t least_bytes = 0;       ///< alive in one cell at most, rounded up: no layout takes less
+
+  bool operator==(memory_layout const&) const = default;
+};
+
+/// Each need in turn where it fits well, in what is free when it begins. Precondition: no fault, and sizes
+/// are rounded. O(needs log needs).
+inline memory_layout good_fits(std::span<memory_need const> needs) {
+  std::vector<lifetime> alive;
+  for (auto const& n : needs) alive.push_back(n.alive);
+  auto const ends = order_of_ends(alive);
+  memory_layout layout{std::vector<std::uint64_t>(needs.size())};
+  std::vector<std::uint32_t> blocks(needs.size());
+  free_memory memory;
+  std::size_t ended = 0;
+  for (auto const i : order_of(alive)) {
+    for (; alive[ends[ended]].last < alive[i].first; ++ended) memory.give(blocks[ends[ended]]);
+    blocks[i] = memory.take(needs[i].bytes);
+    layout.offsets[i] = memory.offset_of(blocks[i]);
+  }
+  layout.bytes = memory.bytes();
+  return layout;
+}
+
+/// The same from the end to the beginning. O(needs log needs).
+inline memory_layout good_fits_backward(std::span<memory_need const> needs) {
+  constexpr auto end = (std::numeric_limits<std::uint32_t>::max)();
+  std::vector<memory_need> turned;
+  for (auto const& [alive, bytes] : needs) turned.push_back({{end - alive.last, end - alive.first}, bytes});
+  return good_fits(turned);
+}
+
+/// Slots for the needs of each size, as few as there can be, the slots of one size after those of another.
+/// O(needs log needs).
+inline memory_layout slots_by_size(std::span<memory_need const> needs) {
+  std::vector<std::uint32_t> order(needs.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(needs[i].bytes, i); });
+  memory_layout layout{std::vector<std::uint64_t>(needs.size())};
+  std::vector<lifetime> alive;
+  for (std::size_t first = 0, last = 0; first < order.size(); first = last) {
+    auto const bytes = needs[order[first]].bytes;
+    for (alive.clear(); last < order.size() && needs[order[last]].bytes == bytes; ++last)
+      alive.push_back(needs[order[last]].alive);
+    auto const slots = share_slots(alive);
+    for (auto i = first; i < last; ++i) layout.offsets[order[i]] = layout.bytes + slots[i - first] * bytes;
+    layout.bytes += count_slots(slots) * bytes;
+  }
+  return layout;
+}
+
+/// How much is alive in one cell at most. O(needs log needs).
+inline std::uint64_t most_alive_bytes(std::span<memory_need const> needs) {
+  std::vector<lifetime> alive;
+  for (auto const& n : needs) alive.push_back(n.alive);
+  auto const ends = order_of_ends(alive);
+  std::uint64_t now = 0, most = 0;
+  std::size_t ended = 0;
+  for (auto const i : order_of(alive)) {
+    for (; alive[ends[ended]].last < alive[i].first; ++ended) now -= needs[ends[ended]].bytes;
+    most = (std::max)(most, now += needs[i].bytes);
+  }
+  return most;
+}
+
+/// Where needs lie so that none that are kept in one cell overlap: the best of three layouts, `best_fits`
+/// from the beginning and from the end, and `slots_by_size`. Where all are of one size, no layout is smaller;
+/// in general the smallest is NP-hard to find. Offsets are multiples of `alignment`, a power of two. O(needs
+/// log needs). \throws memory_need_error
+inline memory_layout place_in_memory(std::span<memory_need const> needs, std::uint64_t alignment = 1) {
+  if (auto const fault = find_memory_need_fault(needs, alignment)) throw memory_need_error(*fault);
+  std::vector<memory_need> rounded(needs.begin(), needs.end());
+  for (auto& n : rounded) n.bytes = rounded_up(n.bytes, alignment);
+  auto const least = most_alive_bytes(rounded);
+  auto best = slots_by_size(rounded);
+  for (auto* const layout_of : {good_fits, good_fits_backward}) {
+    if (best.bytes == least) break;
+    if (auto other = layout_of(rounded); other.bytes < best.bytes) best = std::move(other);
+  }
+  best.least_bytes = least;
+  return best;
+}
+
+}  // namespace cleave::detail
 
 namespace cleave {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/schedule/model/kept_passes.hpp"
+#include "cleave/schedule/model/simulate_options.hpp"
 
 namespace cleave {
 

@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/core/random.hpp"
+#include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
-#include "cleave/schedule/model/schedule_bytes.hpp"
+#include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
 namespace cleave {
@@ -134,6 +137,67 @@ inline std::optional<simulate_option_fault> find_simulate_option_fault(simulate_
   if (auto const f = find_link_fault(o)) return f;
   if (!(o.jitter >= 0 && o.jitter <= 1)) return simulate_option_fault{jitter};
   return std::nullopt;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// By which factor each time is longer or shorter by chance: it depends on the seed and on what takes the
+/// time alone, not on when or in which order anything is asked.
+class jitter {
+ public:
+  /// Precondition: `most` is a share from 0 to 1.
+  jitter(double most, std::uint64_t seed) : most_(most), seed_(seed) {}
+
+  /// For an action about `subject`, a stage, or a message along it, an edge.
+  double factor(action_kind what, std::uint32_t subject, microbatch_id m) const {
+    if (most_ == 0) return 1;
+    splitmix place(seed_ ^ (std::uint64_t{subject} << 32 | index(m)));
+    splitmix mixed(place.next() + static_cast<std::uint64_t>(what));
+    double const unit = static_cast<double>(mixed.next() >> 11) * 0x1p-53;  // in [0, 1)
+    return 1 + most_ * (2 * unit - 1);
+  }
+
+ private:
+  double most_;
+  std::uint64_t seed_;
+};
+/// What forward passes have made and backward passes have not used up.
+struct kept_passes {
+  std::uint64_t passes = 0;        ///< pairs of a stage and a microbatch, from F to B or W
+  std::uint64_t microbatches = 0;  ///< that any of them is about
+
+  bool operator==(kept_passes const&) const = default;
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// The most of either that each rank keeps at once, a compound's parts one after the other; I lets nothing
+/// go. What is about a microbatch that there is not counts for nothing. O(actions + ranks · microbatches).
+inline std::vector<kept_passes> most_kept_passes(schedule const& s) {
+  std::vector<kept_passes> most(s.ranks.size());
+  std::vector<std::uint32_t> of_microbatch(s.microbatches);
+  for (std::size_t r = 0; r < s.ranks.size(); ++r) {
+    kept_passes now;
+    std::ranges::fill(of_microbatch, 0);
+    each_action(s.ranks[r], [&](action const& a) {
+      if (!is_compute(a.kind) || index(a.microbatch) >= s.microbatches) return;
+      auto& kept = of_microbatch[index(a.microbatch)];
+      if (a.kind == action_kind::forward) {
+        ++now.passes;
+        if (kept++ == 0) ++now.microbatches;
+      } else if (a.kind != action_kind::input_gradient && kept > 0) {
+        --now.passes;
+        if (--kept == 0) --now.microbatches;
+      }
+      most[r].passes = (std::max)(most[r].passes, now.passes);
+      most[r].microbatches = (std::max)(most[r].microbatches, now.microbatches);
+    });
+  }
+  return most;
 }
 
 }  // namespace cleave::detail

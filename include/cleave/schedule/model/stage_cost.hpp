@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/placement.hpp"
 
 namespace cleave {
 
@@ -77,6 +80,97 @@ constexpr std::optional<stage_cost_fault> find_stage_cost_fault(std::span<stage_
                             reduce_gradient, offload, reload})
       if (auto const c = costs[s].of(kind); !(c >= 0 && c <= longest_cost))
         return stage_cost_fault{stage_id{static_cast<std::uint32_t>(s)}, kind};
+  return std::nullopt;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// What the passes of a stage keep for one microbatch, in bytes. Without any, one each, so that they are
+/// counted.
+struct pass_bytes {
+  std::uint64_t stash = 1;         ///< what F keeps until B or I
+  std::uint64_t weight_stash = 1;  ///< what I keeps until W
+  std::uint64_t input = 0;         ///< what stays of a stash that is let go, until RECOMPUTE makes it again
+
+  bool operator==(pass_bytes const&) const = default;
+};
+
+/// What moves along an edge for one microbatch, in bytes.
+struct edge_bytes {
+  std::uint64_t activation = 0, gradient = 0;
+
+  bool operator==(edge_bytes const&) const = default;
+};
+
+/// The bytes of a schedule: of each stage and of each edge of its placement; one for all; none: 1 of a pass,
+/// 0 of an edge.
+struct schedule_bytes {
+  std::vector<pass_bytes> stages = {};
+  std::vector<edge_bytes> edges = {};
+
+  bool operator==(schedule_bytes const&) const = default;
+
+  pass_bytes of_stage(std::uint32_t s) const {
+    return stages.empty() ? pass_bytes{} : stages[stages.size() == 1 ? 0 : s];
+  }
+  edge_bytes of_edge(std::uint32_t e) const {
+    return edges.empty() ? edge_bytes{} : edges[edges.size() == 1 ? 0 : e];
+  }
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// Why bytes do not go with a schedule.
+struct schedule_bytes_fault {
+  enum class kind : std::uint8_t {
+    stage_count,  ///< `got` numbers for `allowed` stages
+    edge_count,   ///< `got` numbers for `allowed` edges
+    too_many,     ///< `got` bytes, where so many actions allow `allowed`
+  };
+  kind what;
+  std::uint64_t got = 0, allowed = 0;
+
+  bool operator==(schedule_bytes_fault const&) const = default;
+};
+
+/// What and how to mend it.
+inline std::string describe(schedule_bytes_fault const& f) {
+  auto const got = std::to_string(f.got), allowed = std::to_string(f.allowed);
+  switch (f.what) {
+    case schedule_bytes_fault::kind::stage_count:
+      return got + " numbers for " + allowed + " stages; give each stage one, all together one, or none";
+    case schedule_bytes_fault::kind::edge_count:
+      return got + " numbers for " + allowed + " edges; give each edge one, all together one, or none";
+    case schedule_bytes_fault::kind::too_many:
+      return got + " bytes for one microbatch; with so many actions, give " + allowed + " at most";
+  }
+  return {};
+}
+
+class schedule_bytes_error : public witness_error<schedule_bytes_fault> {
+ public:
+  explicit schedule_bytes_error(schedule_bytes_fault f) : witness_error("bytes: " + describe(f), f) {}
+};
+
+/// Why bytes do not go with a placement and so many actions, or nothing: what they keep together stays below
+/// 2^62. O(stages + edges).
+inline std::optional<schedule_bytes_fault> find_schedule_bytes_fault(schedule_bytes const& b,
+                                                                     placement const& p,
+                                                                     std::uint64_t actions) {
+  using enum schedule_bytes_fault::kind;
+  if (b.stages.size() > 1 && b.stages.size() != p.stages())
+    return schedule_bytes_fault{stage_count, b.stages.size(), p.stages()};
+  if (b.edges.size() > 1 && b.edges.size() != p.edges.size())
+    return schedule_bytes_fault{edge_count, b.edges.size(), p.edges.size()};
+  std::uint64_t most = 0;
+  for (auto const& s : b.stages) most = (std::max)({most, s.stash, s.weight_stash, s.input});
+  for (auto const& e : b.edges) most = (std::max)({most, e.activation, e.gradient});
+  std::uint64_t const allowed = (std::uint64_t{1} << 62) / std::max<std::uint64_t>(actions, 1);
+  if (most > allowed) return schedule_bytes_fault{too_many, most, allowed};
   return std::nullopt;
 }
 

@@ -9,7 +9,7 @@
 
 #include "cleave/schedule/list/pass_lists.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/search/improve_passes.hpp"
+#include "cleave/schedule/search/detail/improve_passes.hpp"
 #include "cleave/schedule/search/search_schedule.hpp"
 #include "cleave/schedule/simulate/simulate.hpp"
 #include "cleave/schedule/verify/verify.hpp"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
-#include "cleave/schedule/model/schedule_bytes.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
 namespace cleave {

@@ -12,9 +12,9 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/model/schedule_bytes.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/model/schedule_times.hpp"
+#include "cleave/schedule/model/stage_cost.hpp"
 #include "cleave/schedule/model/stray_action.hpp"
 
 namespace cleave {

@@ -12,7 +12,6 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stray_action.hpp"
 #include "cleave/schedule/simulate/step_walk.hpp"

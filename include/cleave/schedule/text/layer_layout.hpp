@@ -4,14 +4,58 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/schedule/model/action.hpp"
 
 namespace cleave {
+
+struct grid_options {
+  std::vector<rank_id> ranks = {};           ///< whose lists they are; else 0, 1, …
+  std::optional<std::size_t> marked_step{};  ///< this line ends with ` <-- ERROR HERE`
+};
+
+/// Lists side by side for people: a line a step, a column a rank, a cell an action, as PyTorch prints them.
+/// O(steps * ranks * widest cell).
+inline std::string grid_text(std::span<std::vector<action> const> rows, grid_options const& options = {}) {
+  std::vector<std::vector<std::string>> columns;
+  std::size_t steps = 0;
+  for (auto const& row : rows) {
+    auto& cells = columns.emplace_back();
+    each_cell(std::span(row),
+              [&](action const& a, std::span<action const> parts) { cells.push_back(cell_text(a, parts)); });
+    steps = (std::max)(steps, cells.size());
+  }
+  auto const step_digits = std::to_string(steps == 0 ? 0 : steps - 1).size();
+  std::string const margin(step_digits + 6, ' ');  // "Step ", the number, ":"
+
+  std::vector<std::size_t> widths;
+  std::string text = margin;
+  for (std::size_t r = 0; r < columns.size(); ++r) {
+    auto const rank = r < options.ranks.size() ? index(options.ranks[r]) : r;
+    auto const label = "Rank " + std::to_string(rank);
+    auto& width = widths.emplace_back((std::max)(step_digits + 5, label.size()));
+    for (auto const& cell : columns[r]) width = (std::max)(width, cell.size());
+    text += ' ' + label + std::string(width - label.size(), ' ');
+  }
+  text += '\n';
+  for (std::size_t step = 0; step < steps; ++step) {
+    auto const number = std::to_string(step);
+    text += "Step " + std::string(step_digits - number.size(), '0') + number + ':';
+    for (std::size_t r = 0; r < columns.size(); ++r) {
+      auto const cell = step < columns[r].size() ? columns[r][step] : std::string();
+      text += ' ' + cell + std::string(widths[r] - cell.size(), ' ');
+    }
+    text += step == options.marked_step ? " <-- ERROR HERE\n" : "\n";
+  }
+  return text;
+}
 
 /// What a stage of a transformer has, in Megatron-LM's letters.
 enum class layer_kind : char { embedding = 'E', decoder = 't', multi_token = 'm', loss = 'L' };
@@ -193,4 +237,79 @@ inline std::optional<layer_layout_fault> find_layer_layout_fault(layer_layout co
     return layer_layout_fault{layer_layout_fault::kind::decoders, 0, count(layer_kind::decoder), layers};
   return std::nullopt;
 }
+/// Why a text is no list of parts, and where.
+struct parts_fault {
+  enum class kind : std::uint8_t {
+    not_a_number,   ///< a bound that is none, or has no place in 32 bits
+    not_from_zero,  ///< the first bound is not 0
+    descending,     ///< a bound is below the one before
+    too_short,      ///< fewer than two bounds
+  };
+  kind what;
+  std::size_t bound = 0;  ///< which, from 0
+
+  bool operator==(parts_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(parts_fault const& f) {
+  using enum parts_fault::kind;
+  auto const at = "bound #" + std::to_string(f.bound);
+  switch (f.what) {
+    case not_a_number:
+      return at + " is no number of a layer; write [0, 3, 7] for two stages of three and four layers";
+    case not_from_zero:
+      return at + " is not 0, where the first stage begins";
+    case descending:
+      return at + " is below the one before";
+    case too_short:
+      return "there are fewer than two bounds, so no stage";
+  }
+  return {};
+}
+
+class parts_error : public witness_error<parts_fault> {
+ public:
+  parts_error(std::string_view text, parts_fault f)
+      : witness_error("parts " + quoted(text) + ": " + describe(f), f) {}
+};
 }  // namespace cleave::detail
+
+namespace cleave {
+
+/// Reads the `parts` of DeepSpeed's PipelineModule, `[0, 3, 7]`: stage s has the layers from bound s up to
+/// bound s + 1. Brackets may be left out. A stage may be empty. O(size of the text). \throws parts_error
+inline std::vector<std::uint32_t> read_deepspeed_parts(std::string_view text) {
+  using enum detail::parts_fault::kind;
+  auto const trimmed = [](std::string_view t, std::string_view off) {
+    auto const first = t.find_first_not_of(off);
+    return first == t.npos ? std::string_view() : t.substr(first, t.find_last_not_of(off) + 1 - first);
+  };
+  auto rest = trimmed(text, " \t\r\n");
+  if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
+  std::vector<std::uint32_t> bounds;
+  while (true) {
+    auto const end = rest.find(',');
+    auto const bound = trimmed(rest.substr(0, end), " \t\r\n");
+    if (bound.empty() || bound.size() > 9 || bound.find_first_not_of("0123456789") != bound.npos)
+      throw detail::parts_error(text, {not_a_number, bounds.size()});
+    std::uint32_t n = 0;
+    for (char const c : bound) n = n * 10 + static_cast<std::uint32_t>(c - '0');
+    if (bounds.empty() && n != 0) throw detail::parts_error(text, {not_from_zero, 0});
+    if (!bounds.empty() && n < bounds.back()) throw detail::parts_error(text, {descending, bounds.size()});
+    bounds.push_back(n);
+    if (end == rest.npos) break;
+    rest.remove_prefix(end + 1);
+  }
+  if (bounds.size() < 2) throw detail::parts_error(text, {too_short, 0});
+  return bounds;
+}
+
+/// `[0, 3, 7]`.
+inline std::string deepspeed_parts_text(std::vector<std::uint32_t> const& bounds) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < bounds.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(bounds[i]);
+  return text + "]";
+}
+
+}  // namespace cleave

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,12 +11,305 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
+#include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/text/read_cells.hpp"
-#include "cleave/schedule/text/schedule_from_rows.hpp"
+
+namespace cleave::detail {
+
+/// What becomes of text after an action, as in `1F0junk`. `ignored` is how PyTorch reads.
+enum class trailing_text : std::uint8_t { refused, ignored };
+
+/// Reads one cell from its beginning to its end; `append_cell` is its one use.
+class cell_reader {
+ public:
+  cell_reader(std::string_view text, trailing_text trailing) : rest_(trimmed(text)), trailing_(trailing) {}
+
+  std::optional<cell_fault> append(std::vector<action>& to) {
+    if (rest_.empty()) to.push_back({});
+    if (!rest_.empty() && rest_.front() == '(') return append_compound(to);
+    return rest_.empty() ? std::nullopt : append_action(to, rest_);
+  }
+
+ private:
+  using enum cell_fault::kind;
+
+  static constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+  static constexpr std::string_view trimmed(std::string_view text) {
+    auto const first = text.find_first_not_of(" \t\r\n\f\v");
+    if (first == text.npos) return {};
+    return text.substr(first, text.find_last_not_of(" \t\r\n\f\v") + 1 - first);
+  }
+  static cell_fault fault(cell_fault::kind what, std::string_view whole) {
+    return {what, std::string(whole)};
+  }
+
+  /// The number at the beginning of `text`, which loses it; 2^32 - 1 for what is that large or larger.
+  static constexpr std::uint32_t take_number(std::string_view& text) {
+    std::uint64_t n = 0;
+    while (!text.empty() && is_digit(text.front())) {
+      if (n < 0xffffffff) n = n * 10 + static_cast<std::uint64_t>(text.front() - '0');
+      text.remove_prefix(1);
+    }
+    return n < 0xffffffff ? static_cast<std::uint32_t>(n) : 0xffffffff;
+  }
+
+  /// The kind with the longest name that `text` begins with; `text` loses it.
+  static constexpr std::optional<action_kind> take_kind(std::string_view& text) {
+    std::size_t best = 0;
+    for (std::size_t k = 1; k < action_names.size(); ++k)
+      if (text.starts_with(action_names[k]) && action_names[k].size() > action_names[best].size()) best = k;
+    text.remove_prefix(action_names[best].size());
+    auto const kind = static_cast<action_kind>(best);
+    return kind == action_kind::idle || is_compound({.kind = kind}) ? std::nullopt : std::optional(kind);
+  }
+
+  std::optional<cell_fault> append_action(std::vector<action>& to, std::string_view text) const {
+    auto const whole = text;
+    if (!is_digit(text.front())) return fault(stage_missing, whole);
+    action a;
+    a.stage = stage_id{take_number(text)};
+    auto const kind = take_kind(text);
+    if (!kind) return fault(unknown_kind, whole);
+    a.kind = *kind;
+    bool huge = a.stage == no_stage;
+    if (!text.empty() && is_digit(text.front())) {
+      a.microbatch = microbatch_id{take_number(text)};
+      huge |= a.microbatch == no_microbatch;
+    }
+    a.peer = chain_peer(a.kind, a.stage);
+    if ((is_message(a.kind) || is_about_tie(a.kind)) && text.size() > 1 && text[0] == '@' &&
+        is_digit(text[1])) {
+      text.remove_prefix(1);
+      a.peer = stage_id{take_number(text)};
+      huge |= a.peer == no_stage;
+    }
+    if (huge) return fault(too_large, whole);
+    if (!text.empty() && trailing_ == trailing_text::refused) return fault(more_text, whole);
+    to.push_back(a);
+    return std::nullopt;
+  }
+
+  std::optional<cell_fault> append_compound(std::vector<action>& to) const {
+    auto const close = rest_.find(')');
+    if (close == rest_.npos) return fault(not_closed, rest_);
+    auto const head = to.size();
+    auto const name = rest_.substr(close + 1);
+    auto const kind = find_action_kind(name);
+    to.push_back({kind.value_or(action_kind::overlap), 0, no_stage, no_microbatch, no_stage});
+    for (auto parts = rest_.substr(1, close - 1);;) {
+      auto const end = parts.find(';');
+      auto const part = trimmed(parts.substr(0, end));
+      if (part.empty()) return fault(empty_part, rest_);
+      if (to.size() - head > 0xffff) return fault(too_many_parts, rest_);
+      if (auto f = append_action(to, part)) return f;
+      if (end == parts.npos) break;
+      parts.remove_prefix(end + 1);
+    }
+    if (!kind) return fault(unknown_kind, name);
+    to[head].parts = static_cast<std::uint16_t>(to.size() - head - 1);
+    return std::nullopt;
+  }
+
+  std::string_view rest_;
+  trailing_text trailing_;
+};
+
+/// Appends what a cell says: an action, a compound and its parts, or an idle step where it is blank. On a
+/// fault, whose row and column are 0, `to` is as before. O(size of the cell).
+inline std::optional<cell_fault> append_cell(std::vector<action>& to, std::string_view cell,
+                                             trailing_text trailing = trailing_text::refused) {
+  auto const before = to.size();
+  auto fault = cell_reader(cell, trailing).append(to);
+  if (fault) to.resize(before);
+  return fault;
+}
+
+/// The actions of one cell. \throws cell_error
+inline std::vector<action> read_cell(std::string_view cell, trailing_text trailing = trailing_text::refused) {
+  std::vector<action> actions;
+  if (auto fault = append_cell(actions, cell, trailing)) throw cell_error(*fault);
+  return actions;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// The list that `text` writes, cells with commas between them; empty for an empty text. `row` is its number
+/// in an error. \throws cell_error
+inline std::vector<action> read_row(std::string_view text, std::size_t row = 0) {
+  std::vector<action> actions;
+  if (text.empty()) return actions;
+  for (std::size_t column = 0;; ++column) {
+    auto const end = text.find(',');
+    if (auto fault = detail::append_cell(actions, text.substr(0, end))) {
+      fault->row = row;
+      fault->column = column;
+      throw cell_error(*fault);
+    }
+    if (end == text.npos) return actions;
+    text.remove_prefix(end + 1);
+  }
+}
+
+/// What a list may hold: passes and idle steps; or what has been lowered, without idle steps.
+enum class row_contents : std::uint8_t { compute_only, with_communication };
+
+/// How many of each there must be; 0: as many as the lists have.
+struct row_counts {
+  std::uint32_t ranks = 0, stages = 0, microbatches = 0;
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// Why lists make no schedule, and where.
+struct row_fault {
+  enum class kind : std::uint8_t {
+    rank_count,               ///< `got` lists instead of `needed`
+    communication,            ///< in a list that may only compute
+    idle,                     ///< in a list that has been lowered
+    microbatch_missing,       ///< of an action that is about one
+    microbatch_out_of_range,  ///< `got`; there are `needed`
+    stage_out_of_range,       ///< `got`; there are `needed`
+    stage_on_two_ranks,       ///< stage `got` is on rank `needed` too
+    stage_on_no_rank,         ///< stage `got` does nothing
+  };
+  kind what;
+  std::size_t row = 0, column = 0;  ///< of the cell, both from 0, where there is one
+  std::string token = {};           ///< the cell
+  std::uint64_t got = 0, needed = 0;
+
+  bool operator==(row_fault const&) const = default;
+};
+
+/// What, where and how to mend it.
+inline std::string describe(row_fault const& f) {
+  using enum row_fault::kind;
+  auto const got = std::to_string(f.got), needed = std::to_string(f.needed);
+  auto const at = "row #" + std::to_string(f.row) + ", column #" + std::to_string(f.column) + ": " +
+                  quoted(f.token) + " ";
+  switch (f.what) {
+    case rank_count:
+      return "there are " + got + " rows for " + needed + " ranks; a blank line is a row too";
+    case communication:
+      return at + "is no computation; read it as a schedule with communication";
+    case idle:
+      return at + "is an idle step, which a schedule with communication does not have";
+    case microbatch_missing:
+      return at + "needs a microbatch";
+    case microbatch_out_of_range:
+      return at + "is about microbatch " + got + ", but there are only " + needed;
+    case stage_out_of_range:
+      return at + "is about stage " + got + ", but there are only " + needed;
+    case stage_on_two_ranks:
+      return at + "is about stage " + got + ", which is on rank " + needed + " too";
+    case stage_on_no_rank:
+      return "stage " + got + " is on no rank";
+  }
+  return {};
+}
+
+class row_error : public witness_error<row_fault> {
+ public:
+  explicit row_error(row_fault f) : witness_error("schedule: " + describe(f), f) {}
+};
+
+/// Looks at every cell once; `find_row_fault` and `schedule_from_rows` are its uses.
+class row_survey {
+ public:
+  row_survey(std::span<std::vector<action> const> rows, row_contents contents, row_counts const& counts)
+      : contents_(contents), counts_(counts) {
+    if (counts.ranks != 0 ? rows.size() != counts.ranks : rows.empty()) {
+      fault = row_fault{row_fault::kind::rank_count, 0, 0, {}, rows.size(), counts.ranks};
+      return;
+    }
+    for (auto const& row : rows) actions_ += row.size();
+    for (std::size_t r = 0; r < rows.size() && !fault; ++r)
+      each_cell(rows[r],
+                [&, column = std::size_t{0}](action const& a, std::span<action const> parts) mutable {
+                  if (!fault) look_at(a, parts, r, column++);
+                });
+    if (fault) return;
+    auto const missing = std::ranges::find(rank_of, no_rank);
+    if (missing != rank_of.end() || rank_of.size() < counts.stages)
+      fault = row_fault{row_fault::kind::stage_on_no_rank,
+                        0,
+                        0,
+                        {},
+                        static_cast<std::uint64_t>(missing - rank_of.begin()),
+                        counts.stages};
+  }
+
+  std::optional<row_fault> fault;
+  std::vector<rank_id> rank_of;  ///< of the stages up to the last that was seen
+  std::uint32_t microbatches = 0;
+
+ private:
+  static constexpr rank_id no_rank{0xffffffff};
+  using enum row_fault::kind;
+
+  void look_at(action const& head, std::span<action const> parts, std::size_t row, std::size_t column) {
+    auto const report = [&](row_fault::kind what, std::uint64_t got = 0, std::uint64_t needed = 0) {
+      fault = row_fault{what, row, column, cell_text(head, parts), got, needed};
+    };
+    bool const lowered = contents_ == row_contents::with_communication;
+    if (head.kind == action_kind::idle) return void(lowered ? report(idle) : void());
+    for (action const& a : parts.empty() ? std::span(&head, 1) : parts) {
+      if (!lowered && !is_compute(a.kind)) return report(communication);
+      if (has_microbatch(a.kind) && a.microbatch == no_microbatch) return report(microbatch_missing);
+      if (a.microbatch != no_microbatch) {
+        if (counts_.microbatches != 0 && index(a.microbatch) >= counts_.microbatches)
+          return report(microbatch_out_of_range, index(a.microbatch), counts_.microbatches);
+        microbatches = (std::max)(microbatches, index(a.microbatch) + 1);
+      }
+      std::uint32_t const s = index(a.stage);
+      if (counts_.stages != 0 && s >= counts_.stages) return report(stage_out_of_range, s, counts_.stages);
+      // Each stage has an action, so a larger number leaves one of those below it without.
+      if (s >= actions_) return report(stage_out_of_range, s, actions_);
+      if (s >= rank_of.size()) rank_of.resize(std::size_t{s} + 1, no_rank);
+      auto& rank = rank_of[s];
+      if (rank == no_rank) rank = rank_id{static_cast<std::uint32_t>(row)};
+      if (index(rank) != row) return report(stage_on_two_ranks, s, index(rank));
+    }
+  }
+
+  row_contents contents_;
+  row_counts counts_;
+  std::size_t actions_ = 0;
+};
+
+/// The first thing that keeps lists from being a schedule, or nothing. Only whether stages, ranks and
+/// microbatches fit; not whether anything is done once and in order. O(actions).
+inline std::optional<row_fault> find_row_fault(std::span<std::vector<action> const> rows,
+                                               row_contents contents = row_contents::compute_only,
+                                               row_counts const& counts = {}) {
+  return row_survey(rows, contents, counts).fault;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// One list a rank as a schedule: each stage is on the rank that does something with it, and feeds the next
+/// one. O(actions). \throws row_error
+inline schedule schedule_from_rows(std::vector<std::vector<action>> rows,
+                                   row_contents contents = row_contents::compute_only,
+                                   row_counts const& counts = {}) {
+  detail::row_survey survey(rows, contents, counts);
+  if (survey.fault) throw detail::row_error(*survey.fault);
+  auto const stages = static_cast<std::uint32_t>(survey.rank_of.size());
+  auto const ranks = static_cast<std::uint32_t>(rows.size());
+  return {{ranks, std::move(survey.rank_of), chain_edges(stages)},
+          counts.microbatches != 0 ? counts.microbatches : survey.microbatches,
+          std::move(rows)};
+}
+
+}  // namespace cleave
 
 namespace cleave::detail {
 

@@ -1,21 +1,459 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
 #include "cleave/schedule/model/delivery.hpp"
+#include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/verify/order_lists.hpp"
-#include "cleave/schedule/verify/order_walk.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
+#include "cleave/schedule/verify/detail/rank_channels.hpp"
 #include "cleave/schedule/verify/shortest_circle.hpp"
+
+namespace cleave::detail {
+
+/// One past the last action of a list that begins together with the one at place `i`: with the head of a
+/// compound of messages its parts. Precondition: `i` is not among such parts. O(those).
+inline std::size_t group_end(std::span<action const> list, std::size_t i, message_groups groups) {
+  auto const is_end = [&](std::size_t at) { return is_send(list[at].kind) || is_receive(list[at].kind); };
+  auto const end_from = [&](std::size_t at) {  // 0 where no message begins
+    if (at == list.size()) return std::size_t{0};
+    if (list[at].parts > 0 && at + 1 < list.size() && is_end(at + 1))
+      return (std::min)(list.size(), at + 1 + list[at].parts);
+    return is_end(at) ? at + 1 : 0;
+  };
+  auto end = (std::max)(i + 1, end_from(i));
+  if (groups == message_groups::adjacent && end_from(i) > 0)
+    for (auto next = end_from(end); next > 0; next = end_from(end)) end = next;
+  return end;
+}
+
+/// What is done one after the other: the list of each rank, or, where messages have queues beside the passes,
+/// the passes of each rank and then each of its queues.
+class order_lists {
+ public:
+  /// Refers to the schedule. O(1), or O(actions) where there are queues.
+  order_lists(schedule const& s, delivery_rules const& rules)
+      : schedule_(s),
+        groups_(rules.groups),
+        of_rank_(rules.delivery == delivery::one_queue    ? 2
+                 : rules.delivery == delivery::two_queues ? 3
+                                                          : 1) {
+    if (of_rank_ > 1) divide();
+  }
+
+  bool has_queues() const { return of_rank_ > 1; }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(schedule_.ranks.size()) * of_rank_; }
+  rank_id rank_of(std::uint32_t list) const { return rank_id{list / of_rank_}; }
+  /// Whether it is one of messages beside the passes.
+  bool is_queue(std::uint32_t list) const { return queue_number(list) > 0; }
+  /// Which of the queues of its rank it is, from 1; 0 for the passes.
+  std::uint32_t queue_number(std::uint32_t list) const { return list % of_rank_; }
+  /// The list of a rank with its passes, and all else where there are no queues.
+  std::uint32_t first_of(rank_id r) const { return index(r) * of_rank_; }
+
+  std::span<action const> operator[](std::uint32_t list) const {
+    return of_rank_ == 1 ? std::span(schedule_.ranks[list]) : std::span(parts_[list].actions);
+  }
+  /// One past the last action of a list that begins together with the one at place `i`.
+  std::size_t end_of_group(std::uint32_t list, std::size_t i) const {
+    if (of_rank_ == 1) return group_end(schedule_.ranks[list], i, groups_);
+    auto const& of = parts_[list].groups;
+    auto const group = of[i];
+    while (i < of.size() && of[i] == group) ++i;
+    return i;
+  }
+  /// Where the action at place `i` of a list stands in the list of the rank.
+  std::size_t position(std::uint32_t list, std::size_t i) const {
+    return of_rank_ == 1 ? i : parts_[list].positions[i];
+  }
+
+ private:
+  struct part {
+    std::vector<action> actions;
+    std::vector<std::size_t> positions, groups;
+  };
+
+  void divide() {
+    parts_.resize(count());
+    for (std::uint32_t r = 0; r < schedule_.ranks.size(); ++r) {
+      std::span<action const> const row = schedule_.ranks[r];
+      for (std::size_t i = 0, group = 0; i < row.size(); ++group)
+        for (auto const end = group_end(row, i, groups_); i < end; ++i) {
+          auto& to = parts_[r * of_rank_ + queue_of(row[i])];
+          to.actions.push_back(row[i]);
+          to.positions.push_back(i);
+          to.groups.push_back(group);
+        }
+    }
+  }
+  std::uint32_t queue_of(action const& a) const {
+    if (!is_send(a.kind) && !is_receive(a.kind)) return 0;
+    return of_rank_ == 3 && !is_activation_message(a.kind) ? 2 : 1;
+  }
+
+  schedule const& schedule_;
+  message_groups groups_;
+  std::uint32_t of_rank_;
+  std::vector<part> parts_;
+};
+
+/// One stream for each pair of ranks with an edge between them. Groups of ends that a rank begins end in that
+/// order: a group when each of its ends has met its other one, in the oldest group of the other rank.
+class pair_streams {
+ public:
+  pair_streams() = default;
+  /// `ends` is how many numbers of ends there may be. O(edges log edges + ends).
+  pair_streams(placement const& p, std::size_t ends) : open_on_(ends) {
+    std::vector<std::pair<rank_id, rank_id>> pairs;
+    for (auto const& e : p.edges)
+      pairs.push_back(std::minmax({p.rank_of[index(e.from)], p.rank_of[index(e.to)]}));
+    auto all = pairs;
+    std::ranges::sort(all);
+    all.erase(std::ranges::unique(all).begin(), all.end());
+    for (auto const& pair : pairs)
+      of_edge_.push_back(static_cast<std::size_t>(std::ranges::lower_bound(all, pair) - all.begin()));
+    for (auto const& pair : all) streams_.push_back({pair.first, {}});
+  }
+
+  /// Rank `r` begins an end of a message along an edge, in the same group as the one before if its `group` is
+  /// the same. A group is complete when the stream is settled.
+  void begin(std::uint32_t edge, rank_id r, std::uint32_t end, std::uint64_t group) {
+    auto& between = streams_[of_edge_[edge]];
+    between.sides[r == between.first_rank ? 0 : 1].ends.push_back({end, group});
+  }
+  /// `f(end)` for each that ends. The numbers of the two ends of a message differ in their last bit alone.
+  template <class F>
+  void settle(std::uint32_t edge, F f) {
+    auto& sides = streams_[of_edge_[edge]].sides;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t s = 0; s < 2; ++s) {
+        auto& here = sides[s];
+        if (here.left > 0) continue;
+        for (; here.ended < here.opened; ++here.ended) f(here.ends[here.ended].end);
+        if (here.opened == here.ends.size()) continue;
+        open_group(sides, s);
+        moved = true;
+      }
+    }
+  }
+
+ private:
+  struct begun_end {
+    std::uint32_t end;
+    std::uint64_t group;
+  };
+  struct side {
+    std::vector<begun_end> ends;
+    std::size_t ended = 0, opened = 0;  ///< how many have ended; and how many with the oldest group
+    std::size_t left = 0;               ///< of the oldest group, that have not met their other ends
+  };
+  struct stream {
+    rank_id first_rank;
+    std::array<side, 2> sides;
+  };
+
+  void open_group(std::array<side, 2>& sides, std::size_t s) {
+    auto &here = sides[s], &there = sides[1 - s];
+    auto const mark = [](std::size_t which) { return static_cast<char>(which + 1); };
+    auto const group = here.ends[here.opened].group;
+    for (; here.opened < here.ends.size() && here.ends[here.opened].group == group; ++here.opened) {
+      auto const end = here.ends[here.opened].end;
+      if (open_on_[end ^ 1] == mark(1 - s)) {
+        open_on_[end ^ 1] = 0;
+        --there.left;
+      } else {
+        open_on_[end] = mark(s);
+        ++here.left;
+      }
+    }
+  }
+
+  std::vector<stream> streams_;
+  std::vector<std::size_t> of_edge_;
+  std::vector<char> open_on_;  // by end: the side, from 1, in whose oldest group it waits for its other end
+};
+
+/// Runs every list in order as far as it goes. Each list that waits is at one event, which wakes it. Beside
+/// the events of `schedule_needs`, a message in a queue ends, and a pair of ranks has room for a message.
+///
+/// Two actions that can begin never keep each other from it: so whatever the order in which lists are woken,
+/// the same actions are done in the end.
+///
+/// O(actions).
+class order_walk {
+ public:
+  /// Refers to the schedule. \throws placement_error, schedule_count_error
+  order_walk(schedule const& s, delivery_rules const& rules)
+      : place_(s.place),
+        rules_(rules),
+        needs_(s),
+        lists_(s, rules),
+        position_(lists_.count()),
+        next_waiter_(lists_.count()),
+        begun_(lists_.count()) {
+    is_simple_ =
+        rules.groups == message_groups::listed && !lists_.has_queues() && !has_limit() && !has_streams();
+    if (has_limit()) channels_ = rank_channels(s.place);
+    number_events(s);
+    on_their_way_.resize(channels_.count());
+    if (has_streams()) streams_ = pair_streams(s.place, needs_.events());
+  }
+
+  /// Whether all lists come to their ends.
+  bool run() {
+    for (auto l = lists_.count(); l-- > 0;) awake_.push_back(l);
+    while (!awake_.empty()) {
+      auto const l = awake_.back();
+      awake_.pop_back();
+      advance(l);
+    }
+    for (std::uint32_t l = 0; l < lists_.count(); ++l)
+      if (!is_finished(l)) return false;
+    return true;
+  }
+
+  schedule_needs const& needs() const { return needs_; }
+  order_lists const& lists() const { return lists_; }
+  bool is_finished(std::uint32_t l) const { return position_[l] == lists_[l].size(); }
+  /// In its list, where list `l` waits.
+  std::size_t position(std::uint32_t l) const { return position_[l]; }
+
+  /// `f(place in the list, event)` for what list `l` waits for, until one returns false. Precondition: it is
+  /// not finished.
+  template <class F>
+  void each_unmet(std::uint32_t l, F f) const {
+    bool const begins = begun_[l] == 0;
+    for (auto i = position_[l], end = lists_.end_of_group(l, i); i < end; ++i)
+      if (!each_need(lists_[l][i], begins,
+                     [&](std::uint32_t event) { return state_[event] == done || f(i, event); }))
+        return;
+  }
+
+  /// `f(event)` for what an action brings about.
+  template <class F>
+  void each_event(action const& a, F f) const {
+    if (is_compute(a.kind)) {
+      if (needs_.in_range(a)) needs_.each_effect(a, f);
+      return;
+    }
+    if (!is_send(a.kind) && !is_receive(a.kind)) return;
+    auto const end = needs_.message_end(a);
+    if (end == schedule_needs::none) return;
+    f(end);
+    if (lists_.has_queues()) f(first_ended_ + end);
+    // Of a receive: room, once its message is on its way.
+    if (has_limit() && is_receive(a.kind) && state_[schedule_needs::other_end(end)] == done) f(room_for(a));
+  }
+
+  /// The action that brings an event about, B for either of B and I. Of room it is not known.
+  action action_of(std::uint32_t event) const {
+    return needs_.action_of(event < first_ended_ ? event : event - first_ended_);
+  }
+  bool is_room(std::uint32_t event) const { return event >= first_room_; }
+  bool has_streams() const { return rules_.delivery == delivery::pair_stream; }
+  rank_id rank_of(stage_id s) const { return place_.rank_of[index(s)]; }
+
+ private:
+  static constexpr std::uint32_t done = 1;  // else 0, or 2 + the list that waits
+
+  void number_events(schedule const& s) {
+    std::uint64_t const all =
+        std::uint64_t{needs_.events()} * (lists_.has_queues() ? 2 : 1) + channels_.count();
+    if (all >= schedule_needs::none)
+      throw schedule_count_error("schedule: " + std::to_string(s.place.stages()) + " stages and " +
+                                     std::to_string(s.microbatches) + " microbatches are too many for queues",
+                                 s.microbatches);
+    first_ended_ = needs_.events();
+    first_room_ = static_cast<std::uint32_t>(all) - channels_.count();
+    state_.resize(static_cast<std::size_t>(all));
+  }
+
+  bool has_limit() const { return rules_.delivery == delivery::buffered && rules_.buffers != any_number; }
+  std::uint32_t room_for(action const& a) const {
+    return first_room_ + channels_.of(needs_.edge_of(a), flow_of(a));
+  }
+
+  /// `f(event)` for what an action waits for, before it begins or after, until one returns false.
+  template <class F>
+  bool each_need(action const& a, bool begins, F f) const {
+    if (is_compute(a.kind)) return !needs_.in_range(a) || each_need_of_pass(a, f);
+    if (!is_message(a.kind)) return true;
+    auto const end = needs_.message_end(a);
+    if (end == schedule_needs::none) return true;
+    auto const other = schedule_needs::other_end(end);
+    if (is_wait_send(a.kind)) {
+      if (lists_.has_queues()) return f(first_ended_ + end);
+      if (has_streams()) return f(end);
+      return rules_.delivery <= delivery::rendezvous || f(other);
+    }
+    if (lists_.has_queues() && begins) return is_receive(a.kind) || f(needs_.pass_of(a));
+    if (is_receive(a.kind) ? !receives_block() : !sends_block()) return true;
+    if (is_send(a.kind) && has_limit())
+      return on_their_way_[room_for(a) - first_room_] <= rules_.buffers || f(room_for(a));
+    return f(other);
+  }
+  bool receives_block() const { return rules_.delivery <= delivery::rendezvous || lists_.has_queues(); }
+  bool sends_block() const {
+    return rules_.delivery == delivery::rendezvous || has_limit() || lists_.has_queues();
+  }
+
+  template <class F>
+  bool each_need_of_pass(action const& a, F& f) const {
+    if (!lists_.has_queues() && !has_streams()) return needs_.each_need(a, f);
+    return needs_.each_need(a, [&](std::uint32_t event) {
+      if (!needs_.is_end_of_message(event)) return f(event);
+      if (event % 2 == 0) return true;  // once it is received, it has been sent
+      return f(has_streams() ? event : first_ended_ + event);
+    });
+  }
+
+  void advance(std::uint32_t l) {
+    auto const list = lists_[l];
+    for (auto& at = position_[l]; at < list.size();)
+      if (is_simple_ && list[at].parts == 0) {
+        if (!do_alone(l, list[at])) return;
+        ++at;
+      } else if (!do_group(l, list)) {
+        return;
+      }
+  }
+
+  /// Whether one action could be done, and nothing began with it; the short way for what is most frequent.
+  bool do_alone(std::uint32_t l, action const& a) {
+    if (is_compute(a.kind)) {
+      if (!needs_.in_range(a)) return true;
+      bool const has_all = needs_.each_need(
+          a, [&](std::uint32_t event) { return state_[event] == done || (wait_for(l, event), false); });
+      if (has_all) needs_.each_effect(a, [&](std::uint32_t event) { happen(event); });
+      return has_all;
+    }
+    if (!is_message(a.kind)) return true;
+    auto const end = needs_.message_end(a);
+    if (end == schedule_needs::none) return true;
+    bool const waits_for_send = is_wait_send(a.kind);
+    if (!waits_for_send && begun_[l] == 0) happen(end);
+    auto const other = schedule_needs::other_end(end);
+    bool const blocks = waits_for_send       ? rules_.delivery == delivery::async
+                        : is_receive(a.kind) ? receives_block()
+                                             : sends_block();
+    if (blocks && state_[other] != done) {
+      begun_[l] = waits_for_send ? 0 : 1;
+      wait_for(l, other);
+      return false;
+    }
+    begun_[l] = 0;
+    return true;
+  }
+
+  /// Whether what begins together could be done.
+  bool do_group(std::uint32_t l, std::span<action const> list) {
+    if (begun_[l] == 0) {
+      if (lists_.is_queue(l) && waits(l)) return false;
+      begun_[l] = 1;
+      begin(l);
+    }
+    if (waits(l)) return false;
+    begun_[l] = 0;
+    auto& at = position_[l];
+    for (auto const end = lists_.end_of_group(l, at); at < end; ++at) finish(l, list[at]);
+    return true;
+  }
+
+  /// Lets the list wait for the first thing that it needs.
+  bool waits(std::uint32_t l) {
+    std::uint32_t unmet = schedule_needs::none;
+    each_unmet(l, [&](std::size_t, std::uint32_t event) {
+      unmet = event;
+      return false;
+    });
+    if (unmet == schedule_needs::none) return false;
+    wait_for(l, unmet);
+    return true;
+  }
+  void wait_for(std::uint32_t l, std::uint32_t event) {
+    next_waiter_[l] = state_[event];
+    state_[event] = l + 2;
+  }
+
+  /// Sends and receives are there for the other rank to see, or in its stream.
+  void begin(std::uint32_t l) {
+    auto const list = lists_[l];
+    auto const first = position_[l], last = lists_.end_of_group(l, first);
+    for (auto i = first; i < last; ++i)
+      if (auto const end = end_of(list[i]); end != schedule_needs::none) {
+        if (has_streams())
+          streams_.begin(needs_.edge_of(list[i]), lists_.rank_of(l), end, first);
+        else
+          begin_end(list[i], end);
+      }
+    if (!has_streams()) return;
+    for (auto i = first; i < last; ++i)
+      if (end_of(list[i]) != schedule_needs::none)
+        streams_.settle(needs_.edge_of(list[i]), [&](std::uint32_t end) { happen(end); });
+  }
+  std::uint32_t end_of(action const& a) const {
+    return is_send(a.kind) || is_receive(a.kind) ? needs_.message_end(a) : schedule_needs::none;
+  }
+
+  void begin_end(action const& a, std::uint32_t end) {
+    bool const again = state_[end] == done, both = state_[schedule_needs::other_end(end)] == done;
+    happen(end);
+    if (!has_limit() || again) return;
+    auto& on_their_way = on_their_way_[room_for(a) - first_room_];
+    if (is_send(a.kind)) ++on_their_way;
+    if (!both) return;
+    --on_their_way;
+    happen(room_for(a));
+    state_[room_for(a)] = 0;
+  }
+
+  /// What follows when an action, or its group, has ended.
+  void finish(std::uint32_t l, action const& a) {
+    if (is_compute(a.kind)) {
+      each_event(a, [&](std::uint32_t event) { happen(event); });
+    } else if (lists_.is_queue(l)) {
+      if (auto const end = needs_.message_end(a); end != schedule_needs::none) happen(first_ended_ + end);
+    }
+  }
+
+  void happen(std::uint32_t event) {
+    auto waiter = std::exchange(state_[event], done);
+    while (waiter > done) {
+      auto const l = waiter - 2;
+      awake_.push_back(l);
+      waiter = next_waiter_[l];
+    }
+  }
+
+  placement const& place_;
+  delivery_rules rules_;
+  schedule_needs needs_;
+  order_lists lists_;
+  bool is_simple_ = false;  ///< messages wait for nothing but their other ends, and alone
+  pair_streams streams_;
+  rank_channels channels_;
+  std::uint32_t first_ended_ = 0, first_room_ = 0;
+  std::vector<std::uint32_t> state_;         // of an event
+  std::vector<std::uint32_t> on_their_way_;  // sent and not received, by channel
+  std::vector<std::size_t> position_;
+  std::vector<std::uint32_t> next_waiter_;  // at the same event
+  std::vector<char> begun_;                 // whether what a list is at has begun
+  std::vector<std::uint32_t> awake_;
+};
+
+}  // namespace cleave::detail
 
 namespace cleave {
 

@@ -10,13 +10,269 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
 #include "cleave/schedule/model/delivery.hpp"
 #include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/model/stray_action.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
-#include "cleave/schedule/verify/order_repair.hpp"
 #include "cleave/schedule/verify/verify.hpp"
+
+namespace cleave::detail {
+
+/// How `order_repair` runs messages.
+enum class repair_messages : std::uint8_t {
+  meet,      ///< a send and its receive are done at once: what finishes so finishes in every way
+  are_kept,  ///< a send does not wait
+  begin,     ///< neither waits
+};
+
+/// Runs the lists of a schedule and, whenever all ranks wait, brings forward what one of them waits for, with
+/// all that must come before it; `find_repair` is its one use. Actions are numbered rank after rank.
+class order_repair {
+ public:
+  using node = std::uint32_t;
+  static constexpr node nobody = 0xffffffff;
+
+  /// An action brought forward, to stand right before another.
+  struct move {
+    node what, before;
+  };
+
+  /// Refers to the schedule. Precondition: no stray action.
+  order_repair(schedule const& s, repair_messages messages) : schedule_(s), needs_(s), messages_(messages) {
+    link();
+    happened_.resize(needs_.events());
+    gathered_.resize(s.place.stages());
+  }
+
+  /// The moves with which all lists end, in order; nothing where one waits for what is never done.
+  std::optional<std::vector<move>> run() {
+    for (;;) {
+      go_on();
+      std::vector<node> best;
+      std::uint64_t least = ~std::uint64_t{0};
+      for (auto const front : front_) {
+        if (front == nobody) continue;
+        if (!find_requirements(front)) continue;
+        if (auto const cost = cost_of(required_); cost < least) {
+          least = cost;
+          best = required_;
+        }
+      }
+      if (best.empty()) break;
+      bring_forward(best);
+    }
+    for (auto const front : front_)
+      if (front != nobody) return std::nullopt;
+    return std::move(moves_);
+  }
+
+ private:
+  void link() {
+    for (std::uint32_t r = 0; r < schedule_.ranks.size(); ++r) {
+      auto const first = static_cast<node>(what_.size());
+      for (action const& a : schedule_.ranks[r]) {
+        auto const n = static_cast<node>(what_.size());
+        what_.push_back(a);
+        rank_.push_back(r);
+        before_.push_back(n == first ? nobody : n - 1);
+        after_.push_back(n + 1);
+      }
+      if (what_.size() > first) after_.back() = nobody;
+      front_.push_back(what_.size() > first ? first : nobody);
+    }
+    mark_.resize(what_.size());
+    brings_.assign(needs_.events(), nobody);
+    for (auto n = static_cast<node>(what_.size()); n-- > 0;)
+      each_event(n, [&](std::uint32_t event) { brings_[event] = n; });
+  }
+
+  bool is_end(node n) const {
+    return (is_send(what_[n].kind) || is_receive(what_[n].kind)) &&
+           needs_.message_end(what_[n]) != schedule_needs::none;
+  }
+  template <class F>
+  void each_event(node n, F f) const {
+    if (is_end(n))
+      f(needs_.message_end(what_[n]));
+    else if (is_compute(what_[n].kind) && needs_.in_range(what_[n]))
+      needs_.each_effect(what_[n], f);
+  }
+  /// The other end of the message, where both are done at once.
+  node partner(node n) const {
+    if (messages_ != repair_messages::meet || !is_end(n)) return nobody;
+    return brings_[schedule_needs::other_end(needs_.message_end(what_[n]))];
+  }
+
+  /// `f(event)` for what must have happened before an action, until one returns false.
+  template <class F>
+  bool each_need(node n, F f) const {
+    action const& a = what_[n];
+    if (is_compute(a.kind)) return !needs_.in_range(a) || needs_.each_need(a, f);
+    if (!is_message(a.kind)) return true;
+    auto const end = needs_.message_end(a);
+    if (end == schedule_needs::none) return true;
+    auto const other = schedule_needs::other_end(end);
+    if (is_wait_send(a.kind)) return f(messages_ == repair_messages::begin ? other : end);
+    if (is_send(a.kind)) return brings_[needs_.pass_of(a)] == nobody || f(needs_.pass_of(a));
+    return messages_ != repair_messages::are_kept || f(other);
+  }
+  bool has_needs(node n) const {
+    return each_need(n, [&](std::uint32_t event) { return happened_[event] != 0; });
+  }
+
+  void go_on() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t r = 0; r < front_.size(); ++r)
+        while (front_[r] != nobody && is_next(front_[r])) {
+          auto const other = partner(front_[r]);
+          finish(front_[r]);
+          if (other != nobody) finish(other);
+          moved = true;
+        }
+    }
+  }
+  bool is_next(node n) const {
+    if (!has_needs(n)) return false;
+    if (messages_ != repair_messages::meet || !is_end(n) || happened_[needs_.message_end(what_[n])])
+      return true;
+    auto const other = partner(n);
+    return other != nobody && front_[rank_[other]] == other && has_needs(other);
+  }
+  void finish(node n) {
+    each_event(n, [&](std::uint32_t event) { happened_[event] = 1; });
+    auto const kind = what_[n].kind;
+    if (kind == action_kind::unshard || kind == action_kind::reshard)
+      gathered_[index(what_[n].stage)] = kind == action_kind::unshard ? 1 : 0;
+    if (front_[rank_[n]] == n) front_[rank_[n]] = after_[n];
+    mark_[n] = is_done;
+  }
+
+  /// Whether of two actions of one rank the first stays before the second wherever that is brought. Messages
+  /// of a directed pair of ranks keep their order; where they meet, both ends are brought in the same. A pass
+  /// comes after what gathers its weights, if they are not there, and after what moves what it uses.
+  bool keeps_order(node first, node second) const {
+    auto const &a = what_[first], &b = what_[second];
+    if (is_end(first) && is_end(second))
+      return messages_ != repair_messages::meet && is_send(a.kind) == is_send(b.kind) && peer(a) == peer(b);
+    if (is_message(a.kind) || is_message(b.kind) || a.stage != b.stage) return false;
+    if (!is_compute(b.kind)) return true;
+    if (a.kind == action_kind::unshard) return gathered_[index(a.stage)] == 0;
+    return a.kind >= action_kind::offload && a.microbatch == b.microbatch;
+  }
+  rank_id peer(action const& a) const { return schedule_.place.rank_of[index(a.peer)]; }
+
+  /// Lists in `required_` what is not done and must be, up to `goal`: each after what it needs itself. False
+  /// where something is never done or needs itself.
+  bool find_requirements(node goal) {
+    required_.clear();
+    bool possible = true;
+    to_visit_.assign(1, goal);
+    while (!to_visit_.empty() && possible) {
+      auto const n = to_visit_.back();
+      if (mark_[n] == is_listed || mark_[n] == is_done || mark_[n] == is_open) {
+        to_visit_.pop_back();
+        if (mark_[n] == is_open) list(n);
+        continue;
+      }
+      open(n);
+      auto const other = partner(n);
+      if (other != nobody) open(other);
+      possible = visit_needs(n) && (other == nobody || visit_needs(other));
+      if (messages_ == repair_messages::meet && is_end(n) && other == nobody) possible = false;
+    }
+    for (auto const n : touched_)
+      if (mark_[n] != is_done) mark_[n] = is_new;
+    touched_.clear();
+    return possible;
+  }
+  void open(node n) {
+    mark_[n] = is_open;
+    touched_.push_back(n);
+  }
+  void list(node n) {
+    auto const other = partner(n);
+    // The send is listed before its receive.
+    if (other != nobody && is_receive(what_[n].kind)) return list(other);
+    for (auto const m : {n, other})
+      if (m != nobody) {
+        mark_[m] = is_listed;
+        required_.push_back(m);
+      }
+  }
+  bool visit_needs(node n) {
+    auto const visit = [&](node m) {
+      if (m == nobody || mark_[m] == is_open) return false;
+      if (mark_[m] == is_new) to_visit_.push_back(m);
+      return true;
+    };
+    for (auto m = front_[rank_[n]]; m != n && m != nobody; m = after_[m])
+      if (keeps_order(m, n) && !visit(m)) return false;
+    return each_need(n, [&](std::uint32_t event) { return happened_[event] || visit(brings_[event]); });
+  }
+
+  /// `f(action, the one it is brought before)` for those that are not where they must be.
+  template <class F>
+  void each_move(std::vector<node> const& nodes, F f) {
+    std::vector<std::pair<std::uint32_t, node>> next;  // of a rank: what comes next and stays
+    for (auto const n : nodes) {
+      std::size_t i = 0;
+      while (i < next.size() && next[i].first != rank_[n]) ++i;
+      if (i == next.size()) next.push_back({rank_[n], front_[rank_[n]]});
+      auto& at = next[i].second;
+      while (at != nobody && mark_[at] == is_placed) at = after_[at];
+      if (at != n) f(n, at);
+      mark_[n] = is_placed;
+    }
+    for (auto const n : nodes) mark_[n] = is_new;
+  }
+
+  /// How many actions move; of two ways with as many, how far.
+  std::uint64_t cost_of(std::vector<node> const& nodes) {
+    std::uint64_t count = 0, steps = 0;
+    each_move(nodes, [&](node n, node before) {
+      ++count;
+      for (auto m = before; m != n && m != nobody; m = after_[m]) ++steps;
+    });
+    return count << 32 | (steps & 0xffffffff);
+  }
+
+  void bring_forward(std::vector<node> const& nodes) {
+    std::vector<move> moves;
+    each_move(nodes, [&](node n, node before) { moves.push_back({n, before}); });
+    for (auto const& m : moves) put_before(m);
+    moves_.insert(moves_.end(), moves.begin(), moves.end());
+  }
+  void put_before(move const& m) {
+    auto const [n, next] = m;
+    if (before_[n] != nobody) after_[before_[n]] = after_[n];
+    if (after_[n] != nobody) before_[after_[n]] = before_[n];
+    before_[n] = before_[next];
+    after_[n] = next;
+    if (before_[next] != nobody) after_[before_[next]] = n;
+    before_[next] = n;
+    if (front_[rank_[n]] == next) front_[rank_[n]] = n;
+  }
+
+  enum node_mark : unsigned char { is_new, is_open, is_listed, is_placed, is_done };
+
+  schedule const& schedule_;
+  schedule_needs needs_;
+  repair_messages messages_;
+  std::vector<action> what_;
+  std::vector<std::uint32_t> rank_;
+  std::vector<node> before_, after_;  // in the list as it is now
+  std::vector<node> front_;           // of a rank: the first that is not done
+  std::vector<node> brings_;          // by event, the first that brings it about
+  std::vector<char> happened_;
+  std::vector<char> gathered_;  // of a stage: whether its weights have been
+  std::vector<node_mark> mark_;
+  std::vector<node> required_, to_visit_, touched_;
+  std::vector<move> moves_;
+};
+
+}  // namespace cleave::detail
 
 namespace cleave {
 

@@ -10,7 +10,6 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
-#include "cleave/schedule/model/action_text.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 
 namespace cleave {

@@ -13,13 +13,269 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/delivery.hpp"
 #include "cleave/schedule/model/schedule.hpp"
-#include "cleave/schedule/verify/channel_order.hpp"
+#include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
-#include "cleave/schedule/verify/fault_list.hpp"
+#include "cleave/schedule/verify/detail/fault_list.hpp"
+#include "cleave/schedule/verify/detail/rank_channels.hpp"
 #include "cleave/schedule/verify/schedule_fault.hpp"
-#include "cleave/schedule/verify/verify_messages.hpp"
 #include "cleave/schedule/verify/verify_passes.hpp"
-#include "cleave/schedule/verify/verify_weights.hpp"
+
+namespace cleave::detail {
+
+/// Finds what comes too early on its own rank, and messages that are not whole.
+class event_survey {
+ public:
+  event_survey(schedule const& s, schedule_needs const& needs)
+      : schedule_(s), needs_(needs), rank_of_(needs.events(), nowhere), seen_(needs.events()) {
+    each_placed(s.ranks, [&](placed_action const& p) {
+      each_event(p.what, [&](std::uint32_t event) { rank_of_[event] = index(p.rank); });
+      any_waits_ |= is_wait_send(p.what.kind);
+    });
+  }
+
+  void report(fault_list& to) {
+    each_placed(schedule_.ranks, [&](placed_action const& p) {
+      if (to.is_full() || !needs_.in_range(p.what)) return;
+      report_early(p, to);
+      each_event(p.what, [&](std::uint32_t event) {
+        bool const again = seen_[event] & happened;
+        if (again && needs_.is_end_of_message(event)) to.add(repeated, p, {}, 2);
+        seen_[event] |= happened;
+      });
+    });
+    if (!needs_.messages()) return;
+    each_placed(schedule_.ranks, [&](placed_action const& p) {
+      if (is_send(p.what.kind) || is_receive(p.what.kind)) report_end(p, to);
+    });
+    report_missing(to);
+  }
+
+ private:
+  using enum schedule_fault::kind;
+  static constexpr std::uint32_t nowhere = 0xffffffff;
+  static constexpr unsigned char happened = 1, waited = 2;
+
+  template <class F>
+  void each_event(action const& a, F f) const {
+    if (is_compute(a.kind)) {
+      if (needs_.in_range(a)) needs_.each_effect(a, f);
+    } else if (is_send(a.kind) || is_receive(a.kind)) {
+      if (auto const end = needs_.message_end(a); end != schedule_needs::none) f(end);
+    }
+  }
+  bool is_anywhere(std::uint32_t event) const { return rank_of_[event] != nowhere; }
+
+  void report_early(placed_action const& p, fault_list& to) {
+    auto const need = [&](std::uint32_t event) {
+      if (rank_of_[event] == index(p.rank) && !(seen_[event] & happened))
+        to.add(out_of_order, p, needs_.action_of(event));
+      return true;
+    };
+    action const& a = p.what;
+    if (is_compute(a.kind)) needs_.each_need(a, need);
+    if (is_send(a.kind)) need(needs_.pass_of(a));
+    if (a.kind >= action_kind::offload) need(needs_.forward_done(index(a.stage), a.microbatch));
+    if (!is_wait_send(a.kind)) return;
+    auto const end = needs_.message_end(a);
+    if (end == schedule_needs::none) return;
+    if (!is_anywhere(end) || (seen_[end] & waited))
+      to.add(waited_not_sent, p);
+    else
+      need(end);
+    seen_[end] |= waited;
+  }
+
+  /// Of one end of a message: the other end, the pass it is for, and the wait.
+  void report_end(placed_action const& p, fault_list& to) const {
+    auto const end = needs_.message_end(p.what);
+    if (end == schedule_needs::none) return;
+    bool const sends = is_send(p.what.kind);
+    auto const other = schedule_needs::other_end(end);
+    if (!is_anywhere(other)) to.add(sends ? receive_missing : send_missing, p, needs_.action_of(other));
+    if (!is_anywhere(needs_.pass_of(p.what))) to.add(sends ? sent_not_made : received_not_used, p);
+    if (sends && any_waits_ && !(seen_[end] & waited)) to.add(wait_missing, p);
+  }
+
+  /// What is computed on one rank and used on another, and not moved.
+  void report_missing(fault_list& to) const {
+    for (std::uint32_t e = 0; e < schedule_.place.edges.size() && !to.is_full(); ++e) {
+      if (!needs_.crosses_ranks(e)) continue;
+      auto const& edge = schedule_.place.edges[e];
+      for (std::uint32_t m = 0; m < schedule_.microbatches; ++m) {
+        auto const report = [&](edge_flow flow, std::uint32_t user) {
+          auto const send = needs_.send_done(e, flow, microbatch_id{m});
+          auto const receive = schedule_needs::receive_of(send);
+          if (is_anywhere(user) && !is_anywhere(send) && !is_anywhere(receive)) {
+            action const a = needs_.action_of(receive);
+            to.add(message_missing, {schedule_.place.rank_of[index(a.stage)], 0, a});
+          }
+        };
+        report(edge_flow::activations, needs_.forward_done(index(edge.to), microbatch_id{m}));
+        report(edge_flow::gradients, needs_.gradient_done(index(edge.from), microbatch_id{m}));
+      }
+    }
+  }
+
+  schedule const& schedule_;
+  schedule_needs const& needs_;
+  std::vector<std::uint32_t> rank_of_;  // where an event happens
+  std::vector<unsigned char> seen_;
+  bool any_waits_ = false;
+};
+
+/// Finds weights that are gathered, let go and reduced when they must not be, and forward passes that are
+/// used while they are offloaded. A stage that is never unsharded has its weights all the time.
+class weight_survey {
+ public:
+  explicit weight_survey(schedule const& s, schedule_needs const& needs)
+      : schedule_(s), needs_(needs), stages_(s.place.stages()) {
+    each_placed(s.ranks, [&](placed_action const& p) {
+      if (index(p.what.stage) >= stages_.size()) return;
+      auto& stage = stages_[index(p.what.stage)];
+      stage.is_sharded |= p.what.kind == action_kind::unshard;
+      if (ends_backward(p.what)) ++stage.gradients_to_come;
+      any_offload_ |= p.what.kind == action_kind::offload || p.what.kind == action_kind::reload;
+    });
+    if (any_offload_) offloaded_.resize(needs.pairs());
+  }
+
+  void report(fault_list& to) {
+    each_placed(schedule_.ranks, [&](placed_action const& p) {
+      if (index(p.what.stage) >= stages_.size()) return;
+      report_shards(p, stages_[index(p.what.stage)], to);
+      report_reduction(p, stages_[index(p.what.stage)], to);
+      if (any_offload_ && needs_.in_range(p.what)) report_offload(p, to);
+    });
+    for (auto const& stage : stages_) {
+      if (stage.is_gathered) to.add(reshard_missing, stage.gathered_by);
+      if (stage.is_reduced && !stage.is_waited) to.add(reduce_wait_missing, stage.reduced_by);
+      if (stage.open_ties > 0) to.add(reduce_wait_missing, stage.tied_by);
+    }
+  }
+
+ private:
+  using enum schedule_fault::kind;
+  struct stage_state {
+    bool is_sharded = false, is_gathered = false, is_reduced = false, is_waited = false;
+    std::uint64_t gradients_to_come = 0;
+    std::uint64_t open_ties = 0;  // begun and not waited for
+    placed_action gathered_by = {}, reduced_by = {}, tied_by = {};
+  };
+
+  static bool ends_backward(action const& a) {
+    return a.kind == action_kind::backward || a.kind == action_kind::weight_gradient;
+  }
+
+  void report_shards(placed_action const& p, stage_state& stage, fault_list& to) const {
+    using enum action_kind;
+    if (p.what.kind == unshard) {
+      if (stage.is_gathered) to.add(unshard_repeated, p);
+      stage.is_gathered = true;
+      stage.gathered_by = p;
+    } else if (p.what.kind == reshard) {
+      if (!stage.is_gathered) to.add(reshard_repeated, p);
+      stage.is_gathered = false;
+    } else if (is_compute(p.what.kind) && stage.is_sharded && !stage.is_gathered) {
+      to.add(used_resharded, p);
+    }
+  }
+
+  void report_reduction(placed_action const& p, stage_state& stage, fault_list& to) const {
+    using enum action_kind;
+    if (ends_backward(p.what)) --stage.gradients_to_come;
+    if (p.what.kind == reduce_gradient) {
+      if (stage.is_reduced) to.add(reduce_repeated, p);
+      if (stage.gradients_to_come > 0) to.add(reduce_early, p);
+      stage.is_reduced = true;
+      stage.reduced_by = p;
+    } else if (p.what.kind == wait_reduce_gradient) {
+      if (!stage.is_reduced || stage.is_waited) to.add(waited_not_reduced, p);
+      stage.is_waited = stage.is_reduced;
+    } else if (p.what.kind == reduce_tie) {
+      if (stage.gradients_to_come > 0) to.add(reduce_early, p);
+      ++stage.open_ties;
+      stage.tied_by = p;
+    } else if (p.what.kind == wait_reduce_tie) {
+      if (stage.open_ties == 0) to.add(waited_not_reduced, p);
+      if (stage.open_ties > 0) --stage.open_ties;
+    }
+  }
+
+  void report_offload(placed_action const& p, fault_list& to) {
+    using enum action_kind;
+    auto& away = offloaded_[needs_.forward_done(index(p.what.stage), p.what.microbatch)];
+    bool const is_away = away != 0;
+    bool const uses = p.what.kind == offload || p.what.kind == action_kind::backward ||
+                      p.what.kind == input_gradient || p.what.kind == weight_gradient;
+    if ((uses && is_away) || (p.what.kind == reload && !is_away)) to.add(offload_misuse, p);
+    if (p.what.kind == offload) away = 1;
+    if (p.what.kind == reload) away = 0;
+  }
+
+  schedule const& schedule_;
+  schedule_needs const& needs_;
+  std::vector<stage_state> stages_;
+  std::vector<char> offloaded_;  // of a stage and microbatch
+  bool any_offload_ = false;
+};
+
+/// Where a rank receives from another in a different order than that one sends. Where messages are not told
+/// apart by name, this swaps two values in silence.
+struct channel_mismatch {
+  rank_id from, to;
+  std::size_t place;  ///< how many messages go before, from `from` to `to`
+  action sent, received;
+
+  bool operator==(channel_mismatch const&) const = default;
+};
+
+/// What goes from each rank to each other, in the order of either.
+class channel_survey {
+ public:
+  /// \throws placement_error, schedule_count_error
+  explicit channel_survey(schedule const& s) : needs_(s), channels_(s.place), present_(needs_.events()) {
+    for (auto const& row : s.ranks) each_end(row, [&](std::uint32_t end, auto) { present_[end] = 1; });
+    sent_.resize(channels_.count());
+    received_.resize(channels_.count());
+    for (auto const& row : s.ranks)
+      each_end(row, [&](std::uint32_t end, std::uint32_t c) {
+        if (present_[schedule_needs::other_end(end)]) (end % 2 == 0 ? sent_ : received_)[c].push_back(end);
+      });
+  }
+
+  std::optional<channel_mismatch> find() const {
+    for (std::uint32_t c = 0; c < channels_.count(); ++c)
+      for (std::size_t i = 0; i < (std::min)(sent_[c].size(), received_[c].size()); ++i)
+        if (sent_[c][i] != schedule_needs::other_end(received_[c][i]))
+          return channel_mismatch{channels_[c].first, channels_[c].second, i, needs_.action_of(sent_[c][i]),
+                                  needs_.action_of(received_[c][i])};
+    return std::nullopt;
+  }
+
+ private:
+  template <class F>
+  void each_end(std::vector<action> const& row, F f) const {
+    for (action const& a : row) {
+      if (!is_send(a.kind) && !is_receive(a.kind)) continue;
+      auto const end = needs_.message_end(a);
+      if (end == schedule_needs::none) continue;
+      f(end, channels_.of(needs_.edge_of(a), flow_of(a)));
+    }
+  }
+
+  schedule_needs needs_;
+  rank_channels channels_;
+  std::vector<char> present_;
+  std::vector<std::vector<std::uint32_t>> sent_, received_;
+};
+
+/// The first place where a rank receives in another order than is sent to it, of the messages that have both
+/// ends; or nothing. O(actions + edges log edges). \throws placement_error, schedule_count_error
+inline std::optional<channel_mismatch> find_channel_mismatch(schedule const& s) {
+  return channel_survey(s).find();
+}
+
+}  // namespace cleave::detail
 
 namespace cleave {
 

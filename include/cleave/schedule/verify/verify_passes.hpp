@@ -9,7 +9,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
-#include "cleave/schedule/verify/fault_list.hpp"
+#include "cleave/schedule/verify/detail/fault_list.hpp"
 
 namespace cleave {
 

@@ -13,7 +13,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/module_names.hpp"
 #include "cleave/graph/numbering.hpp"
-#include "cleave/partition/named/module_cuts.hpp"
+#include "cleave/partition/named/cut_points.hpp"
 
 namespace cleave {
 

@@ -6,18 +6,458 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "cleave/core/error.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/graph/argument.hpp"
+#include "cleave/graph/find_element.hpp"
+#include "cleave/graph/interpreter.hpp"
 #include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/module_names.hpp"
 #include "cleave/graph/numbering.hpp"
-#include "cleave/partition/named/cut_stages.hpp"
 #include "cleave/partition/named/hierarchical_cut.hpp"
-#include "cleave/split/modules/level_call.hpp"
 #include "cleave/split/modules/module_builder.hpp"
-#include "cleave/split/modules/open_level.hpp"
-#include "cleave/split/modules/piece_numbers.hpp"
 #include "cleave/split/modules/split_module.hpp"
+
+namespace cleave::detail {
+
+/// An opened level is called with arguments that do not fit its placeholders.
+struct level_call_fault {
+  level_call call;       ///< in the level that calls
+  std::string path;      ///< of the module that is called
+  argument_fault fault;  ///< what does not fit
+
+  bool operator==(level_call_fault const&) const = default;
+};
+
+/// A call whose arguments do not fit the module that is to be opened. The witness: the call.
+class level_call_error : public witness_error<level_call_fault> {
+ public:
+  level_call_error(hierarchical_cut const& cut, level_call_fault const& f)
+      : witness_error("hierarchy: call " + quoted(label(cut, f.call)) + " of " + quoted(f.path) +
+                          " cannot be opened: " + argument_error(f.fault).what(),
+                      f) {}
+};
+
+/// The first call of a level that holds cuts whose arguments do not fit, or nothing. O(opened calls *
+/// placeholders).
+inline std::optional<level_call_fault> find_level_call_fault(hierarchical_cut const& cut) {
+  for (std::uint32_t i = 0; i < cut.levels.size(); ++i)
+    for (auto const& [n, inside] : cut.levels[i].opened) {
+      auto const& call = (*cut.levels[i].graph)[n];
+      std::vector<std::string> keys;
+      for (auto const& k : call.kwargs) keys.push_back(k.key);
+      if (auto fault = find_argument_fault(*cut.levels[inside].graph, call.args.size(), keys))
+        return level_call_fault{{i, n}, cut.levels[inside].path, *std::move(fault)};
+    }
+  return std::nullopt;
+}
+
+/// What becomes of work whose results nobody reads once the level that was to read them has been opened.
+enum class unread_work : std::uint8_t { kept, dropped };
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Which stage reads an element of a tuple, list or dict that another stage makes: the one that makes it, so
+/// that only what is needed travels; or the one that the reading stands in, as with Slapo, so that the whole
+/// travels.
+enum class element_reading : std::uint8_t { by_maker, by_reader };
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// What a node of an opened level stands for: a node of a level of the user's, a piece, or the reading of an
+/// element of what a piece gives.
+struct opened_node {
+  enum class kind : std::uint8_t { own, piece, element };
+  kind what = kind::own;
+  level_call of = {};       ///< of an own one
+  std::uint32_t piece = 0;  ///< of a piece: which
+};
+
+/// A level after its split: a graph that calls its pieces one after another.
+struct closed_level {
+  module_graph outer;
+  std::vector<opened_node> nodes;  ///< in step with the list of `outer`
+  std::vector<char> works;         ///< of a piece, in the order of the calls: whether it has work to do
+  bool ends = false;               ///< whether a stage ends after the last piece
+};
+
+/// A level in which the levels inside are opened, and the part of each node.
+struct opened_level {
+  module_graph graph;
+  std::vector<opened_node> nodes;   ///< in step with the list of `graph`
+  std::vector<std::uint32_t> part;  ///< of a node, or none
+  bool ends = false;                ///< whether the last part ends with the level
+};
+
+/// Writes a level with the calls of its pieces in place of the calls of the levels inside. State is read
+/// anew in each part that needs it, so that nobody passes it on. `split_hierarchy` is its one use.
+class level_opener {
+ public:
+  using position = module_graph::position;
+
+  /// `closed` has the levels inside, `numbers` the first number of the pieces of each opened call. Arguments
+  /// may have `most_tokens` tokens in all.
+  level_opener(hierarchical_cut const& cut, std::uint32_t level, std::vector<closed_level> const& closed,
+               std::vector<std::uint32_t> const& numbers, unread_work unread, element_reading elements,
+               std::size_t most_tokens)
+      : cut_(cut.levels[level]),
+        level_(level),
+        g_(*cut_.graph),
+        closed_(closed),
+        numbers_(numbers),
+        drop_work_(unread == unread_work::dropped && !cut_.opened.empty()),
+        elements_(elements),
+        most_tokens_(most_tokens),
+        value_(g_.list().size()),
+        copy_(g_.list().size(), none<position>) {}
+
+  /// `followed_by_cut` says whether a stage ends where the level ends.
+  opened_level open(bool followed_by_cut) {
+    auto inside = cut_.opened.begin();
+    auto end = cut_.ends.begin();
+    for (position n = 0; n < g_.list().size(); ++n) {
+      bool const ended = end != cut_.ends.end() && *end == n;
+      if (g_[n].kind == node_kind::get_attr)
+        value_[n] = hold(g_[n], g_[n].target, g_.find_attribute(g_[n].target), {{}, {level_, n}, 0});
+      else if (inside != cut_.opened.end() && inside->first == n)
+        inline_level(n, static_cast<std::size_t>(inside++ - cut_.opened.begin()), ended);
+      else
+        copy(n, ended);
+      if (ended) ++end;
+    }
+    drop_unread();
+    opened_level made;
+    made.ends = end_last_part(followed_by_cut);
+    write(made);
+    return made;
+  }
+
+ private:
+  struct draft {
+    module_node node;
+    opened_node from;
+    std::uint32_t part = none<std::uint32_t>;
+    bool kept = false;  // although nobody may read it
+    bool work = false;
+    module_attribute const* attribute = nullptr;  // what its target names
+    std::uint32_t number = 0;                     // of a piece
+    std::size_t users = 0;
+  };
+  struct held_state {
+    module_node const* node;
+    std::string path;
+    module_attribute const* attribute;
+    opened_node from;
+  };
+  static constexpr position state_bit = position{1} << 31;  // of a node_ref to held state, not to a draft
+
+  module_argument hold(module_node const& n, std::string path, module_attribute const* a, opened_node from) {
+    held_.push_back({&n, std::move(path), a, from});
+    return node_argument(state_bit | static_cast<position>(held_.size() - 1));
+  }
+
+  /// `a` with the value of each node that it reads in place of the node.
+  module_argument with_values(module_argument const& a, std::vector<module_argument> const& value) {
+    module_argument out;
+    for (auto const& t : a)
+      if (auto const* ref = std::get_if<node_ref>(&t))
+        out.insert(out.end(), value[ref->node].begin(), value[ref->node].end());
+      else
+        out.push_back(t);
+    tokens_ += out.size();
+    if (tokens_ > most_tokens_)
+      throw module_cut_error({module_cut_fault::kind::too_large, {}, cut_.path, {}});
+    return out;
+  }
+
+  /// The same as operands of a node of `part`, which reads state there.
+  module_argument operand(module_argument const& a, std::vector<module_argument> const& value,
+                          std::uint32_t part) {
+    return with_nodes(with_values(a, value), [&](position v) {
+      if (!(v & state_bit)) return v;
+      auto const reading = readings_.insert(std::uint64_t{v} << 32 | part);
+      if (reading == reading_at_.size()) {
+        auto const& held = held_[v & ~state_bit];
+        module_node n = *held.node;
+        n.target = held.path;
+        n.after.clear();
+        reading_at_.push_back(static_cast<position>(drafts_.size()));
+        drafts_.push_back({std::move(n), held.from, part, false, false, held.attribute});
+      }
+      return reading_at_[reading];
+    });
+  }
+
+  /// `n` with its operands among the drafts.
+  module_node with_operands(module_node n, std::vector<module_argument> const& value, std::uint32_t part) {
+    for (auto& a : n.args) a = operand(a, value, part);
+    for (auto& k : n.kwargs) k.value = operand(k.value, value, part);
+    if (n.default_value) n.default_value = operand(*n.default_value, value, part);
+    return n;
+  }
+
+  void copy(position n, bool ended) {
+    auto const& node = g_[n];
+    if (read_literal(n, node)) return;
+    bool const call = module_graph::is_call(node);
+    auto const part = call ? part_of(node, value_) : none<std::uint32_t>;
+    draft d{with_operands(node, value_, part), {{}, {level_, n}, 0}, part};
+    d.kept = !call || ended || !node.after.empty();
+    d.work = call && !reads_element(node);
+    d.attribute = node.kind == node_kind::call_module ? g_.find_attribute(node.target) : nullptr;
+    d.node.after = followed(node);
+    copy_[n] = static_cast<position>(drafts_.size());
+    value_[n] = node_argument(copy_[n]);
+    drafts_.push_back(std::move(d));
+    if (ended) ++part_;
+  }
+
+  /// The part that a call belongs to: the present one, or where it reads an element, that of what it reads.
+  std::uint32_t part_of(module_node const& n, std::vector<module_argument> const& value) const {
+    if (elements_ == element_reading::by_reader || !reads_element(n)) return part_;
+    std::uint32_t part = part_;
+    std::size_t operands = 0;
+    auto const look = [&](position v) {
+      if (!(v & state_bit) && drafts_[v].part != none<std::uint32_t>) part = drafts_[v].part;
+      ++operands;
+    };
+    for (auto const& a : n.args) each_node(a, [&](position v) { each_node(value[v], look); });
+    for (auto const& k : n.kwargs) each_node(k.value, [&](position v) { each_node(value[v], look); });
+    return operands == 1 ? part : part_;
+  }
+
+  /// The drafts of the nodes that `n` must follow.
+  std::vector<position> followed(module_node const& n) {
+    std::vector<position> after;
+    for (auto const m : n.after)
+      if (copy_[m] != none<position>) {
+        drafts_[copy_[m]].kept = true;
+        after.push_back(copy_[m]);
+      }
+    return after;
+  }
+
+  /// Whether `n` reads an element of a list, tuple or dict that is written out; then its value is that
+  /// element.
+  bool read_literal(position n, module_node const& node) {
+    bool const get = node.kind == node_kind::call_method;
+    if (!reads_element(node) || node.args.size() < 2 || !node.kwargs.empty()) return false;
+    if (node.args[0].size() != 1 || node.args[1].size() != 1) return false;
+    auto const* whole = std::get_if<node_ref>(&node.args[0].front());
+    if (!whole) return false;
+    auto const& literal = value_[whole->node];
+    auto const* c = std::get_if<container>(&literal.front());
+    if (!c || (get && c->what != container::kind::dict)) return false;
+    auto const element = find_element(literal, node.args[1].front());
+    if (element)
+      value_[n] = {literal.begin() + static_cast<std::ptrdiff_t>(element->first),
+                   literal.begin() + static_cast<std::ptrdiff_t>(element->second)};
+    else if (get)
+      value_[n] = node.args.size() > 2 ? with_values(node.args[2], value_) : module_argument{token()};
+    return element || get;
+  }
+
+  /// The calls of the pieces of a level in place of its call `n`.
+  void inline_level(position n, std::size_t opened, bool ended) {
+    auto const& inner = closed_[cut_.opened[opened].second];
+    auto value = arguments(n, inner.outer);
+    std::size_t done = 0;
+    auto after = followed(g_[n]);
+    for (position m = 0; m < inner.outer.list().size(); ++m) {
+      auto const& node = inner.outer[m];
+      if (node.kind == node_kind::get_attr) {
+        value[m] = hold(node, g_[n].target + "." + node.target, inner.outer.find_attribute(node.target),
+                        inner.nodes[m]);
+      } else if (node.kind == node_kind::output) {
+        value_[n] = node.args.empty() ? module_argument{token()} : with_values(node.args.front(), value);
+      } else if (module_graph::is_call(node)) {
+        bool const piece = node.kind == node_kind::call_module;
+        bool const last = done + 1 >= inner.works.size();
+        auto const part = part_of(node, value);
+        draft d{with_operands(node, value, part), inner.nodes[m], part};
+        d.node.after = piece ? std::exchange(after, {}) : std::vector<position>();
+        d.work = piece && inner.works[done];
+        d.number = numbers_[opened] + static_cast<std::uint32_t>(done);
+        d.kept = piece && (!last || ended || inner.ends || !d.node.after.empty());
+        value[m] = node_argument(static_cast<position>(drafts_.size()));
+        if (piece) copy_[n] = static_cast<position>(drafts_.size());
+        drafts_.push_back(std::move(d));
+        if (piece) {
+          ++done;
+          if (!last) ++part_;
+        }
+      }
+    }
+    if (!inner.outer.output()) value_[n] = {token()};
+    if (ended || inner.ends) ++part_;
+  }
+
+  /// The values of the placeholders of `inner` at its call `n`; of its other nodes none.
+  std::vector<module_argument> arguments(position n, module_graph const& inner) {
+    auto const& call = g_[n];
+    std::vector<module_argument> value(inner.list().size());
+    for (std::size_t i = 0; i < inner.inputs().size(); ++i) {
+      auto const p = inner.inputs()[i];
+      if (i < call.args.size()) {
+        value[p] = with_values(call.args[i], value_);
+        continue;
+      }
+      if (inner[p].default_value) value[p] = with_values(*inner[p].default_value, value);
+      for (auto const& k : call.kwargs)
+        if (k.key == inner[p].target) value[p] = with_values(k.value, value_);
+    }
+    return value;
+  }
+
+  /// Readings of elements and of state that nobody reads go; work only where that is wanted.
+  void drop_unread() {
+    std::size_t kept = 0;
+    for (std::size_t d = drafts_.size(); d-- > 0;) {
+      auto& here = drafts_[d];
+      auto const count = [&](position v) { ++drafts_[v].users; };
+      bool const may_go =
+          here.node.kind == node_kind::get_attr || here.from.what == opened_node::kind::element || drop_work_;
+      here.kept = here.kept || here.users > 0 || !may_go;
+      if (!here.kept) continue;
+      ++kept;
+      for (auto const& a : here.node.args) each_node(a, count);
+      for (auto const& k : here.node.kwargs) each_node(k.value, count);
+    }
+    number_of_kept_ = kept;
+  }
+
+  /// Whether the last part ends with the level. One without work joins the part before it where a stage ends
+  /// after the level, since it would be a stage by itself.
+  bool end_last_part(bool followed_by_cut) {
+    bool any = false, work = false;
+    for (auto const& d : drafts_)
+      if (d.kept && d.part == part_) {
+        any = true;
+        work = work || d.work;
+      }
+    if (any && !work && followed_by_cut && part_ > 0)
+      for (auto& d : drafts_)
+        if (d.part == part_) --d.part;
+    return !any;
+  }
+
+  void write(opened_level& made) {
+    made.graph.reserve(number_of_kept_);
+    module_names names;
+    for (auto const& n : g_.list())
+      if (n.kind != node_kind::get_attr) names.take(n.name);
+    std::vector<position> at(drafts_.size(), none<position>);
+    for (std::size_t d = 0; d < drafts_.size(); ++d) {
+      if (!drafts_[d].kept) continue;
+      auto n = std::move(drafts_[d].node);
+      auto const& from = drafts_[d].from;
+      bool const piece = from.what == opened_node::kind::piece;
+      if (piece) n.target = piece_path(made.graph, drafts_[d].number);
+      if (piece || from.what == opened_node::kind::element || n.kind == node_kind::get_attr)
+        n.name = names.take(name_candidate(n.kind, n.target));
+      auto const moved = [&](position v) { return at[v]; };
+      for (auto& a : n.args) a = with_nodes(std::move(a), moved);
+      for (auto& k : n.kwargs) k.value = with_nodes(std::move(k.value), moved);
+      if (n.default_value) n.default_value = with_nodes(*std::move(n.default_value), moved);
+      for (auto& m : n.after) m = at[m];
+      n.from = none<position>;
+      add_target(made.graph, n, drafts_[d]);
+      at[d] = made.graph.add(std::move(n));
+      made.nodes.push_back(from);
+      made.part.push_back(drafts_[d].part);
+    }
+  }
+
+  /// A path that neither the level nor another piece has.
+  std::string piece_path(module_graph const& made, std::uint32_t number) const {
+    std::string path = "submod_" + std::to_string(number);
+    while (g_.find_attribute(path) || made.find_attribute(path)) path += "_";
+    return path;
+  }
+
+  /// Registers what `n` names, without its inside: with its path from the root as `original`; a piece with
+  /// something that is no path.
+  void add_target(module_graph& made, module_node const& n, draft const& d) const {
+    if ((n.kind != node_kind::get_attr && n.kind != node_kind::call_module) || made.find_attribute(n.target))
+      return;
+    module_attribute a{n.target, module_attribute::kind::module, {}, {}, {}, {}};
+    if (d.attribute)
+      a = {n.target, d.attribute->what,     d.attribute->storage,
+           {},       d.attribute->original, d.attribute->metadata};
+    if (a.original.empty())
+      a.original =
+          d.from.what == opened_node::kind::piece ? "\n" + n.target : joined_path(cut_.path, n.target);
+    made.add_attribute(std::move(a));
+  }
+
+  cut_level const& cut_;
+  std::uint32_t level_;
+  module_graph const& g_;
+  std::vector<closed_level> const& closed_;
+  std::vector<std::uint32_t> const& numbers_;
+  bool drop_work_;
+  element_reading elements_;
+  std::size_t most_tokens_, tokens_ = 0;
+
+  std::vector<module_argument> value_;  // of a node: in terms of drafts and held state
+  std::vector<position> copy_;          // of a node: its draft, or its last piece
+  std::vector<draft> drafts_;
+  std::vector<held_state> held_;
+  numbering<std::uint64_t, std::uint32_t> readings_;  // of held state in a part …
+  std::vector<position> reading_at_;                  // … and its draft
+  std::uint32_t part_ = 0;
+  std::size_t number_of_kept_ = 0;
+};
+
+/// The first number of the pieces of each opened call, by level and in step with its `opened`: pieces are
+/// called after their number among those of their level, as Slapo calls them. Levels take numbers in the
+/// order of the cuts that they hold; the first goes on where its own level begins. O(opened calls, and the
+/// log).
+inline std::vector<std::vector<std::uint32_t>> piece_numbers(hierarchical_cut const& cut) {
+  auto const levels = cut.levels.size();
+  std::vector<std::uint32_t> ends(levels);  // of a level: how many stages end in it
+  std::vector<char> goes_on(levels);        // whether calls follow the last end
+  for (std::size_t i = levels; i-- > 0;) {
+    auto const& level = cut.levels[i];
+    ends[i] = static_cast<std::uint32_t>(level.ends.size());
+    auto const calls = level.graph->nodes();
+    goes_on[i] = !calls.empty() && (level.ends.empty() || level.ends.back() != calls.back());
+    for (auto const& [n, inside] : level.opened) {
+      bool const ended = std::ranges::binary_search(level.ends, n);
+      ends[i] += ended && !goes_on[inside] ? ends[inside] - 1 : ends[inside];
+      if (n == calls.back() && !ended) goes_on[i] = goes_on[inside];
+    }
+  }
+  std::vector<std::uint32_t> start(levels);
+  std::vector<char> known(levels);
+  std::vector<std::vector<std::uint32_t>> numbers(levels);
+  for (std::size_t i = 0; i < levels; ++i) {
+    auto const& opened = cut.levels[i].opened;
+    std::vector<std::tuple<std::uint32_t, std::size_t, std::uint32_t>> in_order;
+    for (std::size_t k = 0; k < opened.size(); ++k)
+      in_order.emplace_back(cut.levels[opened[k].second].first_cut, k, opened[k].second);
+    std::ranges::sort(in_order);
+    numbers[i].resize(opened.size());
+    std::uint32_t next = start[i];
+    for (auto const& [first, k, inside] : in_order) {
+      numbers[i][k] = next;
+      if (!std::exchange(known[inside], 1)) start[inside] = next;
+      next += ends[inside] + 1;
+    }
+  }
+  return numbers;
+}
+
+}  // namespace cleave::detail
 
 namespace cleave {
 
@@ -264,7 +704,8 @@ inline split_hierarchy_result split_hierarchy(module_graph const& root, std::vec
                                               split_hierarchy_options const& options = {}) {
   auto cut = detail::cut_modules(root, cuts, options.cuts);
   for (auto const& level : cut.levels)
-    if (auto const n = detail::find_missing_target(*level.graph)) throw detail::missing_target_error(*level.graph, *n);
+    if (auto const n = detail::find_missing_target(*level.graph))
+      throw detail::missing_target_error(*level.graph, *n);
   if (auto const fault = detail::find_level_call_fault(cut)) throw detail::level_call_error(cut, *fault);
   return detail::hierarchy_splitter(std::move(cut), options).split();
 }

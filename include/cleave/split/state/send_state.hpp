@@ -11,8 +11,8 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/split/plan.hpp"
+#include "cleave/split/state/detail/tensor_classes.hpp"
 #include "cleave/split/state/state_placement.hpp"
-#include "cleave/split/state/tensor_classes.hpp"
 
 namespace cleave::detail {
 

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <onnx/onnx_pb.h>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cleave/adapt/onnx/fault.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/order.hpp"
+
+namespace cleave::detail {
+
+/// A graph of an ONNX model and all bodies in it as numbers: which value each name means where it is read.
+///
+/// Nodes are numbered by scope, in file order: the graph's own nodes are 0, 1, … by their place in the file,
+/// those of bodies follow. A name may mean different values in different scopes; the innermost scope that
+/// makes it anywhere wins. Absent operands and unused results (empty names) are left out.
+struct onnx_scopes {
+  using index = std::uint32_t;
+
+  /// The graph itself (number 0), or a body that an attribute of `holder` carries.
+  struct scope {
+    onnx::GraphProto const* graph;  ///< null for a function
+    std::string_view attribute;     ///< that carries it
+    index holder;                   ///< a node, or none
+    index depth;                    ///< 0 for the graph itself
+    index first_node = 0, end_node = 0;
+    index first_value = 0, end_value = 0;
+  };
+  struct value {
+    std::string_view name;
+    index text;                                       ///< equal where names are equal
+    index scope;                                      ///< that defines it
+    index producer = none<index>;                     ///< a node
+    onnx::TensorProto const* tensor = nullptr;        ///< the data of an initializer,
+    onnx::SparseTensorProto const* sparse = nullptr;  ///< or of a sparse one
+    bool listed = false;                              ///< among its graph's inputs
+  };
+
+  std::vector<std::string_view> texts;  ///< each name once
+  std::vector<onnx::NodeProto const*> nodes;
+  std::vector<index> scope_of;  ///< of a node
+  std::vector<scope> scopes;
+  std::vector<value> values;
+  csr<index> operands, results;  ///< of a node: values
+  csr<index> bodies;             ///< of a node: scopes
+  csr<index> arguments, yields;  ///< of a scope: the values it defines on entry, and returns
+  csr<index> reads;              ///< of a node of the graph itself: operands, then captures; may repeat
+  std::vector<index> order;      ///< the graph's own nodes, sorted: the first in the file that is ready first
+  std::optional<onnx_fault> fault;  ///< the first one; then the arrays that come later are not filled
+
+  std::size_t graph_nodes() const { return scopes.front().end_node; }
+
+  /// What messages call a node: its place among its neighbours, name, operator and first result, as in
+  /// `node #3 'conv1' (Conv, makes 'y')`, and the body it is in.
+  std::string label(index n) const {
+    auto const& p = *nodes[n];
+    auto const& home = scopes[scope_of[n]];
+    std::string text = "node #" + std::to_string(n - home.first_node);
+    if (!p.name().empty()) text += " " + quoted(p.name());
+    text += " (" + printable(p.op_type());
+    for (auto const& name : p.output()) {
+      if (name.empty()) continue;
+      text += std::string(p.op_type().empty() ? "" : ", ") + "makes " + quoted(name);
+      break;
+    }
+    text += ")";
+    if (home.holder == none<index>) return text;
+    auto const& holder = *nodes[home.holder];
+    text += " in the " + printable(home.attribute) + " of ";
+    text += holder.name().empty() ? "a node" : quoted(holder.name());
+    return text + " (" + printable(holder.op_type()) + ")";
+  }
+
+  /// What messages call a scope.
+  std::string place(index i) const {
+    auto const& s = scopes[i];
+    if (s.holder != none<index>) return "the " + printable(s.attribute) + " of " + label(s.holder);
+    return s.graph != nullptr ? "the graph" : "the function";
+  }
+};
+
+/// Lists the scopes, nodes and values of a graph or function; what is read stays a name (an index of `texts`)
+/// for now. Breadth first, each scope after its holder's, so that every list is written once and in order.
+class onnx_scope_lister {
+ public:
+  explicit onnx_scope_lister(onnx_limits const& limits) : limits_(limits) {}
+
+  template <class Root>  // GraphProto or FunctionProto
+  onnx_scopes list(Root const& root) {
+    s_.scopes.push_back({nullptr, {}, none<index>, 0});
+    open(root);
+    for (opening_ = 1; opening_ < s_.scopes.size() && !s_.fault; ++opening_) open(*s_.scopes[opening_].graph);
+    return std::move(s_);
+  }
+
+ private:
+  using index = onnx_scopes::index;
+  using kind = onnx_fault_kind;
+  using node_list = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+  /// Two values of one name in one scope.
+  struct doubled {
+    index first, second;
+  };
+  void report(kind k, std::string message, std::vector<std::string> names = {}) {
+    if (!s_.fault) s_.fault = onnx_fault{k, std::move(message), std::move(names)};
+  }
+
+  void open(onnx::GraphProto const& g) {
+    s_.scopes[opening_].graph = &g;
+    begin();
+    for (auto const& v : g.input()) argument(v.name());
+    for (auto const& t : g.initializer()) initialize(t.name(), &t, nullptr);
+    for (auto const& t : g.sparse_initializer()) initialize(t.values().name(), nullptr, &t);
+    open_nodes(g.node());
+    for (auto const& v : g.output()) yield(v.name());
+    end();
+  }
+
+  void open(onnx::FunctionProto const& f) {
+    begin();
+    for (auto const& name : f.input()) argument(name);
+    open_nodes(f.node());
+    for (auto const& name : f.output()) yield(name);
+    end();
+  }
+
+  void begin() {
+    auto& s = s_.scopes[opening_];
+    s.first_node = narrow<index>(s_.nodes.size());
+    s.first_value = narrow<index>(s_.values.size());
+    if (s.depth > limits_.max_depth)
+      report(kind::depth, "bodies are nested more than " + std::to_string(limits_.max_depth) + " deep at " +
+                              s_.label(s.holder) + "; no protobuf reader would accept the file");
+  }
+
+  void end() {
+    auto& s = s_.scopes[opening_];
+    s.end_node = narrow<index>(s_.nodes.size());
+    s.end_value = narrow<index>(s_.values.size());
+    s_.arguments.close();
+    s_.yields.close();
+    if (!twice_.empty()) report_twice();
+  }
+
+  void report_twice() {
+    auto const who = [&](index v) {
+      index const p = s_.values[v].producer;
+      return p == none<index> ? "an input or initializer" : s_.label(p);
+    };
+    auto const [first, second] = twice_.front();
+    std::string message = "value " + quoted(s_.values[first].name) + " is made twice in " +
+                          s_.place(opening_) + ": by " + who(first) + " and by " + who(second);
+    std::vector<std::string> names;
+    for (auto const& d : twice_) {
+      if (!names.empty() && names.size() <= 8)
+        message += (names.size() == 1 ? "; so are " : ", ") + quoted(s_.values[d.first].name);
+      names.emplace_back(s_.values[d.first].name);
+    }
+    if (names.size() > 9) message += ", … (" + std::to_string(names.size()) + " in all)";
+    report(kind::duplicate_value, message + "; give each value one name and one maker", std::move(names));
+  }
+
+  index text_of(std::string_view name) {
+    auto const [at, fresh] = texts_.try_emplace(name, narrow<index>(texts_.size()));
+    if (fresh) {
+      latest_.push_back(none<index>);
+      s_.texts.push_back(name);
+    }
+    return at->second;
+  }
+
+  /// A new value of the scope that is being opened; a second of the same name is a fault.
+  index declare(std::string_view name, index producer) {
+    auto const text = text_of(name);
+    if (auto const old = latest_[text]; old != none<index> && s_.values[old].scope == opening_)
+      twice_.push_back({old, narrow<index>(s_.values.size())});
+    latest_[text] = narrow<index>(s_.values.size());
+    s_.values.push_back({name, text, opening_, producer});
+    return latest_[text];
+  }
+
+  void argument(std::string const& name) {
+    if (name.empty()) return report(kind::name, "an input of " + s_.place(opening_) + " has no name", {""});
+    auto const v = declare(name, none<index>);
+    s_.values[v].listed = true;
+    s_.arguments.add(v);
+  }
+
+  /// The value that an initializer gives data to: the input of its name, or a new one.
+  void initialize(std::string const& name, onnx::TensorProto const* tensor,
+                  onnx::SparseTensorProto const* sparse) {
+    if (name.empty())
+      return report(kind::name, "an initializer of " + s_.place(opening_) + " has no name", {""});
+    auto v = latest_[text_of(name)];
+    bool const input_without_data = v != none<index> && s_.values[v].scope == opening_ &&
+                                    s_.values[v].tensor == nullptr && s_.values[v].sparse == nullptr;
+    if (!input_without_data) s_.arguments.add(v = declare(name, none<index>));
+    s_.values[v].tensor = tensor;
+    s_.values[v].sparse = sparse;
+  }
+
+  /// Lists the nodes of a scope, and their bodies as scopes to open later.
+  void open_nodes(node_list const& nodes) {
+    for (auto const& n : nodes) {
+      auto const at = narrow<index>(s_.nodes.size());
+      s_.nodes.push_back(&n);
+      s_.scope_of.push_back(opening_);
+      for (auto const& name : n.input())
+        if (!name.empty()) s_.operands.add(text_of(name));
+      for (auto const& name : n.output())
+        if (!name.empty()) s_.results.add(declare(name, at));
+      for (auto const& a : n.attribute()) {
+        if (a.has_g()) hold(a.g(), a.name(), at);
+        for (auto const& g : a.graphs()) hold(g, a.name(), at);
+      }
+      s_.operands.close();
+      s_.results.close();
+      s_.bodies.close();
+    }
+  }
+
+  void hold(onnx::GraphProto const& body, std::string_view attribute, index holder) {
+    s_.bodies.add(narrow<index>(s_.scopes.size()));
+    s_.scopes.push_back({&body, attribute, holder, s_.scopes[opening_].depth + 1});
+  }
+
+  void yield(std::string const& name) {
+    if (name.empty()) return report(kind::name, "an output of " + s_.place(opening_) + " has no name", {""});
+    s_.yields.add(text_of(name));
+  }
+
+  onnx_limits limits_;
+  onnx_scopes s_;
+  index opening_ = 0;
+  std::unordered_map<std::string_view, index> texts_;
+  std::vector<index> latest_;  // of a text: its last value
+  std::vector<doubled> twice_;
+};
+
+/// Finds which value each name means, and in which order the nodes can run. Depth first, with one stack of
+/// bindings: on entry a scope's values hide those of the same names outside.
+class onnx_name_resolver {
+ public:
+  explicit onnx_name_resolver(onnx_scopes s) : s_(std::move(s)) {}
+
+  onnx_scopes run() {
+    if (!s_.fault) resolve();
+    if (!s_.fault) sort();
+    return std::move(s_);
+  }
+
+ private:
+  using index = onnx_scopes::index;
+  using kind = onnx_fault_kind;
+
+  /// Of two nodes of one scope: `reader`, or a body in it, reads `value`, which the other makes.
+  struct need {
+    index reader, value;
+  };
+  /// A scope whose names are being resolved.
+  struct frame {
+    index scope;
+    index node;      // that is being read
+    index next = 0;  // body of the node
+  };
+
+  void report(kind k, std::string message, std::vector<std::string> names) {
+    if (!s_.fault) s_.fault = onnx_fault{k, std::move(message), std::move(names)};
+  }
+
+  /// Replaces each name that is read by the value it means.
+  void resolve() {
+    bound_.assign(s_.texts.size(), none<index>);
+    enter(0);
+    while (!path_.empty() && !s_.fault) {
+      auto const [scope, n, next] = path_.back();
+      if (n == s_.scopes[scope].end_node) {
+        leave();
+      } else if (next < s_.bodies[n].size()) {
+        ++path_.back().next;
+        enter(s_.bodies[n][next]);
+      } else {
+        if (scope == 0) s_.reads.close();
+        ++path_.back().node;
+        path_.back().next = 0;
+        read_operands();
+      }
+    }
+  }
+
+  void enter(index scope) {
+    auto const& s = s_.scopes[scope];
+    for (index v = s.first_value; v < s.end_value; ++v) {
+      hidden_.push_back(bound_[s_.values[v].text]);
+      bound_[s_.values[v].text] = v;
+    }
+    path_.push_back({scope, s.first_node});
+    read_operands();
+  }
+
+  void leave() {
+    index const scope = path_.back().scope;
+    resolve_row(s_.yields, scope, [&](std::string_view name) {
+      report(kind::missing_value,
+             "output " + quoted(name) + " of " + s_.place(scope) +
+                 " is made by no node; remove it or add its node",
+             {std::string(name)});
+    });
+    auto const& s = s_.scopes[scope];
+    for (index v = s.end_value; v-- > s.first_value;) {
+      bound_[s_.values[v].text] = hidden_.back();
+      hidden_.pop_back();
+    }
+    path_.pop_back();
+  }
+
+  void read_operands() {
+    index const n = path_.back().node;
+    if (n == s_.scopes[path_.back().scope].end_node) return;
+    resolve_row(s_.operands, n, [&](std::string_view name) {
+      report(kind::missing_value,
+             s_.label(n) + " reads " + quoted(name) +
+                 ", which no node, input or initializer in its scope makes; add what makes it",
+             {std::string(name)});
+    });
+  }
+
+  template <class Missing>
+  void resolve_row(csr<index>& table, index row, Missing missing) {
+    for (index i = table.first[row]; i < table.first[row + 1]; ++i) {
+      index const text = table.item[i];
+      index const v = bound_[text];
+      if (v == none<index>) return missing(s_.texts[text]);
+      table.item[i] = v;
+      auto const& defined = path_[s_.scopes[s_.values[v].scope].depth];
+      bool const by_node = defined.node != s_.scopes[defined.scope].end_node;
+      if (by_node && s_.values[v].producer != none<index>) needs_.push_back({defined.node, v});
+      if (path_[0].node != s_.scopes[0].end_node && s_.values[v].scope == 0) s_.reads.add(v);
+    }
+  }
+
+  /// The order of the graph's nodes. Bodies and functions are copied whole, so theirs must be right already.
+  void sort() {
+    auto const late = [&](need const& e) { return s_.values[e.value].producer >= e.reader; };
+    auto const first_late = std::ranges::find_if(needs_, late);
+    s_.order.resize(s_.graph_nodes());
+    for (index n = 0; n < s_.graph_nodes(); ++n) s_.order[n] = n;
+    if (first_late == needs_.end()) return;
+
+    need_table t;
+    t.needed_by.first.assign(s_.nodes.size() + 1, 0);
+    for (auto const& e : needs_) ++t.needed_by.first[s_.values[e.value].producer + 1];
+    for (std::size_t n = 0; n < s_.nodes.size(); ++n) t.needed_by.first[n + 1] += t.needed_by.first[n];
+    t.needed_by.item.resize(needs_.size());
+    for (auto next = t.needed_by.first; auto const& e : needs_)
+      t.needed_by.item[next[s_.values[e.value].producer]++] = e.reader;
+    t.needs = transposed(t.needed_by);
+
+    auto const sorted = ready_order(t);
+    if (sorted.size() < s_.nodes.size()) return report_cycle(cycle_outside(t, sorted));
+    auto const misplaced = std::ranges::find_if(needs_, [&](need const& e) {
+      return late(e) && (s_.scope_of[e.reader] != 0 || s_.scopes[0].graph == nullptr);
+    });
+    if (misplaced != needs_.end()) {
+      auto const& v = s_.values[misplaced->value];
+      return report(kind::order,
+                    s_.label(misplaced->reader) + " reads " + quoted(v.name) +
+                        " before it is made; sort the nodes of " + s_.place(v.scope),
+                    {std::string(v.name)});
+    }
+    s_.order.clear();
+    for (auto const n : sorted)
+      if (n < s_.graph_nodes()) s_.order.push_back(static_cast<index>(n));
+  }
+
+  void report_cycle(std::vector<std::size_t> const& cycle) {
+    std::vector<std::size_t> position(s_.nodes.size(), none<std::size_t>);
+    for (std::size_t i = 0; i < cycle.size(); ++i) position[cycle[i]] = i;
+    std::vector<std::string> names(cycle.size());  // what each passes to the next
+    for (auto const& e : needs_) {
+      auto const from = position[s_.values[e.value].producer], to = position[e.reader];
+      if (from != none<std::size_t> && to == (from + 1) % cycle.size()) names[from] = s_.values[e.value].name;
+    }
+    std::string message = "nodes need each other in a cycle: ";
+    std::size_t const shown = std::min<std::size_t>(cycle.size(), 8);
+    for (std::size_t i = 0; i < shown; ++i)
+      message += s_.label(static_cast<index>(cycle[i])) + " passes " + quoted(names[i]) + " to ";
+    message += shown < cycle.size() ? "… (" + std::to_string(cycle.size()) + " nodes)" : "the first again";
+    report(kind::cycle, message + "; a graph of ONNX has no cycles, remove one of these reads", names);
+  }
+
+  onnx_scopes s_;
+  std::vector<index> bound_;   // of a text: the value it means now
+  std::vector<index> hidden_;  // what the open scopes' values have hidden
+  std::vector<frame> path_;
+  std::vector<need> needs_;
+};
+
+/// Reads a graph or function once into numbers. Where `fault` is set, reading stopped there: a missing or
+/// doubled value, a cycle, bodies too deep, or bodies out of order. Expected O(size), O(size log size) where
+/// the graph is not sorted; no recursion.
+inline onnx_scopes read_onnx_scopes(onnx::GraphProto const& g, onnx_limits const& limits = {}) {
+  return onnx_name_resolver(onnx_scope_lister(limits).list(g)).run();
+}
+inline onnx_scopes read_onnx_scopes(onnx::FunctionProto const& f, onnx_limits const& limits = {}) {
+  return onnx_name_resolver(onnx_scope_lister(limits).list(f)).run();
+}
+
+}  // namespace cleave::detail

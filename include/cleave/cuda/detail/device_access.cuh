@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "cleave/cuda/detail/device_lanes.hpp"
+#include "cleave/run/sums/floating_bits.hpp"
+
+#if !defined(__CUDACC_RELAXED_CONSTEXPR__)
+#error \
+    "kernels call constexpr functions of the host: give nvcc --expt-relaxed-constexpr, as the CMake target cleave::cuda does"
+#endif
+
+namespace cleave::detail {
+
+/// The lanes of a block on a GPU. Addresses come from tables, so the compiler does not know that they are of
+/// global memory, nor that 16 bytes at a time can be accessed: both are said here.
+struct gpu_lanes : device_lanes {
+  template <class T>
+  static __device__ T load(std::byte const* at) {
+    auto const p = __cvta_generic_to_global(at);
+    T x;
+    if constexpr (sizeof(T) == 16) {  // a line is read by one warp, once
+      uint4 u;
+      asm volatile("ld.global.L1::no_allocate.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];"
+                   : "=r"(u.x), "=r"(u.y), "=r"(u.z), "=r"(u.w)
+                   : "l"(p));
+      std::memcpy(&x, &u, sizeof x);
+    } else if constexpr (sizeof(T) % 16 == 0) {  // by several loads of one warp: the first brings it
+      uint4 u[sizeof(T) / 16];
+      for (std::size_t k = 0; k < sizeof(T) / 16; ++k)
+        asm volatile("ld.global.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(u[k].x), "=r"(u[k].y), "=r"(u[k].z), "=r"(u[k].w)
+                     : "l"(p + 16 * k));
+      std::memcpy(&x, u, sizeof x);
+    } else if constexpr (sizeof(T) == 8) {
+      std::uint64_t u;
+      asm volatile("ld.global.u64 %0, [%1];" : "=l"(u) : "l"(p));
+      std::memcpy(&x, &u, sizeof x);
+    } else if constexpr (sizeof(T) == 4) {
+      std::uint32_t u;
+      asm volatile("ld.global.u32 %0, [%1];" : "=r"(u) : "l"(p));
+      std::memcpy(&x, &u, sizeof x);
+    } else {
+      static_assert(sizeof(T) <= 2);
+      std::uint16_t u;
+      if constexpr (sizeof(T) == 2)
+        asm volatile("ld.global.u16 %0, [%1];" : "=h"(u) : "l"(p));
+      else
+        asm volatile("ld.global.u8 %0, [%1];" : "=h"(u) : "l"(p));
+      std::memcpy(&x, &u, sizeof x);
+    }
+    return x;
+  }
+
+  template <class T>
+  static __device__ void store(std::byte* at, T const& x) {
+    auto const p = __cvta_generic_to_global(at);
+    if constexpr (sizeof(T) % 16 == 0) {
+      uint4 u[sizeof(T) / 16];
+      std::memcpy(u, &x, sizeof x);
+      for (std::size_t k = 0; k < sizeof(T) / 16; ++k)
+        asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(p + 16 * k), "r"(u[k].x), "r"(u[k].y),
+                     "r"(u[k].z), "r"(u[k].w)
+                     : "memory");
+    } else if constexpr (sizeof(T) == 8) {
+      std::uint64_t u;
+      std::memcpy(&u, &x, sizeof x);
+      asm volatile("st.global.u64 [%0], %1;" ::"l"(p), "l"(u) : "memory");
+    } else if constexpr (sizeof(T) == 4) {
+      std::uint32_t u;
+      std::memcpy(&u, &x, sizeof x);
+      asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(u) : "memory");
+    } else {
+      static_assert(sizeof(T) <= 2);
+      std::uint16_t u = 0;
+      std::memcpy(&u, &x, sizeof x);
+      if constexpr (sizeof(T) == 2)
+        asm volatile("st.global.u16 [%0], %1;" ::"l"(p), "h"(u) : "memory");
+      else
+        asm volatile("st.global.u8 [%0], %1;" ::"l"(p), "h"(u) : "memory");
+    }
+  }
+
+  /// One instruction where there is one, with the bits of the host's code.
+  template <class T>
+  static __device__ widened_t<T> widen(T x) {
+    if constexpr (std::is_same_v<T, float16_bits>) {
+      float f;
+      asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
+      return f;
+    } else {
+      return widened(x);
+    }
+  }
+  template <class T>
+  static __device__ T narrow(float x) {
+    if constexpr (std::is_same_v<T, float16_bits>) {
+      T made;
+      asm("cvt.rn.f16.f32 %0, %1;" : "=h"(made.bits) : "f"(x));
+      return made;
+    }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    else if constexpr (std::is_same_v<T, bfloat16_bits>) {
+      T made;
+      asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(made.bits) : "f"(x));
+      return made;
+    }
+#endif
+    else {
+      return narrowed<T>(x);
+    }
+  }
+  template <class T>
+  static __device__ T narrow(double x) {
+    if constexpr (sizeof(T) == 2)
+      return narrow<T>(rounded_to_odd(x));
+    else
+      return static_cast<T>(x);
+  }
+
+  /// Never as one instruction, which would round once.
+  static __device__ float product(float a, float b) { return __fmul_rn(a, b); }
+  static __device__ double product(double a, double b) { return __dmul_rn(a, b); }
+  static __device__ float sum(float a, float b) { return __fadd_rn(a, b); }
+  static __device__ double sum(double a, double b) { return __dadd_rn(a, b); }
+};
+
+}  // namespace cleave::detail

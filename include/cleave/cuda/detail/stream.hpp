@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cuda_runtime_api.h>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cleave/core/error.hpp"
+#include "cleave/cuda/check.hpp"
+#include "cleave/cuda/resources.hpp"
+
+namespace cleave::detail {
+
+/// Sees work that goes to the default streams of CUDA: where kernels go that are launched on no stream, and
+/// nothing else waits for them. While it lives the thread's own default stream records what is issued to it;
+/// CUDA then refuses work on the default stream of all threads, from any of them.
+class default_stream_guard {
+ public:
+  /// \throws cuda_error
+  default_stream_guard() {
+    check_cuda(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeRelaxed),
+               "cudaStreamBeginCapture");
+  }
+  default_stream_guard(default_stream_guard&&) = delete;
+  ~default_stream_guard() {
+    if (!ended_) static_cast<void>(found());
+  }
+
+  /// Whether there was any so far; then it sees nothing more.
+  bool found() noexcept {
+    ended_ = true;
+    auto const last = cudaPeekAtLastError();
+    is_own_ = last != cudaSuccess && last != cudaErrorNotReady;
+    cudaGraph_t recorded = nullptr;
+    auto const e = cudaStreamEndCapture(cudaStreamPerThread, &recorded);
+    std::size_t count = 0;
+    bool const any =
+        e != cudaSuccess || cudaGraphGetNodes(recorded, nullptr, &count) != cudaSuccess || count > 0;
+    is_own_ |= count > 0;
+    if (recorded) static_cast<void>(cudaGraphDestroy(recorded));
+    if (e != cudaSuccess) static_cast<void>(cudaGetLastError());
+    return any;
+  }
+
+  /// Calls `f`. \throws error where work went to a default stream, from `f` or, which the error then leaves
+  /// open, from another thread meanwhile; cuda_error
+  template <class F>
+  static void call(F const& f) {
+    default_stream_guard guard;
+    try {
+      f();
+    } catch (...) {
+      if (guard.found()) guard.refuse();
+      throw;
+    }
+    if (guard.found()) guard.refuse();
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    throw error(
+        std::string("work was issued to a default stream of CUDA, or something waited for it") +
+        (is_own_ ? "" : ", here or in what ran at the same time") +
+        "; launch kernels on the stream that the stage is given, hand that to libraries, and copy with "
+        "cudaMemcpyAsync");
+  }
+
+  bool ended_ = false;
+  bool is_own_ = false;  // a call of this thread was refused, or recorded
+};
+
+/// A stream of a GPU. Whoever destroys it waits until what was issued has ended, within the time that its
+/// device gives it; a stream that goes on then is left to itself, with all that it may use.
+class cuda_stream {
+ public:
+  /// \throws cuda_error
+  cuda_stream(std::shared_ptr<cuda_resources> of, int priority)
+      : of_(std::move(of)), handle_(of_->make_stream(priority)) {}
+  cuda_stream(cuda_stream&& other) noexcept
+      : of_(std::move(other.of_)), handle_(std::exchange(other.handle_, nullptr)) {}
+  cuda_stream& operator=(cuda_stream&& other) noexcept {
+    std::swap(of_, other.of_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~cuda_stream() {
+    if (handle_) of_->end_stream(handle_);
+  }
+
+  /// What kernels are launched on, and calls of CUDA and its libraries take.
+  cudaStream_t handle() const { return handle_; }
+  int device() const { return of_->device(); }
+
+  /// Calls `issue`, which launches kernels on it. \throws cuda_error where one could not be launched and
+  /// nobody looked; with `cuda_checks::streams` error where work went to a default stream of CUDA
+  template <std::invocable F>
+  void watch(F const& issue) const {
+    if (of_->checks() == cuda_checks::streams)
+      default_stream_guard::call(issue);
+    else
+      issue();
+    check_launch("launch of a kernel");
+  }
+
+ private:
+  std::shared_ptr<cuda_resources> of_;
+  cudaStream_t handle_;
+};
+
+}  // namespace cleave::detail

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/language.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/core/real.hpp"
+
+/// What stands between the quotes of a JSON text (RFC 8259, §7): characters and escapes.
+namespace cleave::detail {
+
+/// The code point that the escape `\uXXXX` at `s[at]` begins; above the half of a pair only if both are
+/// there. Precondition: four hexadecimal digits.
+inline std::uint32_t json_code_at(std::string_view s, std::size_t at) {
+  auto const unit = [&](std::size_t i) {
+    std::uint32_t code = 0;
+    std::from_chars(s.data() + i + 2, s.data() + i + 6, code, 16);
+    return code;
+  };
+  auto const high = unit(at);
+  bool const pair = high >= 0xd800 && high < 0xdc00 && s.substr(at + 6, 2) == "\\u";
+  auto const low = pair && at + 12 <= s.size() ? unit(at + 6) : 0u;
+  return low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00) : high;
+}
+
+/// Puts a code point at the end of `out`.
+inline void append_utf8(std::string& out, std::uint32_t code) {
+  auto const byte = [&](std::uint32_t b) { out += static_cast<char>(static_cast<unsigned char>(b)); };
+  if (code < 0x80) return byte(code);
+  if (code >= 0x10000) byte(0xf0 | code >> 18), byte(0x80 | (code >> 12 & 0x3f));
+  if (code >= 0x800 && code < 0x10000) byte(0xe0 | code >> 12);
+  if (code >= 0x800) byte(0x80 | (code >> 6 & 0x3f));
+  if (code < 0x800) byte(0xc0 | code >> 6);
+  byte(0x80 | (code & 0x3f));
+}
+
+/// The characters that `written` stands for. Precondition: its escapes are sound. O(size).
+inline std::string json_characters(std::string_view written) {
+  if (written.find('\\') == std::string_view::npos) return std::string(written);
+  std::string out;
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    if (written[i] != '\\') {
+      out += written[i];
+    } else if (written[++i] == 'u') {
+      auto const code = json_code_at(written, i - 1);
+      append_utf8(out, code);
+      i += code > 0xffff ? 10U : 4U;
+    } else {
+      auto const escape = std::string_view("bfnrt").find(written[i]);
+      out += escape == std::string_view::npos ? written[i] : "\b\f\n\r\t"[escape];
+    }
+  }
+  return out;
+}
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// Where something is in a JSON text: line and column from 1, in bytes; the path from the root,
+/// `$.nodes[3].name`.
+struct json_place {
+  std::size_t line = 1, column = 1;
+  std::string path;
+
+  bool operator==(json_place const&) const = default;
+};
+
+/// A text that is no JSON, or not the JSON that is asked for. The witness: the place.
+class json_error : public witness_error<json_place> {
+ public:
+  json_error(json_place const& at, std::string const& what)
+      : witness_error("line " + std::to_string(at.line) + ", column " + std::to_string(at.column) +
+                          (at.path.empty() ? "" : ", " + printable(at.path, 200)) + ": " + what,
+                      at) {}
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+enum class json_kind : std::uint8_t { null, boolean, number, text, array, object };
+
+/// A JSON text (RFC 8259), checked as a whole: strict, no key twice in an object, well-formed UTF-8. Values
+/// are looked up in the text, which the document keeps. Reading is one pass without recursion; memory is the
+/// text and 16 bytes a value.
+class json_document {
+ public:
+  /// \throws json_error with the line and column of the first mistake; nesting beyond `deepest` is one.
+  explicit json_document(std::string text, std::size_t deepest = 1000)
+      : text_(std::move(text)), deepest_(deepest) {
+    read();
+  }
+
+  /// Values are numbered depth first; of an object keys and values alternate.
+  std::size_t size() const { return items_.size(); }
+  json_kind what(std::size_t n) const { return static_cast<json_kind>(items_[n].begin & 7); }
+  /// One past the last value inside value `n`.
+  std::size_t end(std::size_t n) const { return is_container(what(n)) ? items_[n].extent : n + 1; }
+  /// What is written there. O(its size) for a list or an object.
+  std::string_view source(std::size_t n) const {
+    return std::string_view(text_).substr(at(n), is_container(what(n)) ? written_size(n) : items_[n].extent);
+  }
+
+  /// The characters of text `n`.
+  std::string characters(std::size_t n) const { return json_characters(inside(n)); }
+  /// Whether these are the characters of text `n`.
+  bool is_text(std::size_t n, std::string_view text) const {
+    auto const s = inside(n);
+    if (s.size() < text.size() || (s.size() == text.size() && s != text)) return false;
+    bool const escapes = s.find('\\') != std::string_view::npos;  // which are longer than what they mean
+    return escapes ? characters(n) == text : s.size() == text.size();
+  }
+
+  /// \throws json_error, at value `n`.
+  [[noreturn]] void fail_at(std::size_t n, std::string const& what) const { fail(at(n), what, path_of(n)); }
+
+ private:
+  [[noreturn]] void fail(std::size_t at, std::string const& what, std::string path = {}) const {
+    auto const before = std::string_view(text_).substr(0, at);
+    auto const line = static_cast<std::size_t>(std::ranges::count(before, '\n'));
+    auto const start = before.rfind('\n');
+    throw json_error({line + 1, at - (start == before.npos ? 0 : start + 1) + 1, std::move(path)}, what);
+  }
+
+  struct item {
+    std::size_t begin;   // eight times its place in the text, and its kind
+    std::size_t extent;  // of a list or an object one past the last value inside, else the bytes in the text
+  };
+  static constexpr bool is_container(json_kind k) { return k >= json_kind::array; }
+  std::size_t at(std::size_t n) const { return items_[n].begin >> 3; }
+  std::size_t written_size(std::size_t container) const {
+    auto const from = at(container);
+    auto i = from;
+    std::size_t open = 0;
+    do {
+      char const c = text_[i++];
+      if (c == '{' || c == '[') ++open;
+      if (c == '}' || c == ']') --open;
+      for (bool text = c == '"'; text; ++i) {
+        text = text_[i] != '"';
+        if (text_[i] == '\\') ++i;
+      }
+    } while (open > 0);
+    return i - from;
+  }
+  /// What is written between the quotes of text `n`.
+  std::string_view inside(std::size_t n) const {
+    return std::string_view(text_).substr(at(n) + 1, items_[n].extent - 2);
+  }
+
+  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  void skip_blanks() {
+    for (; at_ < text_.size(); ++at_)
+      if (char const c = text_[at_]; c != ' ' && c != '\n' && c != '\t' && c != '\r') return;
+  }
+  bool take(char c) {
+    bool const there = at_ < text_.size() && text_[at_] == c;
+    if (there) ++at_;
+    return there;
+  }
+  bool take(std::string_view word) {
+    bool const there = std::string_view(text_).substr(at_, word.size()) == word;
+    if (there) at_ += word.size();
+    return there;
+  }
+
+  void read() {
+    std::vector<std::size_t> open;  // items
+    for (bool value_next = true;;) {
+      skip_blanks();
+      if (value_next) {
+        auto const n = read_value();
+        bool const container = is_container(what(n));
+        if (container) open.push_back(n);
+        if (open.size() > deepest_) fail(at(n), "nested deeper than " + std::to_string(deepest_));
+        skip_blanks();
+        bool const object = container && what(n) == json_kind::object;
+        if (container && peek() != (object ? '}' : ']')) {
+          if (object) read_key();
+          continue;
+        }
+      }
+      if (open.empty()) break;
+      skip_blanks();
+      bool const object = what(open.back()) == json_kind::object;
+      if (take(object ? '}' : ']')) {
+        items_[open.back()].extent = items_.size();
+        if (object) check_keys(open.back());
+        open.pop_back();
+        value_next = false;
+      } else if (take(',')) {
+        skip_blanks();
+        if (object) read_key();
+        value_next = true;
+      } else {
+        fail(at_, object ? "expected ',' or '}'" : "expected ',' or ']'");
+      }
+    }
+    if (at_ < text_.size()) fail(at_, "something after the end of the value");
+  }
+
+  std::size_t read_value() {
+    auto const from = at_;
+    auto kind = json_kind::null;
+    char const c = peek();
+    if (c == '{' || c == '[') {
+      kind = c == '{' ? json_kind::object : json_kind::array;
+      ++at_;
+    } else if (c == '"') {
+      kind = json_kind::text;
+      read_text();
+    } else if (c == '-' || (c >= '0' && c <= '9')) {
+      kind = json_kind::number;
+      read_number();
+    } else if (take("true") || take("false")) {
+      kind = json_kind::boolean;
+    } else if (!take("null")) {
+      bool const no_number = c == 'N' || c == 'I';
+      fail(at_, at_ == text_.size() ? "expected a value, got the end of the text"
+                : no_number         ? "expected a value; JSON has no NaN and no Infinity"
+                                    : "expected a value");
+    }
+    items_.push_back({from << 3 | static_cast<std::size_t>(kind), at_ - from});
+    return items_.size() - 1;
+  }
+
+  void read_key() {
+    if (peek() != '"') fail(at_, "expected a key in quotes");
+    read_value();
+    skip_blanks();
+    if (!take(':')) fail(at_, "expected ':'");
+  }
+
+  void read_digits() {
+    if (peek() < '0' || peek() > '9') fail(at_, "expected a digit");
+    while (peek() >= '0' && peek() <= '9') ++at_;
+  }
+  void read_number() {
+    take('-');
+    if (!take('0')) read_digits();
+    if (take('.')) read_digits();
+    if (!take('e') && !take('E')) return;
+    if (!take('+')) take('-');
+    read_digits();
+  }
+
+  /// Stands for itself in a text, alone.
+  static bool is_plain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
+  void read_text() {
+    for (++at_; !take('"');) {
+      if (is_plain(peek())) {
+        ++at_;
+        continue;
+      }
+      if (at_ == text_.size()) fail(at_, "a text without its end");
+      auto const c = utf8_at(text_, at_);
+      if (c.code == malformed_utf8) fail(at_, "a byte that is no UTF-8");
+      if (c.code < 0x20) fail(at_, "a control character within a text; write it as \\u00XX");
+      at_ += c.bytes;
+      if (c.code != '\\') continue;
+      auto const escape = at_ - 1;
+      bool const unicode = take('u');
+      for (int digit = 0; unicode && digit < 4; ++digit, ++at_)
+        if (std::string_view("0123456789abcdefABCDEF").find(peek()) == std::string_view::npos)
+          fail(at_, "expected four hexadecimal digits");
+      if (!unicode) {
+        if (std::string_view("\"\\/bfnrt").find(peek()) == std::string_view::npos)
+          fail(escape, "no such escape");
+        ++at_;
+        continue;
+      }
+      auto const code = json_code_at(text_, escape);
+      if (code >= 0xd800 && code < 0xe000) fail(escape, "half of a surrogate pair");
+      if (code > 0xffff) at_ += 6;
+    }
+  }
+
+  void check_keys(std::size_t object) const {
+    if (written_differently(object)) return;
+    std::vector<std::pair<std::string, std::size_t>> keys;
+    for (auto n = object + 1; n < end(object); n = end(n + 1)) keys.emplace_back(characters(n), n);
+    std::ranges::sort(keys);
+    auto const same = [](auto const& a, auto const& b) { return a.first == b.first; };
+    if (auto const twice = std::ranges::adjacent_find(keys, same); twice != keys.end())
+      fail(at((twice + 1)->second), "key " + quoted(twice->first) + " for the second time in its object");
+  }
+  /// Whether an object has few keys, none with an escape and each pair different, which is told without
+  /// memory.
+  bool written_differently(std::size_t object) const {
+    std::array<std::string_view, 16> keys;
+    std::size_t count = 0;
+    for (auto n = object + 1; n < end(object); n = end(n + 1)) {
+      auto const key = inside(n);
+      if (count == keys.size() || key.find('\\') != std::string_view::npos) return false;
+      for (std::size_t i = 0; i < count; ++i)
+        if (keys[i] == key) return false;
+      keys[count++] = key;
+    }
+    return true;
+  }
+
+  std::string path_of(std::size_t wanted) const {
+    std::string path = "$";
+    for (std::size_t n = 0; n != wanted;) {
+      bool const object = what(n) == json_kind::object;
+      std::size_t inside = n + 1, count = 0;
+      auto const value = [&] { return object ? inside + 1 : inside; };
+      for (; end(value()) <= wanted; ++count) inside = end(value());
+      path += object ? "." + characters(inside) : "[" + std::to_string(count) + "]";
+      n = wanted == inside ? wanted : value();  // a key is at the place of its value
+    }
+    return path;
+  }
+
+  std::string text_;
+  std::size_t deepest_, at_ = 0;
+  std::vector<item> items_;
+};
+
+/// A value of a document, which must outlive it. Who asks for what it is not gets a json_error with the
+/// place: line, column and path.
+class json_value {
+ public:
+  explicit json_value(json_document const& d, std::size_t n = 0) : d_(&d), n_(n) {}
+
+  json_kind what() const { return d_->what(n_); }
+  [[noreturn]] void fail(std::string const& what) const { d_->fail_at(n_, what); }
+
+  bool boolean() const {
+    demand(json_kind::boolean, "true or false");
+    return source().front() == 't';
+  }
+  std::string text() const {
+    demand(json_kind::text, "a text");
+    return d_->characters(n_);
+  }
+  /// Whether it is a number that is written as an integer.
+  bool is_integer() const {
+    if (what() != json_kind::number) return false;
+    for (char const c : source())
+      if (c == '.' || c == 'e' || c == 'E') return false;
+    return true;
+  }
+  /// An integer that the type can hold.
+  template <std::integral Integer = std::int64_t>
+  Integer integer() const {
+    Integer i{};
+    auto const s = source();
+    bool const read = is_integer() && std::from_chars(s.data(), s.data() + s.size(), i).ec == std::errc();
+    if (!read)
+      fail("expected an integer of " + std::to_string(8 * sizeof i) + " bits" +
+           (std::is_unsigned_v<Integer> ? ", not negative" : "") + ", got " + printable(s, 40));
+    return i;
+  }
+  double real() const {
+    demand(json_kind::number, "a number");
+    double x = 0;
+    auto const s = source();
+    if (std::from_chars(s.data(), s.data() + s.size(), x).ec != std::errc() || !is_finite(x))
+      fail("no double holds " + printable(s, 40));
+    return x;
+  }
+
+  /// Calls `f` with each element of a list.
+  template <class F>
+  void each_element(F f) const {
+    demand(json_kind::array, "a list");
+    for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n)) f(json_value(*d_, n));
+  }
+  /// Calls `f` with key and value of each member of an object.
+  template <class F>
+  void each_member(F f) const {
+    demand(json_kind::object, "an object");
+    for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n + 1)) f(d_->characters(n), json_value(*d_, n + 1));
+  }
+  std::size_t size() const {
+    std::size_t count = 0;
+    bool const object = what() == json_kind::object;
+    if (!object) demand(json_kind::array, "a list");
+    for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(object ? n + 1 : n)) ++count;
+    return count;
+  }
+
+  /// The member of that name, or nothing. O(members).
+  std::optional<json_value> find(std::string_view key) const {
+    demand(json_kind::object, "an object");
+    for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n + 1))
+      if (d_->is_text(n, key)) return json_value(*d_, n + 1);
+    return std::nullopt;
+  }
+  /// The member of that name. \throws json_error if there is none
+  json_value operator[](std::string_view key) const {
+    auto const found = find(key);
+    if (!found) fail("lacks the key " + quoted(key));
+    return *found;
+  }
+  /// \throws json_error at the first member that has none of these names.
+  void allow(std::initializer_list<std::string_view> keys) const {
+    demand(json_kind::object, "an object");
+    for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n + 1)) {
+      bool known = false;
+      for (auto const key : keys) known = known || d_->is_text(n, key);
+      if (!known) json_value(*d_, n + 1).fail("unknown key " + quoted(d_->characters(n)));
+    }
+  }
+
+ private:
+  std::string_view source() const { return d_->source(n_); }
+  void demand(json_kind kind, char const* name) const {
+    if (what() != kind) fail("expected " + std::string(name) + ", got " + printable(source(), 40));
+  }
+
+  json_document const* d_;
+  std::size_t n_;
+};
+
+}  // namespace cleave::detail

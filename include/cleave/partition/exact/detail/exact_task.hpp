@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/fixed_point.hpp"
+#include "cleave/core/real.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
+#include "cleave/partition/exact/detail/bit_row.hpp"
+#include "cleave/partition/exact/detail/ideal_task.hpp"
+#include "cleave/partition/exact/exact_options.hpp"
+#include "cleave/partition/units/mirrored.hpp"
+#include "cleave/partition/units/topological_orders.hpp"
+#include "cleave/partition/units/units.hpp"
+
+namespace cleave::detail {
+
+/// Of each unit, those that come before it. O(units (units + edges) / 64).
+template <std::unsigned_integral Index>
+std::vector<bit_row> units_before(csr<Index> const& needs, std::span<Index const> order) {
+  std::vector<bit_row> before(order.size(), bit_row(order.size()));
+  for (Index const u : order)
+    for (Index const need : needs[u]) {
+      before[u].put(need);
+      before[u].join(before[need]);
+    }
+  return before;
+}
+
+/// Pairs of units of which the first may join the part of the second without anybody paying more, wherever
+/// it was: it costs no time; what it shares with the second alone costs at least as much as what it shares
+/// with others and the second has not; and whatever it needs or needs it stands on its side of the second.
+/// Neighbours of a unit that moves stay; `keep` marks units that are not to move at all.
+template <std::unsigned_integral Index>
+std::vector<std::pair<Index, Index>> weightless_pairs(unit_edges<Index> const& e, unit_costs<Index> const& c,
+                                                      std::span<Index const> order,
+                                                      std::span<char const> keep) {
+  auto const before = units_before(e.needs, order);
+  std::vector<std::pair<Index, Index>> pairs;
+  std::vector<char> is_first(c.units()), stays(keep.begin(), keep.end()), has(c.transfer.size());
+  auto const stands_between = [&](Index u, Index v) {
+    bool const later = before[v].has(u), earlier = before[u].has(v);
+    if (!later)  // it moves to an earlier part, or any
+      for (Index const need : e.needs[u])
+        if (need != v && !before[v].has(need)) return false;
+    if (!earlier)
+      for (Index const user : e.needed_by[u])
+        if (user != v && !before[user].has(v)) return false;
+    return true;
+  };
+  auto const pays_off = [&](Index u, Index v) {
+    for (Index const value : c.touched[v]) has[value] = 1;
+    std::int64_t saved = 0;
+    for (Index const value : c.touched[u])
+      if (has[value] == 0)
+        saved -= c.transfer[value];
+      else if (c.touching[value].size() == 2)
+        saved += c.transfer[value];
+    for (Index const value : c.touched[v]) has[value] = 0;
+    return saved >= 0;
+  };
+  auto const find_second = [&](Index u) {
+    auto const suits = [&](Index v) {
+      return v != u && is_first[v] == 0 && stands_between(u, v) && pays_off(u, v);
+    };
+    for (Index const v : e.needed_by[u])
+      if (suits(v)) return v;
+    for (Index const v : e.needs[u])
+      if (suits(v)) return v;
+    for (Index const value : c.touched[u])
+      if (auto const all = c.touching[value]; all.size() <= 8)
+        for (Index const v : all)
+          if (suits(v)) return v;
+    return u;
+  };
+  for (Index u = 0; u < c.units(); ++u) {
+    bool weightless = stays[u] == 0;
+    for (auto const& row : c.weight) weightless = weightless && row[u] == 0;
+    if (!weightless) continue;
+    if (Index const v = find_second(u); v != u) {
+      pairs.emplace_back(u, v);
+      is_first[u] = stays[v] = 1;
+      for (Index const other : e.needs[u]) stays[other] = 1;
+      for (Index const other : e.needed_by[u]) stays[other] = 1;
+      for (Index const value : c.touched[u])
+        for (Index const other : c.touching[value]) stays[other] = 1;
+    }
+  }
+  return pairs;
+}
+
+/// What a search over ideals is tried with at most.
+inline constexpr std::size_t most_units_of_exact = 16'384;
+
+/// A graph as `balance_exactly` sees it: its units with those joined that are never better apart, in an
+/// order, and the devices.
+template <std::unsigned_integral Index>
+struct exact_task {
+  unit_graph<Index> units;
+  unit_edges<Index> edges;
+  unit_costs<Index> costs;  ///< rows: the speeds of the parts, then each spare device
+  std::vector<Index> order;
+  std::uint32_t parts = 0;  ///< of `balance`
+  ideal_task ideals;
+  std::vector<std::vector<std::uint32_t>> devices_of;  ///< of a class: the parts, then parts + spare devices
+};
+
+/// Brings costs to units of 2^-exponent.
+template <std::unsigned_integral Index>
+void rescale(unit_costs<Index>& c, int exponent) {
+  int const finer = exponent - c.scale.exponent;
+  auto const scale = [&](std::int64_t& cost) {
+    cost = finer >= 0 ? cost << finer : rounded(static_cast<double>(cost) * power_of_two(finer));
+  };
+  for (auto& row : c.weight) std::ranges::for_each(row, scale);
+  std::ranges::for_each(c.transfer, scale);
+  c.scale.exponent = exponent;
+}
+
+/// Appends a row for each spare device, on a scale on which all sums stay below 2^60.
+/// \throws overflow_error where their sum is not a finite number.
+template <std::unsigned_integral Index>
+void add_spare_rows(unit_costs<Index>& c, basic_dense<Index> const& g, unit_graph<Index> const& u,
+                    std::vector<spare_device> const& spare) {
+  if (spare.empty() || u.size() == 0) return;
+  std::int64_t most = 1;  // that costs sum up to
+  for (auto const& row : c.weight)
+    most = (std::max)(most, std::accumulate(row.begin(), row.end(), std::int64_t{}));
+  for (std::size_t v = 0; v < c.transfer.size(); ++v)
+    most += 2 * static_cast<std::int64_t>(c.touching[v].size()) * c.transfer[v];
+  int exponent = c.scale.exponent + std::countl_zero(static_cast<std::uint64_t>(most)) - 4;
+  std::vector<std::vector<double>> rows;
+  for (auto const& device : spare) {
+    auto& row = rows.emplace_back(u.size());
+    double total = 0;
+    for (std::size_t n = 0; n < g.nodes(); ++n)
+      if (u.of[n] != none<Index>) {
+        row[u.of[n]] += device.weight[n];
+        total += device.weight[n];
+        if (!is_finite(total))
+          throw overflow_error(
+              "the weights on a spare device summed up to node " + g.label(n) + " are no finite number", n);
+      }
+    exponent = (std::min)(exponent, fixed_point::for_total(total > 0 ? total : 1).exponent);
+  }
+  rescale(c, exponent);
+  for (auto const& row : rows) {
+    auto& made = c.weight.emplace_back();
+    for (double const w : row) made.push_back(c.scale.of(w));
+  }
+}
+
+template <std::unsigned_integral Index>
+void list_devices(exact_task<Index>& t, exact_balance_options const& o) {
+  auto const& b = o.balance;
+  auto const add = [&](device_class c, std::uint32_t device) {
+    auto& classes = t.ideals.classes;
+    std::uint32_t i = 0;
+    while (i < classes.size() && (classes[i].row != c.row || classes[i].pays != c.pays ||
+                                  classes[i].memory != c.memory || classes[i].must_be_used != c.must_be_used))
+      ++i;
+    if (i == classes.size()) {
+      classes.push_back(c);
+      classes.back().count = 0;
+      t.devices_of.emplace_back();
+    }
+    ++classes[i].count;
+    t.devices_of[i].push_back(device);
+    return i;
+  };
+  bool const must = b.empty == empty_parts::forbidden;
+  for (std::uint32_t s = 0; s < t.parts; ++s) {
+    auto const memory = b.memory.empty() ? (std::numeric_limits<std::size_t>::max)() : b.memory[s];
+    auto const c = add({t.costs.speed_of[s], true, memory, 1, must}, s);
+    if (o.devices == device_order::given) t.ideals.class_of_part.push_back(c);
+  }
+  auto const rows = static_cast<std::uint32_t>(t.costs.weight.size() - o.spare.size());
+  for (std::uint32_t i = 0; i < o.spare.size(); ++i)
+    add({rows + i, false, (std::numeric_limits<std::size_t>::max)(), 1, false}, t.parts + i);
+  t.ideals.may_be_empty = !must;
+}
+
+/// The parts that pins leave to units, by place; a conflict was refused before.
+template <std::unsigned_integral Index>
+void limit_parts(exact_task<Index>& t, balance_options const& b) {
+  std::vector<part_id> pinned(t.units.size(), no_part);
+  for (std::size_t n = 0; n < b.pinned.size(); ++n)
+    if (b.pinned[n] != no_part && t.units.of[n] != none<Index>) pinned[t.units.of[n]] = b.pinned[n];
+  if (std::ranges::all_of(pinned, [](part_id p) { return p == no_part; })) return;
+  auto const reach = reach_of_pins<Index>(t.edges.needs, t.order, pinned, t.parts);
+  for (Index const u : t.order) {
+    t.ideals.earliest.push_back(reach.window.earliest[u]);
+    t.ideals.latest.push_back(reach.window.latest[u]);
+  }
+}
+
+/// Prepares `g` for `parts` parts. O(V + E) and what joining units takes.
+template <std::unsigned_integral Index>
+exact_task<Index> exact_task_of(basic_dense<Index> const& g, std::uint32_t parts,
+                                exact_balance_options const& o) {
+  auto const& b = o.balance;
+  exact_task<Index> t;
+  t.parts = parts;
+  auto together = b.together;
+  unit_memory<Index> memory;
+  auto const link = [&] {
+    t.units = units_of(g, {.together = together, .backward = b.backward});
+    t.edges = {t.units.needs, t.units.needed_by};
+    if (o.loose == loose_nodes::mirrored && !b.backward.empty())
+      t.edges = mirrored_edges<Index>(g, t.units, b.backward);
+    t.costs = costs_of(g, t.units, parts, {b.cost_per_byte, b.speed, b.link});
+    add_spare_rows(t.costs, g, t.units, o.spare);
+    if (!b.memory.empty()) memory = memory_of<Index>(g, t.units, b.node_memory);
+  };
+  link();
+  bool roomy = b.memory.empty();
+  if (!roomy) {
+    std::size_t least = b.memory[0];
+    for (std::uint32_t s = 0; s < parts; ++s) least = (std::min)(least, b.memory[s]);
+    roomy = memory.total() <= least;
+  }
+  auto const put_in_order = [&] {
+    std::vector<Index> rank(t.units.size());
+    std::iota(rank.begin(), rank.end(), Index{});
+    t.order = ordered_units<Index>(t.edges.needs, t.edges.needed_by, unit_order::on_demand, rank);
+  };
+  put_in_order();
+  bool const one_link = t.costs.linked.empty();  // else what pays off for one part may not for another
+  while (b.empty == empty_parts::allowed && one_link && t.units.size() <= most_units_of_exact) {
+    std::vector<char> keep(t.units.size());  // where parts need units, one may be all that a part has
+    for (std::size_t n = 0; n < b.pinned.size(); ++n)
+      if (b.pinned[n] != no_part && t.units.of[n] != none<Index>) keep[t.units.of[n]] = 1;
+    for (Index u = 0; u < t.units.size() && !roomy; ++u) keep[u] = keep[u] || memory.alone(u) != 0;
+    auto const node = [&](Index unit) { return std::size_t{t.units.members[unit].front()}; };
+    auto const pairs = weightless_pairs<Index>(t.edges, t.costs, t.order, keep);
+    if (pairs.empty()) break;
+    for (auto const& [u, v] : pairs) together.push_back({node(u), node(v)});
+    link();
+    put_in_order();
+  }
+  t.ideals = ideal_task_of<Index>(t.edges.needs, t.costs, memory, t.order);
+  list_devices(t, o);
+  limit_parts(t, b);
+  return t;
+}
+
+/// What each part of an assignment of units pays; parts that have units of others' memory, or too much of it,
+/// are not noticed. O(units + touches).
+inline std::vector<std::int64_t> loads_of(ideal_task const& t, std::vector<std::uint32_t> const& part_of,
+                                          std::vector<std::uint32_t> const& class_of) {
+  std::vector<std::int64_t> load(class_of.size());
+  for (std::size_t u = 0; u < part_of.size(); ++u)
+    load[part_of[u]] += t.weight[t.classes[class_of[part_of[u]]].row][u];
+  std::vector<std::size_t> seen(class_of.size(), t.transfer.size());
+  for (std::size_t v = 0; v < t.transfer.size(); ++v) {
+    auto const home = part_of[t.touching[v].front()];
+    bool const crosses =
+        std::ranges::any_of(t.touching[v], [&](std::uint32_t u) { return part_of[u] != home; });
+    for (auto const u : t.touching[v])
+      if (auto const p = part_of[u]; crosses && std::exchange(seen[p], v) != v && t.classes[class_of[p]].pays)
+        load[p] += t.transfer[v];
+  }
+  return load;
+}
+
+}  // namespace cleave::detail

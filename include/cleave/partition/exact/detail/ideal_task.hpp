@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "cleave/graph/csr.hpp"
+#include "cleave/partition/units/units.hpp"
+
+namespace cleave::detail {
+
+/// Devices that are alike.
+struct device_class {
+  std::uint32_t row = 0;  ///< of `ideal_task::weight`
+  bool pays = true;       ///< for transfers
+  std::size_t memory = (std::numeric_limits<std::size_t>::max)();
+  std::uint32_t count = 1;
+  bool must_be_used = true;  ///< by a unit at least, unless all parts may be empty
+};
+
+/// What a search over ideals is given: units by their place in a topological order, their costs as integers,
+/// and the devices. An *ideal* is a set of units that has all that its units need.
+struct ideal_task {
+  csr<std::uint32_t> needs, needed_by;            ///< of a unit
+  std::vector<std::vector<std::int64_t>> weight;  ///< rows: of a unit, its time
+  std::vector<std::int64_t> transfer;             ///< of a value
+  csr<std::uint32_t> touching, touched;           ///< of a value: units; of a unit: values
+  std::vector<std::size_t> own, shared;           ///< bytes: of a unit, of what several units hold
+  csr<std::uint32_t> holders, holds;              ///< of the latter: those units; of a unit: those
+  std::vector<device_class> classes;
+  std::vector<std::uint32_t> class_of_part;     ///< where parts are devices in this order; else empty
+  std::vector<std::uint32_t> earliest, latest;  ///< of a unit: the parts that pins leave; may be empty
+  bool may_be_empty = false;                    ///< whether parts may
+
+  std::size_t units() const { return needs.rows(); }
+};
+
+/// `rows` with rows and items renumbered: row i of the result is row `row_at[i]`, its items mapped by
+/// `item_to`.
+template <std::unsigned_integral Index>
+csr<std::uint32_t> renumbered(csr<Index> const& rows, std::span<Index const> row_at,
+                              std::span<std::uint32_t const> item_to) {
+  csr<std::uint32_t> made;
+  for (Index const row : row_at) {
+    auto const begin = made.item.size();
+    for (Index const i : rows[row]) made.add(item_to.empty() ? static_cast<std::uint32_t>(i) : item_to[i]);
+    std::ranges::sort(made.item.begin() + static_cast<std::ptrdiff_t>(begin), made.item.end());
+    made.close();
+  }
+  return made;
+}
+
+/// Units, costs and memory by their place in `order`, a topological order of `needs`; devices are left to the
+/// caller. O(units + edges + touches).
+template <std::unsigned_integral Index>
+ideal_task ideal_task_of(csr<Index> const& needs, unit_costs<Index> const& costs,
+                         unit_memory<Index> const& memory, std::span<Index const> order) {
+  ideal_task t;
+  std::vector<std::uint32_t> place(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::uint32_t>(i);
+  t.needs = renumbered<Index>(needs, order, place);
+  t.needed_by = users_of(t.needs, order.size());
+  for (auto const& row : costs.weight)
+    for (auto& made = t.weight.emplace_back(); Index const u : order) made.push_back(row[u]);
+  t.transfer = costs.transfer;
+  t.touched = renumbered<Index>(costs.touched, order, {});
+  t.touching = users_of(t.touched, t.transfer.size());
+  t.own.resize(order.size());
+  for (std::size_t i = 0; i < memory.own.size(); ++i) t.own[place[i]] = memory.own[i];
+  t.shared = memory.shared;
+  t.holds.first.assign(order.size() + 1, 0);
+  if (!memory.own.empty()) t.holds = renumbered<Index>(memory.needs, order, {});
+  t.holders = users_of(t.holds, t.shared.size());
+  return t;
+}
+
+}  // namespace cleave::detail

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/team.hpp"
+
+namespace cleave::detail {
+
+/// Size-constrained label propagation: in rounds, each node moves to the cluster that it is most connected
+/// with, as long as it has room. O(rounds * (n + m)). Meyerhenke, Sanders, Schulz, SEA 2014, §4.
+template <class Level, class Sum = std::int64_t>
+class label_clustering {
+ public:
+  label_clustering(Level const& g, cluster_rules const& rules)
+      : g_(g),
+        rules_(rules),
+        heaviest_(static_cast<Sum>(rules.heaviest)),
+        label_(g.nodes),
+        weight_(g.nodes),
+        bound_(rules.fixed && !rules.fixed->empty() ? g.nodes : 0) {}
+
+  clustering clusters(std::uint32_t rounds, thread_team const& team) {
+    id_ranges const ranges{g_.nodes, rules_.grain};
+    team.share(ranges.count(), [&](std::size_t r) { propagate(rounds, ranges.begin(r), ranges.end(r)); });
+    weight_ = {};
+    return numbered_clusters(std::move(label_), ranges, team);
+  }
+
+ private:
+  void propagate(std::uint32_t rounds, std::uint32_t lo, std::uint32_t hi) {
+    near_labels nearby(lo, hi);
+    for (auto n = lo; n < hi; ++n) {
+      label_[n] = n;
+      weight_[n] = static_cast<Sum>(g_.weight(n));
+      if (!bound_.empty()) bound_[n] = (*rules_.fixed)[n];
+    }
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      std::uint32_t moved = 0;
+      for (auto n = lo; n < hi; ++n) moved += move_node(n, nearby);
+      if (moved <= (hi - lo) / 64) break;
+    }
+    std::vector<std::uint32_t> waiting(hi - lo, free_node);
+    join_two_hops(nearby, waiting);
+    choose_leaders(lo, hi, waiting);
+  }
+
+  /// What ties one node at a time to the labels of a range. All weights are zero between the nodes.
+  struct near_labels {
+    near_labels(std::uint32_t begin, std::uint32_t end)
+        : lo(begin),
+          hi(end),
+          weight(raw_array<Sum>::zeros(end - begin)),
+          seen(std::size_t{end} - begin + 1) {}
+
+    std::uint32_t lo, hi;
+    raw_array<Sum> weight;          // by label, from `lo` on
+    raw_array<std::uint32_t> seen;  // labels, `count` of them
+    std::uint32_t count = 0;
+  };
+
+  void count_labels(std::uint32_t n, near_labels& nearby) const {
+    auto const* const label_of = label_.data();
+    auto* const weight = nearby.weight.data();
+    auto* const seen = nearby.seen.data();
+    auto const arc_weights = g_.arc_weights;
+    auto const lo = nearby.lo, size = nearby.hi - nearby.lo;
+    std::uint32_t count = 0;
+    for (auto arc = g_.first[n], stop = g_.first[n + 1]; arc < stop; ++arc) {
+      auto const other = g_.head[arc];
+      if (other - lo >= size) continue;
+      auto const label = label_of[other];
+      seen[count] = label;
+      auto const w = static_cast<Sum>(arc_weights[arc]);
+      count += (weight[label - lo] == 0) & (w != 0);
+      weight[label - lo] += w;
+    }
+    nearby.count = count;
+  }
+
+  bool move_node(std::uint32_t n, near_labels& nearby) {
+    count_labels(n, nearby);
+    auto const lo = nearby.lo;
+    auto const own = label_[n];
+    auto best = own;
+    Sum most = nearby.weight[own - lo];
+    auto const w = static_cast<Sum>(g_.weight(n));
+    for (std::uint32_t i = 0; i < nearby.count; ++i) {
+      auto const label = nearby.seen[i];
+      auto const connection = std::exchange(nearby.weight[label - lo], Sum{0});
+      if (label == own || connection < most) continue;
+      if (connection == most && (best == own || !preferred(label, best))) continue;
+      if (weight_[label] + w > heaviest_ || !may_take(label, n)) continue;
+      best = label;
+      most = connection;
+    }
+    if (best == own) return false;
+    weight_[own] -= w;
+    weight_[best] += w;
+    bind(best, n);
+    label_[n] = best;
+    return true;
+  }
+
+  /// Whether no node of a cluster is, or was, bound to another part than `n`.
+  bool may_take(std::uint32_t label, std::uint32_t n) const {
+    if (bound_.empty()) return true;
+    auto const part = (*rules_.fixed)[n];
+    return part == free_node || bound_[label] == free_node || bound_[label] == part;
+  }
+  void bind(std::uint32_t label, std::uint32_t n) {
+    if (!bound_.empty() && (*rules_.fixed)[n] != free_node) bound_[label] = (*rules_.fixed)[n];
+  }
+
+  bool preferred(std::uint32_t label, std::uint32_t other) const {
+    return rules_.tie == cluster_tie::heavier ? weight_[label] > weight_[other]
+                                              : weight_[label] < weight_[other];
+  }
+
+  /// Nodes that remained alone join others that favour the same cluster, which has no room for them.
+  void join_two_hops(near_labels& nearby, std::vector<std::uint32_t>& waiting) {
+    auto const lo = nearby.lo;
+    for (auto n = lo; n < nearby.hi; ++n) {
+      if (label_[n] != n || weight_[n] != static_cast<Sum>(g_.weight(n)) || g_.degree(n) == 0) continue;
+      count_labels(n, nearby);
+      auto favourite = free_node;
+      Sum most = 0;
+      for (std::uint32_t i = 0; i < nearby.count; ++i) {
+        auto const label = nearby.seen[i];
+        auto const connection = std::exchange(nearby.weight[label - lo], Sum{0});
+        if (connection > most) most = connection, favourite = label;
+      }
+      if (favourite == free_node) continue;
+      auto& other = waiting[favourite - lo];
+      if (other != free_node && other != n && weight_[other] + weight_[n] <= heaviest_ &&
+          may_take(other, n)) {
+        weight_[other] += weight_[n];
+        weight_[n] = 0;
+        bind(other, n);
+        label_[n] = other;
+      } else {
+        other = n;
+      }
+    }
+  }
+
+  /// Labels name nodes that may have left; the first member in id order leads.
+  void choose_leaders(std::uint32_t lo, std::uint32_t hi, std::vector<std::uint32_t>& first) {
+    std::fill(first.begin(), first.end(), free_node);
+    for (auto n = lo; n < hi; ++n) {
+      if (g_.degree(n) == 0) {
+        label_[n] = no_cluster;
+        continue;
+      }
+      auto& lead = first[label_[n] - lo];
+      if (lead == free_node) lead = n;
+      label_[n] = lead;
+    }
+  }
+
+  Level const& g_;
+  cluster_rules const& rules_;
+  Sum heaviest_;
+  raw_array<std::uint32_t> label_;
+  raw_array<Sum> weight_;
+  raw_array<std::uint32_t> bound_;  // the part that a cluster is bound to; empty where nothing is fixed
+};
+
+/// Pairs of neighbours along heavy edges: each node in turn takes the free neighbour of the heaviest edge, of
+/// those the lightest. On regular meshes whose nodes are numbered row by row the coarse graph is such a mesh
+/// again, and its straight cuts survive. O(n + m). Karypis, Kumar, SISC 20(1), 1998, §3.1.
+template <class Level>
+class heavy_edge_matching {
+ public:
+  heavy_edge_matching(Level const& g, cluster_rules const& rules) : g_(g), rules_(rules), mate_(g.nodes) {}
+
+  /// Pairs (rounds = 1), pairs of pairs (2), and so on, in one step.
+  clustering clusters(std::uint32_t rounds, thread_team const& team) {
+    match_nodes(team);
+    clustering c = pairs();
+    for (std::uint32_t round = 1; round < rounds; ++round) join_clusters(c, team);
+    return c;
+  }
+
+ private:
+  void match_nodes(thread_team const& team) {
+    std::fill_n(mate_.data(), mate_.size(), free_node);
+    id_ranges const ranges{g_.nodes, rules_.grain};
+    team.share(ranges.count(), [&](std::size_t r) {
+      for (auto n = ranges.begin(r); n < ranges.end(r); ++n)
+        if (mate_[n] == free_node) take_neighbour(n, ranges.begin(r), ranges.end(r));
+    });
+  }
+
+  void take_neighbour(std::uint32_t n, std::uint32_t lo, std::uint32_t hi) {
+    auto best = free_node;
+    std::int64_t heaviest = 0;
+    auto const room = rules_.heaviest - g_.weight(n);
+    for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
+      auto const other = g_.head[arc];
+      if (other - lo >= hi - lo || mate_[other] != free_node || other == n) continue;
+      auto const w = g_.arc_weight(arc);
+      if (best != free_node && (w < heaviest || (w == heaviest && g_.weight(other) >= g_.weight(best))))
+        continue;
+      if (g_.weight(other) > room || !rules_.may_join(n, other)) continue;
+      best = other;
+      heaviest = w;
+    }
+    mate_[n] = best == free_node ? n : best;
+    if (best != free_node) mate_[best] = n;
+  }
+
+  clustering pairs() {
+    clustering c;
+    c.of = raw_array<std::uint32_t>(g_.nodes);
+    c.begin = raw_array<std::uint32_t>(std::size_t{g_.nodes} + 1);
+    c.member = raw_array<std::uint32_t>(g_.nodes);
+    std::uint32_t at = 0;
+    for (std::uint32_t n = 0; n < g_.nodes; ++n) {
+      auto const mate = mate_[n];
+      if (mate < n) continue;
+      if (mate == n && g_.degree(n) == 0) {
+        c.of[n] = no_cluster;
+        continue;
+      }
+      c.begin[c.clusters] = at;
+      c.member[at++] = n;
+      c.of[n] = c.clusters;
+      if (mate != n) {
+        c.member[at++] = mate;
+        c.of[mate] = c.clusters;
+      }
+      ++c.clusters;
+    }
+    c.begin[c.clusters] = at;
+    return c;
+  }
+
+  /// Matches clusters as if they had been contracted.
+  void join_clusters(clustering& c, thread_team const& team) {
+    raw_array<std::uint32_t> mate(c.clusters);
+    std::fill_n(mate.data(), c.clusters, free_node);
+    auto const weight = weights(c);
+    id_ranges const ranges{c.clusters, rules_.grain / 2};
+    team.share(ranges.count(), [&](std::size_t r) {
+      std::vector<std::pair<std::uint32_t, std::int64_t>> around;
+      for (auto i = ranges.begin(r); i < ranges.end(r); ++i)
+        if (mate[i] == free_node) take_cluster(c, i, ranges.begin(r), ranges.end(r), mate, weight, around);
+    });
+    renumber(c, mate);
+  }
+
+  std::vector<std::int64_t> weights(clustering const& c) const {
+    std::vector<std::int64_t> weight(c.clusters, 0);
+    for (std::uint32_t i = 0; i < c.clusters; ++i)
+      for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at) weight[i] += g_.weight(c.member[at]);
+    return weight;
+  }
+
+  void take_cluster(clustering const& c, std::uint32_t i, std::uint32_t lo, std::uint32_t hi,
+                    raw_array<std::uint32_t>& mate, std::vector<std::int64_t> const& weight,
+                    std::vector<std::pair<std::uint32_t, std::int64_t>>& around) const {
+    around.clear();
+    for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at) {
+      auto const n = c.member[at];
+      for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
+        auto const other = c.of[g_.head[arc]];
+        if (other == i || other - lo >= hi - lo || mate[other] != free_node) continue;
+        std::size_t seen = 0;
+        while (seen < around.size() && around[seen].first != other) ++seen;
+        if (seen == around.size()) {
+          if (seen == 32) continue;  // beyond, the search would cost more than the best choice is worth
+          around.emplace_back(other, 0);
+        }
+        around[seen].second += g_.arc_weight(arc);
+      }
+    }
+    auto best = free_node;
+    std::int64_t heaviest = 0;
+    for (auto const& [other, w] : around) {
+      if (best != free_node && (w < heaviest || (w == heaviest && weight[other] >= weight[best]))) continue;
+      if (weight[i] + weight[other] > rules_.heaviest) continue;
+      if (!rules_.may_join(bound_member(c, i), bound_member(c, other))) continue;
+      best = other;
+      heaviest = w;
+    }
+    mate[i] = best == free_node ? i : best;
+    if (best != free_node) mate[best] = i;
+  }
+
+  /// A member that is bound to a part, if one is.
+  std::uint32_t bound_member(clustering const& c, std::uint32_t i) const {
+    if (rules_.fixed && !rules_.fixed->empty())
+      for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at)
+        if ((*rules_.fixed)[c.member[at]] != free_node) return c.member[at];
+    return c.member[c.begin[i]];
+  }
+
+  void renumber(clustering& c, raw_array<std::uint32_t> const& mate) const {
+    clustering joined;
+    joined.of = std::move(c.of);
+    joined.begin = raw_array<std::uint32_t>(std::size_t{c.clusters} + 1);
+    joined.member = raw_array<std::uint32_t>(c.begin[c.clusters]);
+    std::uint32_t to = 0;
+    auto const append = [&](std::uint32_t i) {
+      for (auto at = c.begin[i]; at < c.begin[i + 1]; ++at) {
+        joined.member[to++] = c.member[at];
+        joined.of[c.member[at]] = joined.clusters;
+      }
+    };
+    for (std::uint32_t i = 0; i < c.clusters; ++i) {
+      if (mate[i] < i) continue;
+      joined.begin[joined.clusters] = to;
+      append(i);
+      if (mate[i] != i) append(mate[i]);
+      ++joined.clusters;
+    }
+    joined.begin[joined.clusters] = to;
+    c = std::move(joined);
+  }
+
+  Level const& g_;
+  cluster_rules const& rules_;
+  raw_array<std::uint32_t> mate_;
+};
+
+/// A level that stands on another.
+struct level_above {
+  level_graph graph;
+  raw_array<std::uint32_t> cluster_of;  ///< of the nodes of the level below: the node here, or `no_cluster`
+  std::vector<std::uint32_t> fixed;  ///< the part that a node here must be in, or `free_node`; may be empty
+};
+
+/// Levels above a graph, each a contraction of the last, until one is small or hardly shrinks any more.
+class level_hierarchy {
+ public:
+  level_hierarchy(std::uint32_t parts, level_effort const& effort, thread_team const& team)
+      : target_((std::max)(effort.least_nodes, effort.nodes_a_part * parts)), effort_(effort), team_(team) {}
+
+  template <class Level>
+  std::vector<level_above> above(Level const& g, std::vector<std::uint32_t> const& fixed) {
+    std::vector<level_above> levels;
+    total_ = 0;
+    for (std::uint32_t n = 0; n < g.nodes; ++n) total_ += g.weight(n);
+    width_ = width_of(g);
+    heaviest_ = std::max<std::int64_t>(1, total_ / (2 * std::int64_t{target_}) * 3);
+    if (g.nodes <= target_ || !add(levels, g, fixed)) return levels;
+    while (levels.back().graph.nodes > target_)
+      if (!add(levels, levels.back().graph.view(), levels.back().fixed)) break;
+    return levels;
+  }
+
+ private:
+  template <class Level>
+  bool add(std::vector<level_above>& levels, Level const& g, std::vector<std::uint32_t> const& fixed) {
+    auto const level_cap = total_ / std::max<std::int64_t>(1, g.nodes) * std::int64_t{effort_.shrink};
+    cluster_rules rules{.heaviest = (std::min)(heaviest_, std::max<std::int64_t>(level_cap, 1)),
+                        .fixed = &fixed};
+    rules.tie = effort_.tie;
+    rules.grain = grain_for(g.nodes);
+    if (local_share(g, rules.grain) < 0.8) rules.grain = g.nodes;
+    auto c = clusters(g, rules);
+    if (c.clusters > g.nodes - g.nodes / 20) return false;
+    level_above next;
+    next.graph = contraction(g, c).graph(team_, width_);
+    if (!fixed.empty()) {
+      next.fixed.assign(c.clusters, free_node);
+      for (std::uint32_t n = 0; n < g.nodes; ++n)
+        if (fixed[n] != free_node && c.of[n] != no_cluster) next.fixed[c.of[n]] = fixed[n];
+    }
+    next.cluster_of = std::move(c.of);
+    levels.push_back(std::move(next));
+    return true;
+  }
+
+  /// What weights of all levels above fit in.
+  template <class Level>
+  weight_width width_of(Level const& g) const {
+    if (g.width() == weight_width::narrow) return weight_width::narrow;
+    std::int64_t arcs = 0;
+    for (std::uint32_t arc = 0; arc < g.arcs(); ++arc) arcs += g.arc_weight(arc);
+    return (std::max)(arcs, total_) <= 0xffffffff ? weight_width::narrow : weight_width::wide;
+  }
+
+  /// Nodes a range: about 2^17, of ranges an even number, so that two threads are done at the same time.
+  static std::uint32_t grain_for(std::uint32_t nodes) {
+    constexpr std::uint32_t about = 1u << 17;
+    if (nodes <= about) return about;
+    auto const ranges = 2 * ((nodes - 1) / (2 * about) + 1);
+    return (nodes - 1) / ranges + 1;
+  }
+
+  /// Of the arcs of some nodes, the share that stays in the range of its node.
+  template <class Level>
+  static double local_share(Level const& g, std::uint32_t grain) {
+    std::uint64_t inside = 0, arcs = 0;
+    auto const step = std::max<std::uint64_t>(37, g.nodes / 4096);
+    for (std::uint64_t n = 0; n < g.nodes && g.nodes > grain; n += step) {
+      auto const node = static_cast<std::uint32_t>(n);
+      for (auto arc = g.first[node]; arc < g.first[node + 1]; ++arc)
+        inside += g.head[arc] / grain == node / grain;
+      arcs += g.degree(node);
+    }
+    return arcs == 0 ? 1 : static_cast<double>(inside) / static_cast<double>(arcs);
+  }
+
+  template <class Level>
+  clustering clusters(Level const& g, cluster_rules const& rules) const {
+    if (effort_.clusters == coarsening::matching)
+      return heavy_edge_matching<Level>(g, rules).clusters(effort_.match_rounds, team_);
+    if (width_ == weight_width::narrow)
+      return label_clustering<Level, std::uint32_t>(g, rules).clusters(effort_.label_rounds, team_);
+    return label_clustering<Level>(g, rules).clusters(effort_.label_rounds, team_);
+  }
+
+  std::uint32_t target_;
+  level_effort effort_;
+  thread_team const& team_;
+  std::int64_t total_ = 0, heaviest_ = 1;
+  weight_width width_ = weight_width::wide;
+};
+
+}  // namespace cleave::detail

@@ -1,0 +1,704 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/expects.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/refinement.hpp"
+#include "cleave/partition/kway/detail/team.hpp"
+
+namespace cleave::detail {
+
+/// The two ends of a flow.
+enum class flow_end : std::uint8_t { source, sink };
+
+constexpr flow_end opposite(flow_end end) {
+  return end == flow_end::source ? flow_end::sink : flow_end::source;
+}
+
+/// A maximum flow between two sets of nodes that grow, in an undirected network. What flows already is kept
+/// when a set grows, so a chain of cuts costs little more than the last of them. Made anew by `clear`, `edge`
+/// for each edge, `build`; arrays are kept from one network to the next.
+/// Dinic, Soviet Math. Dokl. 11, 1970; growing sets: Hamann, Strasser, ALENEX 2016 (FlowCutter).
+class undirected_flow {
+ public:
+  using node = std::uint32_t;
+
+  void clear(std::size_t nodes) {
+    edges_.clear();
+    first_.assign(nodes + 1, 0);
+    end_of_.assign(nodes, none);
+    for (auto& of : level_) of.assign(nodes, unreached);
+    next_.resize(nodes);
+    for (auto& list : reached_) list.clear();
+    for (auto& list : fresh_) list.clear();
+    flow_ = 0;
+    first_search_ = true;
+  }
+
+  void edge(node u, node v, std::int64_t capacity) {
+    edges_.push_back({u, v, capacity});
+    ++first_[u], ++first_[v];
+  }
+
+  void build() {
+    std::uint32_t sum = 0;
+    for (auto& at : first_) sum += at, at = sum;
+    arcs_.resize(sum);
+    for (std::size_t i = edges_.size(); i-- > 0;) {
+      auto const& [u, v, capacity] = edges_[i];
+      auto const a = --first_[u], b = --first_[v];
+      arcs_[a] = {v, b, capacity, 0};
+      arcs_[b] = {u, a, capacity, 0};
+    }
+  }
+
+  std::size_t nodes() const { return end_of_.size(); }
+  std::int64_t flow() const { return flow_; }
+  bool belongs(flow_end end, node n) const { return end_of_[n] == static_cast<std::uint8_t>(end); }
+  bool free(node n) const { return end_of_[n] == none; }
+
+  /// Calls `visit(head)` for each neighbour of `n`.
+  template <class Visit>
+  void each_neighbour(node n, Visit const& visit) const {
+    for (auto const& a : arcs_of(n)) visit(a.head);
+  }
+
+  /// Adds a free node to the set of `end`. `advance(end, …)` has to come next.
+  void add(flow_end end, node n) {
+    expects(free(n), "undirected_flow: a free node");
+    end_of_[n] = static_cast<std::uint8_t>(end);
+    fresh_[index(end)].push_back(n);
+  }
+
+  /// Adds to the set of `end` all that more flow could reach from it, after `advance`: the flow stays the
+  /// largest.
+  void absorb(flow_end end) {
+    for (auto const n : reached_[index(end)])
+      if (free(n)) end_of_[n] = static_cast<std::uint8_t>(end);
+    fresh_[index(end)].clear();
+    clear_search(end);
+  }
+
+  /// Whether more flow could reach `n` from the set of `end`, after `advance`.
+  bool reaches(flow_end end, node n) const {
+    return belongs(end, n) || (free(n) && level_[index(end)][n] != unreached);
+  }
+
+  /// The free nodes that more flow could reach from `end`, in order of their distance, and what was added to
+  /// its set since it last absorbed.
+  std::span<node const> reached(flow_end end) const { return reached_[index(end)]; }
+
+  /// Lets the flow grow to the largest, with paths from what is new in the set of `end`; or until it is at
+  /// least `enough`: false.
+  bool advance(flow_end end, std::int64_t enough) {
+    bool grew = false;
+    while (search(end)) {
+      grew = true;
+      saturate(end, enough);
+      if (flow_ >= enough) return false;
+    }
+    if (grew || first_search_) search(opposite(end)), first_search_ = false;
+    return true;
+  }
+
+ private:
+  struct plain_edge {
+    node u, v;
+    std::int64_t capacity;
+  };
+  struct arc {
+    node head;
+    std::uint32_t twin;
+    std::int64_t capacity, flow;
+  };
+
+  static constexpr std::uint8_t none = 2;
+  static constexpr std::uint32_t unreached = static_cast<std::uint32_t>(-1);
+  static constexpr std::size_t index(flow_end end) { return static_cast<std::size_t>(end); }
+
+  std::span<arc const> arcs_of(node n) const { return {arcs_.data() + first_[n], first_[n + 1] - first_[n]}; }
+
+  /// What an arc of the node nearer to `end` can still carry away from `end`.
+  static std::int64_t away(flow_end end, arc const& a) {
+    return end == flow_end::source ? a.capacity - a.flow : a.capacity + a.flow;
+  }
+  /// What it can still carry towards `end`, against its own direction as seen from there.
+  static std::int64_t towards(flow_end end, arc const& a) { return away(opposite(end), a); }
+
+  void clear_search(flow_end end) {
+    auto& level = level_[index(end)];
+    for (auto const n : reached_[index(end)]) level[n] = unreached;
+    reached_[index(end)].clear();
+  }
+
+  /// Sets the distances from what is new in the set of `end`, no farther than the nearest node of the other.
+  /// Whether there is one.
+  bool search(flow_end end) {
+    clear_search(end);
+    auto& level = level_[index(end)];
+    auto& queue = reached_[index(end)];
+    auto const other = static_cast<std::uint8_t>(opposite(end));
+    last_.clear();
+    for (auto const n : fresh_[index(end)]) level[n] = 0, queue.push_back(n);
+    auto deepest = unreached;
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+      auto const u = queue[i];
+      if (level[u] > deepest) break;
+      next_[u] = first_[u];
+      bool touches = false;
+      for (auto const& a : arcs_of(u)) {
+        if (away(end, a) <= 0) continue;
+        if (end_of_[a.head] == none) {
+          if (level[a.head] == unreached && deepest == unreached)
+            level[a.head] = level[u] + 1, queue.push_back(a.head);
+        } else if (end_of_[a.head] == other) {
+          touches = true;
+        }
+      }
+      if (touches) last_.push_back(u), deepest = level[u];
+    }
+    return !last_.empty();
+  }
+
+  /// Fills all shortest paths, from the far ends of the search back to its start.
+  void saturate(flow_end end, std::int64_t enough) {
+    auto const other = static_cast<std::uint8_t>(opposite(end));
+    for (auto const u : last_)
+      for (auto a = first_[u]; a < first_[u + 1]; ++a)
+        if (end_of_[arcs_[a].head] == other && away(end, arcs_[a]) > 0) {
+          if (auto const pushed = draw(end, u, away(end, arcs_[a])); pushed > 0) {
+            carry(opposite(end), a, pushed);
+            flow_ += pushed;
+          }
+          if (flow_ >= enough || level_[index(end)][u] == dead) break;
+        }
+  }
+
+  /// Lets `carried` flow through arc `a` of a node against `end`: from it to its head if that is the source.
+  void carry(flow_end end, std::uint32_t a, std::int64_t carried) {
+    auto const change = end == flow_end::source ? -carried : carried;
+    arcs_[a].flow += change;
+    arcs_[arcs_[a].twin].flow -= change;
+  }
+
+  /// Brings up to `wanted` from the start of the search to `u`.
+  std::int64_t draw(flow_end end, node u, std::int64_t wanted) {
+    auto& level = level_[index(end)];
+    std::int64_t drawn = 0;
+    path_.clear();
+    for (auto at = u; drawn < wanted;) {
+      if (level[at] == 0) {
+        auto least = wanted - drawn;
+        for (auto const a : path_) least = (std::min)(least, towards(end, arcs_[a]));
+        drawn += least;
+        auto keep = path_.size();
+        for (auto i = path_.size(); i-- > 0;) {
+          carry(end, path_[i], least);
+          if (towards(end, arcs_[path_[i]]) == 0) keep = i;
+        }
+        path_.resize(keep);
+        at = path_.empty() ? u : arcs_[path_.back()].head;
+      } else if (auto const a = step_back(end, at); a != unreached) {
+        path_.push_back(a);
+        at = arcs_[a].head;
+      } else {
+        level[at] = dead;
+        if (path_.empty()) break;
+        at = arcs_[arcs_[path_.back()].twin].head;
+        path_.pop_back();
+      }
+    }
+    return drawn;
+  }
+
+  /// The next arc of `at` that leads one step nearer to the start and has room towards `at`.
+  std::uint32_t step_back(flow_end end, node at) {
+    auto const& level = level_[index(end)];
+    for (auto& a = next_[at]; a < first_[at + 1]; ++a)
+      if (level[arcs_[a].head] == level[at] - 1 && towards(end, arcs_[a]) > 0) return a;
+    return unreached;
+  }
+
+  static constexpr std::uint32_t dead = unreached - 1;
+
+  std::vector<plain_edge> edges_;
+  std::vector<std::uint32_t> first_;
+  std::vector<arc> arcs_;
+  std::vector<std::uint8_t> end_of_;
+  std::array<std::vector<std::uint32_t>, 2> level_;
+  std::array<std::vector<node>, 2> reached_, fresh_;
+  std::vector<std::uint32_t> next_;
+  std::vector<node> last_;
+  std::vector<std::uint32_t> path_;
+  std::int64_t flow_ = 0;
+  bool first_search_ = true;
+};
+
+/// A network whose nodes lie on two sides of a cut that may be moved.
+struct cut_network {
+  undirected_flow flow;              ///< node 0: all beyond the source side; node 1: all beyond the sink side
+  std::vector<std::int64_t> weight;  ///< of a node
+  std::vector<std::int32_t> depth;   ///< steps from the cut, above 0 on the source side, else below 0
+  std::array<std::int64_t, 2> limit{};  ///< what the source side and the sink side may weigh
+};
+
+/// A cut found by `flow_cutter`.
+struct flow_cut {
+  flow_end end;         ///< whose set is its side
+  std::int64_t weight;  ///< of the edges between the sides
+  std::int64_t excess;  ///< how much heavier the heavier side is than half
+};
+
+/// Finds least cuts between two sets that grow until a cut is found whose sides keep their limits: first the
+/// least cut between the ends of the network; where it does not, the lighter side takes in what it
+/// reaches and one node more, if possible one that makes no cut dearer, and the cut is sought anew.
+/// Hamann, Strasser, ALENEX 2016; for refinement: Gottesbüren, Hamann, Wagner, ESA 2019.
+class flow_cutter {
+ public:
+  /// A cut that weighs less than `enough`, if there is one on the way.
+  std::optional<flow_cut> cut(cut_network& net, std::int64_t enough) {
+    net.flow.add(flow_end::source, 0);
+    net.flow.add(flow_end::sink, 1);
+    for (auto& list : front_) list.clear();
+    weigh_terminals(net);
+    auto end = flow_end::source;
+    for (;;) {
+      if (!net.flow.advance(end, enough)) return std::nullopt;
+      if (auto const found = best_side(net)) return rebalanced(net, *found);
+      end = lighter();
+      take_in(net, end);
+      if (!pierce(net, end, stride(net, end), dearer::allowed)) return std::nullopt;
+    }
+  }
+
+  /// The side of each node after `cut` found one.
+  flow_end side_of(std::size_t n) const { return static_cast<flow_end>(sides_[n]); }
+
+ private:
+  enum class dearer : std::uint8_t { allowed, refused };
+
+  static constexpr std::size_t index(flow_end end) { return static_cast<std::size_t>(end); }
+
+  void weigh_terminals(cut_network const& net) {
+    total_ = 0;
+    for (auto const w : net.weight) total_ += w;
+    kept_ = {net.weight[0], net.weight[1]};
+    for (std::size_t e = 0; e < 2; ++e)
+      add_front(net, static_cast<flow_end>(e), static_cast<std::uint32_t>(e));
+  }
+
+  /// The weight of the side of `end` if it is all that `end` reaches.
+  std::int64_t side(cut_network const& net, flow_end end) const {
+    auto sum = kept_[index(end)];
+    for (auto const n : net.flow.reached(end))
+      if (net.flow.free(n)) sum += net.weight[n];
+    return sum;
+  }
+
+  std::optional<flow_cut> best_side(cut_network const& net) {
+    std::optional<flow_cut> best;
+    for (auto const end : {flow_end::source, flow_end::sink}) {
+      auto const own = reach_[index(end)] = side(net, end);
+      if (own > net.limit[index(end)] || total_ - own > net.limit[1 - index(end)]) continue;
+      if (auto const excess = excess_of(own); !best || excess < best->excess)
+        best = flow_cut{end, net.flow.flow(), excess};
+    }
+    return best;
+  }
+
+  flow_end lighter() const { return reach_[0] <= reach_[1] ? flow_end::source : flow_end::sink; }
+
+  void add_front(cut_network const& net, flow_end end, std::uint32_t n) {
+    net.flow.each_neighbour(n, [&](std::uint32_t to) {
+      if (net.flow.free(to)) front_[index(end)].push_back(to);
+    });
+  }
+
+  void take_in(cut_network& net, flow_end end) {
+    taken_.clear();
+    for (auto const n : net.flow.reached(end))
+      if (net.flow.free(n)) taken_.push_back(n);
+    net.flow.absorb(end);
+    for (auto const n : taken_) kept_[index(end)] += net.weight[n], add_front(net, end, n);
+  }
+
+  /// Adds to `end` the nodes that are best, until they weigh `wanted`: first those that make no cut dearer,
+  /// then those of its own side, far from the old cut. False if there is none.
+  bool pierce(cut_network& net, flow_end end, std::int64_t wanted, dearer allowed) {
+    auto& front = front_[index(end)];
+    choice_.clear();
+    std::size_t kept = 0;
+    for (auto const n : front) {
+      if (!net.flow.free(n)) continue;
+      front[kept++] = n;
+      bool const costs = net.flow.reaches(opposite(end), n);
+      if (costs && allowed == dearer::refused) continue;
+      auto const depth = end == flow_end::source ? net.depth[n] : -net.depth[n];
+      choice_.push_back({(costs ? std::int64_t{1} << 32 : 0) - depth, n});
+    }
+    front.resize(kept);
+    if (choice_.empty()) return false;
+    std::sort(choice_.begin(), choice_.end());
+    bool const costs = choice_.front().first > std::int64_t{1} << 31;
+    std::int64_t sum = 0;
+    for (auto const& [rank, n] : choice_) {
+      if (!net.flow.free(n)) continue;
+      if (sum > 0 && (sum >= wanted || (rank > std::int64_t{1} << 31) != costs)) break;
+      newest_ = n;
+      net.flow.add(end, n);
+      sum += net.weight[n];
+      kept_[index(end)] += net.weight[n];
+      add_front(net, end, n);
+    }
+    return true;
+  }
+
+  /// What the sets have to grow by at least, shared out over some steps.
+  std::int64_t stride(cut_network const& net, flow_end end) const {
+    return (total_ - net.limit[1 - index(end)] - kept_[index(end)]) / 8;
+  }
+
+  /// The cut, or another of its weight that divides the nodes more evenly: its side grows while that helps
+  /// and costs nothing.
+  flow_cut rebalanced(cut_network& net, flow_cut found) {
+    auto const end = found.end;
+    auto own = reach_[index(end)];
+    take_in(net, end);
+    auto last = none;
+    while (2 * own < total_ && pierce(net, end, 1, dearer::refused)) {
+      last = newest_;
+      net.flow.advance(end, found.weight + 1);
+      auto const grown = side(net, end);
+      if (excess_of(grown) >= excess_of(own) || grown > net.limit[index(end)]) break;
+      own = grown, last = none;
+      take_in(net, end);
+    }
+    sides_.resize(net.weight.size());
+    for (std::size_t n = 0; n < sides_.size(); ++n) {
+      bool const inside = net.flow.belongs(end, static_cast<std::uint32_t>(n)) && n != last;
+      sides_[n] = static_cast<std::uint8_t>(inside ? end : opposite(end));
+    }
+    return {end, found.weight, excess_of(own)};
+  }
+
+  std::int64_t excess_of(std::int64_t own) const { return (std::max)(own, total_ - own) - (total_ + 1) / 2; }
+
+  static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
+
+  std::array<std::int64_t, 2> kept_{}, reach_{};  // weights of the sets, and of what they reach
+  std::int64_t total_ = 0;
+  std::array<std::vector<std::uint32_t>, 2> front_;
+  std::vector<std::uint32_t> taken_;
+  std::vector<std::pair<std::int64_t, std::uint32_t>> choice_;
+  std::uint32_t newest_ = none;
+  std::vector<std::uint8_t> sides_;
+};
+
+/// How wide the strip along a cut is in which the cut may move.
+struct corridor_width {
+  std::uint32_t steps = 8;  ///< from the cut
+  double slack = 16;        ///< times what a part may weigh above the mean of the two
+};
+
+/// Two parts, and nodes of either that have neighbours in the other.
+struct part_pair {
+  std::uint32_t a, b;
+  std::span<std::uint32_t const> border;
+};
+
+/// The strip along the cut between two parts as a network, with the nodes beyond it drawn together. Nodes
+/// that are fixed count as beyond. Sanders, Schulz, ESA 2011, §4.
+class corridor {
+ public:
+  /// `position` has an entry for each node of the level, all of them `nowhere`, and so it leaves them; of
+  /// nodes outside of the two parts it is not read.
+  template <class Level>
+  void make(Level const& g, level_parts const& p, std::span<std::uint32_t const> fixed, part_pair const& pair,
+            corridor_width const& width, std::span<std::uint32_t> position) {
+    node_.assign(2, 0);
+    net.weight.assign(2, 0);
+    net.depth.assign(2, 0);
+    net.limit = {p.limit[pair.a], p.limit[pair.b]};
+    collect(g, p, fixed, pair, pair.a, pair.b, width, position);
+    collect(g, p, fixed, pair, pair.b, pair.a, width, position);
+    for (std::size_t i = 2; i < node_.size(); ++i)
+      net.depth[i] > 0 ? net.weight[0] -= net.weight[i] : net.weight[1] -= net.weight[i];
+    net.weight[0] += p.weight[pair.a], net.weight[1] += p.weight[pair.b];
+    connect(g, p, pair, position);
+    for (std::size_t i = 2; i < node_.size(); ++i) position[node_[i]] = nowhere;
+  }
+
+  cut_network net;
+  std::int64_t cut() const { return cut_; }  ///< what the edges of the network between the parts weigh
+  std::size_t nodes() const { return node_.size() - 2; }
+  std::uint32_t node(std::size_t i) const { return node_[i + 2]; }
+
+  static constexpr std::uint32_t nowhere = 0xffffffff;
+
+ private:
+  template <class Level>
+  void collect(Level const& g, level_parts const& p, std::span<std::uint32_t const> fixed,
+               part_pair const& pair, std::uint32_t own, std::uint32_t other, corridor_width const& width,
+               std::span<std::uint32_t> position) {
+    auto const room = most(p, own, other, width.slack);
+    std::int64_t taken = 0;
+    auto const begin = node_.size();
+    auto const sign = own == pair.a ? 1 : -1;
+    auto const take = [&](std::uint32_t n, std::uint32_t steps) {
+      if (p.of[n] != own || position[n] != nowhere || (!fixed.empty() && fixed[n] != free_node)) return;
+      auto const weight = static_cast<std::int64_t>(g.weight(n));
+      if (taken + weight > room) return;
+      taken += weight;
+      position[n] = static_cast<std::uint32_t>(node_.size());
+      node_.push_back(n);
+      net.weight.push_back(weight);
+      net.depth.push_back(sign * static_cast<std::int32_t>(steps));
+    };
+    for (auto const n : pair.border)
+      if (p.of[n] == own && touches(g, p, n, other)) take(n, 1);
+    for (auto i = begin; i < node_.size(); ++i) {
+      auto const steps = static_cast<std::uint32_t>(sign * net.depth[i]);
+      if (steps >= width.steps) break;
+      auto const n = node_[i];
+      for (auto a = g.first[n]; a < g.first[n + 1]; ++a) take(g.head[a], steps + 1);
+    }
+  }
+
+  /// What may be taken of part `own`: about what the other part could hold if it were allowed `slack` times
+  /// as much above the mean.
+  static std::int64_t most(level_parts const& p, std::uint32_t own, std::uint32_t other, double slack) {
+    auto const mean = (p.weight[own] + p.weight[other]) / 2;
+    auto const above =
+        (std::max)(slack * static_cast<double>(p.limit[other] - mean), 0.1 * static_cast<double>(mean));
+    auto const room = static_cast<double>(mean - p.weight[other]) + above;
+    return room <= 0 ? 0 : static_cast<std::int64_t>((std::min)(room, static_cast<double>(p.weight[own])));
+  }
+
+  template <class Level>
+  static bool touches(Level const& g, level_parts const& p, std::uint32_t n, std::uint32_t part) {
+    for (auto a = g.first[n]; a < g.first[n + 1]; ++a)
+      if (p.of[g.head[a]] == part) return true;
+    return false;
+  }
+
+  template <class Level>
+  void connect(Level const& g, level_parts const& p, part_pair const& pair,
+               std::span<std::uint32_t const> position) {
+    net.flow.clear(node_.size());
+    cut_ = 0;
+    for (std::uint32_t i = 2; i < node_.size(); ++i) {
+      auto const n = node_[i];
+      std::int64_t beyond[2] = {0, 0};
+      for (auto a = g.first[n]; a < g.first[n + 1]; ++a) {
+        auto const to = g.head[a];
+        auto const part = p.of[to];
+        if (part != pair.a && part != pair.b) continue;
+        auto const weight = static_cast<std::int64_t>(g.arc_weight(a));
+        auto const at = position[to];
+        if (at == nowhere)
+          beyond[part == pair.b] += weight;
+        else if (at < i)
+          net.flow.edge(at, i, weight);
+        if (part != p.of[n] && (at == nowhere || at < i)) cut_ += weight;
+      }
+      for (std::uint32_t end = 0; end < 2; ++end)
+        if (beyond[end] > 0) net.flow.edge(end, i, beyond[end]);
+    }
+    net.flow.build();
+  }
+
+  std::vector<std::uint32_t> node_;  // of the level, by number in the network; two without meaning in front
+  std::int64_t cut_ = 0;
+};
+
+struct flow_options {
+  corridor_width width;
+  std::uint32_t rounds = 4;  ///< over the pairs of parts; fewer if nothing changes any more
+};
+
+/// Replaces the cuts between pairs of parts by least cuts in a strip along them, as long as the cut
+/// decreases. Pairs that share no part are refined at the same time; the result does not depend on the number
+/// of threads. Gives up where strips with as many arcs as the graph have brought nothing: no narrow strip
+/// holds the cut of a graph without locality. Sanders, Schulz, ESA 2011; Gottesbüren, Heuer, Sanders, SEA
+/// 2022 (parallel).
+template <class Level>
+class flow_refinement {
+ public:
+  /// `active` holds all nodes with neighbours in other parts, and does so afterwards.
+  flow_refinement(Level const& g, level_parts& p, std::span<std::uint32_t const> fixed, active_nodes& active,
+                  thread_team const& team)
+      : g_(g),
+        p_(p),
+        fixed_(fixed),
+        active_(active),
+        team_(team),
+        position_(g.nodes, corridor::nowhere),
+        kits_(team.threads()) {}
+
+  /// The decrease of the cut.
+  std::int64_t refine(flow_options const& options) {
+    std::int64_t gain = 0;
+    changed_.assign(p_.parts(), 1);
+    for (std::uint32_t round = 0; round < options.rounds; ++round) {
+      find_pairs();
+      auto const gained = refine_pairs(options.width);
+      gain += gained;
+      if (gained == 0) break;
+    }
+    return gain;
+  }
+
+ private:
+  struct border_node {
+    std::uint32_t a, b, node;  // a smaller part, a larger one, and a node of either beside the other
+    bool operator<(border_node const& o) const { return std::pair(b, node) < std::pair(o.b, o.node); }
+  };
+  struct work {
+    part_pair pair;
+    std::vector<std::uint32_t> moved{};
+    std::int64_t gain = 0;
+    std::size_t arcs = 0;  // of the strip
+  };
+  struct tools {
+    corridor strip;
+    flow_cutter cutter;
+  };
+
+  /// Lists the border nodes of all pairs one of whose parts changed in the last round.
+  void find_pairs() {
+    sort_borders();
+    nodes_.clear();
+    nodes_.reserve(border_.size());
+    waiting_.clear();
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < border_.size(); ++i) {
+      auto const& [a, b, node] = border_[i];
+      nodes_.push_back(node);
+      if (i + 1 < border_.size() && border_[i + 1].a == a && border_[i + 1].b == b) continue;
+      waiting_.push_back({a, b, {nodes_.data() + begin, nodes_.size() - begin}});
+      begin = nodes_.size();
+    }
+  }
+
+  /// Puts the borders in order: by a in linear time, then those of each part by b and node.
+  void sort_borders() {
+    id_ranges const ranges{static_cast<std::uint32_t>(active_.list.size()), (std::max)(p_.parts(), 1u << 12)};
+    std::vector<std::vector<border_node>> found(ranges.count());
+    team_.share(ranges.count(), [&](std::size_t r) { found[r] = borders(ranges.begin(r), ranges.end(r)); });
+    std::vector<std::size_t> begin(p_.parts() + std::size_t{1});
+    for (auto const& list : found)
+      for (auto const& entry : list) ++begin[entry.a + std::size_t{1}];
+    for (std::uint32_t a = 0; a < p_.parts(); ++a) begin[a + std::size_t{1}] += begin[a];
+    border_.resize(begin.back());
+    auto end = begin;
+    for (auto const& list : found)
+      for (auto const& entry : list) border_[end[entry.a]++] = entry;
+    team_.share(p_.parts(),
+                [&](std::size_t a) { std::sort(border_.data() + begin[a], border_.data() + begin[a + 1]); });
+  }
+
+  /// Of the active nodes from `lo` up to `hi` in their list.
+  std::vector<border_node> borders(std::uint32_t lo, std::uint32_t hi) const {
+    std::vector<border_node> found;
+    std::vector<std::uint32_t> seen(p_.parts(), corridor::nowhere);
+    for (auto at = lo; at < hi; ++at) {
+      auto const n = active_.list[at];
+      auto const own = p_.of[n];
+      for (auto a = g_.first[n]; a < g_.first[n + 1]; ++a) {
+        auto const other = p_.of[g_.head[a]];
+        if (other == own || seen[other] == n || (!changed_[own] && !changed_[other])) continue;
+        seen[other] = n;
+        found.push_back({(std::min)(own, other), (std::max)(own, other), n});
+      }
+    }
+    return found;
+  }
+
+  /// Refines all pairs, as many at a time as share no part, long borders first.
+  std::int64_t refine_pairs(corridor_width const& width) {
+    std::int64_t gain = 0;
+    changed_.assign(p_.parts(), 0);
+    std::vector<std::uint8_t> busy(p_.parts());
+    while (!waiting_.empty()) {
+      std::fill(busy.begin(), busy.end(), std::uint8_t{0});
+      std::vector<work> batch;
+      std::vector<part_pair> rest;
+      for (auto const& pair : waiting_)
+        if (busy[pair.a] || busy[pair.b]) {
+          rest.push_back(pair);
+        } else {
+          busy[pair.a] = busy[pair.b] = 1;
+          batch.push_back({pair});
+        }
+      waiting_ = std::move(rest);
+      std::sort(batch.begin(), batch.end(), [](work const& x, work const& y) {
+        return std::pair(y.pair.border.size(), x.pair.a) < std::pair(x.pair.border.size(), y.pair.a);
+      });
+      team_.share_with_tools(batch.size(), [&](std::size_t i, std::size_t thread) {
+        refine_pair(batch[i], width, kits_[thread]);
+      });
+      for (auto const& done : batch) gain += apply(done);
+      if (idle_arcs_ > g_.arcs()) waiting_.clear();
+    }
+    return gain;
+  }
+
+  void refine_pair(work& w, corridor_width const& width, tools& kit) {
+    kit.strip.make(g_, p_, fixed_, w.pair, width, position_);
+    for (std::size_t i = 0; i < kit.strip.nodes(); ++i) w.arcs += g_.degree(kit.strip.node(i));
+    auto const old_cut = kit.strip.cut();
+    if (auto const found = kit.strip.nodes() ? kit.cutter.cut(kit.strip.net, old_cut) : std::nullopt) {
+      w.gain = old_cut - found->weight;
+      for (std::size_t i = 0; i < kit.strip.nodes(); ++i) {
+        auto const n = kit.strip.node(i);
+        auto const part = kit.cutter.side_of(i + 2) == flow_end::source ? w.pair.a : w.pair.b;
+        if (p_.of[n] != part) w.moved.push_back(n);
+      }
+    }
+  }
+
+  std::int64_t apply(work const& w) {
+    for (auto const n : w.moved) {
+      auto const from = p_.of[n], to = from == w.pair.a ? w.pair.b : w.pair.a;
+      auto const weight = static_cast<std::int64_t>(g_.weight(n));
+      p_.of[n] = to;
+      p_.weight[from] -= weight, p_.weight[to] += weight;
+      active_.add(n);
+      for (auto a = g_.first[n], stop = g_.first[n + 1]; a < stop; ++a) active_.add(g_.head[a]);
+    }
+    if (!w.moved.empty()) changed_[w.pair.a] = changed_[w.pair.b] = 1;
+    idle_arcs_ = w.gain > 0 ? 0 : idle_arcs_ + w.arcs;
+    return w.gain;
+  }
+
+  Level const& g_;
+  level_parts& p_;
+  std::span<std::uint32_t const> fixed_;
+  active_nodes& active_;
+  thread_team const& team_;
+  std::vector<std::uint32_t> position_;  // pairs at work at the same time share no node
+  std::vector<std::uint8_t> changed_;    // whether a part changed in the last round
+  std::vector<border_node> border_;
+  std::vector<std::uint32_t> nodes_;
+  std::size_t idle_arcs_ = 0;  // of strips since the cut decreased
+  std::vector<part_pair> waiting_;
+  std::vector<tools> kits_;  // of a thread each
+};
+
+/// Refines by flows; the decrease of the cut. Limits that hold keep holding. `active` holds all nodes with
+/// neighbours in other parts, and does so afterwards.
+template <class Level>
+std::int64_t refine_by_flows(Level const& g, level_parts& p, std::span<std::uint32_t const> fixed,
+                             active_nodes& active, flow_options const& options, thread_team const& team) {
+  return flow_refinement<Level>(g, p, fixed, active, team).refine(options);
+}
+
+}  // namespace cleave::detail

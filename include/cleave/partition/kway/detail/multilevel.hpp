@@ -1,0 +1,742 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/random.hpp"
+#include "cleave/core/real.hpp"
+#include "cleave/partition/kway/detail/coarsening.hpp"
+#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/flow.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/refinement.hpp"
+#include "cleave/partition/kway/detail/rounding.hpp"
+#include "cleave/partition/kway/detail/team.hpp"
+#include "cleave/partition/kway/options.hpp"
+
+namespace cleave::detail {
+
+/// Nodes on two sides, what the sides weigh and may weigh.
+struct two_sides {
+  std::vector<std::uint8_t> of;
+  std::array<std::int64_t, 2> weight{};
+  std::array<std::int64_t, 2> limit{};
+  std::int64_t cut = 0;
+
+  /// By how much the sides break their limits.
+  std::int64_t excess() const {
+    return std::max<std::int64_t>(0, weight[0] - limit[0]) + std::max<std::int64_t>(0, weight[1] - limit[1]);
+  }
+  bool better_than(two_sides const& other) const {
+    if (excess() != other.excess()) return excess() < other.excess();
+    if (cut != other.cut) return cut < other.cut;
+    return (std::max)(weight[0], weight[1]) < (std::max)(other.weight[0], other.weight[1]);
+  }
+};
+
+/// Weights and cut from `of`.
+inline void weigh(weighted_view const& g, two_sides& s) {
+  s.weight = {};
+  s.cut = 0;
+  for (std::uint32_t n = 0; n < g.nodes; ++n) {
+    s.weight[s.of[n]] += g.weight(n);
+    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc)
+      if (s.of[g.head[arc]] != s.of[n]) s.cut += g.arc_weight(arc);
+  }
+  s.cut /= 2;
+}
+
+/// Moves nodes one by one from side to side, best gain first, each at most once, downhill too, and returns to
+/// the best state seen; again until a pass gains nothing. Fiduccia, Mattheyses, DAC 1982.
+class two_way_fm {
+ public:
+  two_way_fm(weighted_view const& g, std::vector<std::uint32_t> const& fixed)
+      : g_(g), fixed_(fixed), leaving_{move_buckets(g.nodes), move_buckets(g.nodes)}, gain_(g.nodes) {
+    for (std::uint32_t n = 0; n < g.nodes; ++n) heaviest_ = (std::max)(heaviest_, g.weight(n));
+  }
+
+  void refine(two_sides& s, std::uint32_t passes, std::uint32_t patience) {
+    for (std::uint32_t pass = 0; pass < passes; ++pass)
+      if (!improve(s, patience)) break;
+  }
+
+ private:
+  bool improve(two_sides& s, std::uint32_t patience) {
+    start(s);
+    moves_.clear();
+    auto best_cut = s.cut, best_excess = s.excess();
+    auto best_spread = spread(s);
+    std::size_t best_moves = 0;
+    bool improved = false;
+    while (moves_.size() - best_moves <= patience) {
+      auto const n = next(s);
+      if (n == free_node) break;
+      move(n, s);
+      moves_.push_back(n);
+      auto const excess = s.excess();
+      bool const better = excess != best_excess ? excess < best_excess : s.cut < best_cut;
+      if (better || (excess == best_excess && s.cut == best_cut && spread(s) < best_spread)) {
+        improved |= better;
+        best_cut = s.cut, best_excess = excess, best_spread = spread(s);
+        best_moves = moves_.size();
+      }
+    }
+    leaving_[0].clear();
+    leaving_[1].clear();
+    while (moves_.size() > best_moves) {
+      put_back(moves_.back(), s);
+      moves_.pop_back();
+    }
+    s.cut = best_cut;
+    return improved;
+  }
+
+  static std::int64_t spread(two_sides const& s) {
+    return (std::max)(s.weight[0] - s.limit[0], s.weight[1] - s.limit[1]);
+  }
+
+  void start(two_sides const& s) {
+    locked_.assign(g_.nodes, 0);
+    for (std::uint32_t n = 0; n < g_.nodes; ++n) {
+      std::int64_t inside = 0, outside = 0;
+      for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc)
+        (s.of[g_.head[arc]] == s.of[n] ? inside : outside) += g_.arc_weight(arc);
+      gain_[n] = outside - inside;
+      if (!fixed_.empty() && fixed_[n] != free_node) {
+        locked_[n] = 1;
+      } else if (outside > 0 || s.excess() > 0 || g_.degree(n) == 0) {
+        leaving_[s.of[n]].put(n, gain_[n]);
+      }
+    }
+  }
+
+  /// The node to move: from the side that is too heavy, otherwise of the better gain.
+  std::uint32_t next(two_sides const& s) {
+    for (;;) {
+      std::size_t from = 2;
+      for (std::size_t side = 0; side < 2; ++side)
+        if (s.weight[side] > s.limit[side] && !leaving_[side].empty()) from = side;
+      if (from == 2) {
+        if (leaving_[0].empty() && leaving_[1].empty()) return free_node;
+        if (leaving_[0].empty())
+          from = 1;
+        else if (leaving_[1].empty())
+          from = 0;
+        else if (leaving_[0].highest() != leaving_[1].highest())
+          from = leaving_[0].highest() > leaving_[1].highest() ? 0 : 1;
+        else
+          from = s.weight[0] - s.limit[0] >= s.weight[1] - s.limit[1] ? 0 : 1;
+      }
+      auto const n = leaving_[from].pop();
+      locked_[n] = 1;
+      // One node too much is let pass for a while, lest tight limits stop every exchange.
+      if (s.weight[1 - from] + g_.weight(n) <= s.limit[1 - from] + heaviest_ ||
+          s.weight[from] > s.limit[from]) {
+        if (s.weight[1 - from] <= s.limit[1 - from] || s.weight[from] > s.limit[from]) return n;
+      }
+    }
+  }
+
+  void move(std::uint32_t n, two_sides& s) {
+    auto const from = s.of[n];
+    s.cut -= gain_[n];
+    shift(n, s);
+    for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
+      auto const other = g_.head[arc];
+      auto const w = g_.arc_weight(arc);
+      for (int end = 0; end < 2; ++end) gain_[other] += s.of[other] == from ? w : -w;  // 2 * w may not fit
+      if (!locked_[other]) leaving_[s.of[other]].put(other, gain_[other]);
+    }
+  }
+
+  void put_back(std::uint32_t n, two_sides& s) const { shift(n, s); }
+
+  void shift(std::uint32_t n, two_sides& s) const {
+    auto const from = s.of[n];
+    s.of[n] = 1 - from;
+    s.weight[from] -= g_.weight(n);
+    s.weight[1 - from] += g_.weight(n);
+  }
+
+  weighted_view const& g_;
+  std::vector<std::uint32_t> const& fixed_;
+  std::array<move_buckets, 2> leaving_;
+  std::vector<std::int64_t> gain_;
+  std::vector<std::uint8_t> locked_;
+  std::vector<std::uint32_t> moves_;
+  std::int64_t heaviest_ = 0;
+};
+
+/// Where a side that grows takes its next node: among the neighbours of those it has, or wherever the gain is
+/// best for the node's weight (which peels off nodes of low degree, where limits leave room).
+enum class growth : std::uint8_t { around_a_node, anywhere };
+
+/// Lets side 0 grow node by node out of nothing, best gain first, as far as the limits let it and at least as
+/// far as they demand; of the states between, that of the least cut is taken. Karypis, Kumar, SISC 20(1),
+/// 1998, §3.2 (greedy graph growing).
+class side_growing {
+ public:
+  side_growing(weighted_view const& g, std::vector<std::uint32_t> const& fixed)
+      : g_(g), fixed_(fixed), border_(g.nodes), gain_(g.nodes) {}
+
+  /// Precondition: `s.limit` is set. `aim` is the weight that side 0 should have where the cut does not care.
+  void grow(two_sides& s, growth how, std::int64_t aim, splitmix& random) {
+    how_ = how;
+    start(s);
+    std::int64_t const total = s.weight[1];
+    std::int64_t const least = total - s.limit[1];
+    bool chosen = false;
+    std::size_t best = 0;
+    std::int64_t best_cut = 0, best_distance = 0;
+    order_.clear();
+    place_fixed(s);
+    while (s.weight[0] < s.limit[0]) {
+      auto const n = next(s, random);
+      if (n == free_node) break;
+      if (s.weight[0] + g_.weight(n) > s.limit[0]) {
+        if (s.weight[0] >= least) break;
+        continue;
+      }
+      take(n, s);
+      if (s.weight[0] < least) continue;
+      auto const distance = s.weight[0] > aim ? s.weight[0] - aim : aim - s.weight[0];
+      if (!chosen || s.cut < best_cut || (s.cut == best_cut && distance < best_distance)) {
+        chosen = true;
+        best = order_.size();
+        best_cut = s.cut, best_distance = distance;
+      }
+    }
+    border_.clear();
+    if (chosen) give_back(s, best);
+  }
+
+ private:
+  void start(two_sides& s) {
+    s.of.assign(g_.nodes, 1);
+    s.weight = {};
+    s.cut = 0;
+    outside_.clear();
+    for (std::uint32_t n = 0; n < g_.nodes; ++n) {
+      s.weight[1] += g_.weight(n);
+      gain_[n] = 0;
+      for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) gain_[n] -= g_.arc_weight(arc);
+      if (!fixed_.empty() && fixed_[n] != free_node) continue;
+      outside_.push_back(n);
+    }
+    mean_weight_ = (std::max)(1.0, static_cast<double>(s.weight[1]) / (std::max)(1u, g_.nodes));
+    if (how_ == growth::anywhere)
+      for (auto const n : outside_) border_.put(n, urgency(n));
+  }
+
+  /// The gain; where all nodes stand at the border, that for a mean node's weight.
+  std::int64_t urgency(std::uint32_t n) const {
+    if (how_ == growth::around_a_node) return gain_[n];
+    auto const means = static_cast<double>(std::max<std::int64_t>(1, g_.weight(n))) / mean_weight_;
+    return static_cast<std::int64_t>(std::clamp(static_cast<double>(gain_[n]) / means, -0x1p62, 0x1p62));
+  }
+
+  void place_fixed(two_sides& s) {
+    if (fixed_.empty()) return;
+    for (std::uint32_t n = 0; n < g_.nodes; ++n)
+      if (fixed_[n] == 0) take(n, s);
+    order_.clear();
+  }
+
+  std::uint32_t next(two_sides const& s, splitmix& random) {
+    if (!border_.empty()) return border_.pop();
+    while (!outside_.empty()) {
+      auto const at = random.below(outside_.size());
+      auto const n = outside_[at];
+      outside_[at] = outside_.back();
+      outside_.pop_back();
+      if (s.of[n] == 1) return n;
+    }
+    return free_node;
+  }
+
+  void take(std::uint32_t n, two_sides& s) {
+    s.of[n] = 0;
+    s.weight[1] -= g_.weight(n);
+    s.weight[0] += g_.weight(n);
+    s.cut -= gain_[n];
+    order_.push_back(n);
+    for (auto arc = g_.first[n]; arc < g_.first[n + 1]; ++arc) {
+      auto const other = g_.head[arc];
+      for (int end = 0; end < 2; ++end) gain_[other] += g_.arc_weight(arc);  // twice that may not fit
+      if (s.of[other] == 1 && (fixed_.empty() || fixed_[other] == free_node))
+        border_.put(other, urgency(other));
+    }
+  }
+
+  void give_back(two_sides& s, std::size_t keep) {
+    while (order_.size() > keep) {
+      s.of[order_.back()] = 1;
+      order_.pop_back();
+    }
+    weigh(g_, s);
+  }
+
+  weighted_view const& g_;
+  std::vector<std::uint32_t> const& fixed_;
+  move_buckets border_;
+  std::vector<std::int64_t> gain_;
+  growth how_ = growth::anywhere;
+  double mean_weight_ = 1;
+  std::vector<std::uint32_t> outside_, order_;
+};
+
+/// A bisection of a graph with limits for both sides: multilevel, the smallest graph grown from several
+/// nodes, each level refined by moves. O((n + m) * restarts).
+class multilevel_bisection {
+ public:
+  multilevel_bisection(weighted_view const& g, std::vector<std::uint32_t> fixed,
+                       std::array<std::int64_t, 2> limit, std::int64_t aim, bisection_effort const& effort)
+      : g_(g), fixed_(std::move(fixed)), limit_(limit), aim_(aim), effort_(effort) {}
+
+  /// Of one hierarchy; the first of several restarts is 0.
+  two_sides sides(std::uint64_t seed, std::uint32_t restart) const {
+    splitmix random(seed);
+    auto const levels = coarsened(random, restart);
+    auto const view = [&](std::size_t i) { return i == 0 ? g_ : levels[i - 1].graph.view(); };
+    auto const& fixed_at = [&](std::size_t i) -> std::vector<std::uint32_t> const& {
+      return i == 0 ? fixed_ : levels[i - 1].fixed;
+    };
+    auto s = first_bisection(view(levels.size()), fixed_at(levels.size()), random);
+    for (auto i = levels.size(); i-- > 0;) {
+      auto const g = view(i);
+      s = projected(g, levels[i].cluster_of, s);
+      two_way_fm(g, fixed_at(i)).refine(s, effort_.passes, effort_.patience);
+    }
+    return s;
+  }
+
+ private:
+  struct level {
+    level_graph graph;
+    std::vector<std::uint32_t> fixed;
+    raw_array<std::uint32_t> cluster_of;  // of the nodes below
+  };
+
+  std::vector<level> coarsened(splitmix& random, std::uint32_t restart) const {
+    std::vector<level> levels;
+    std::int64_t total = 0;
+    for (std::uint32_t n = 0; n < g_.nodes; ++n) total += g_.weight(n);
+    auto g = g_;
+    auto const* fixed = &fixed_;
+    while (g.nodes > effort_.smallest) {
+      auto clusters =
+          matched(g, *fixed, std::max<std::int64_t>(total * 3 / (2 * std::int64_t{effort_.smallest}), 1),
+                  restart, random);
+      if (clusters.clusters > g.nodes - g.nodes / 10) break;
+      level next;
+      next.graph = contraction(g, clusters).graph(thread_team{});
+      if (!fixed->empty()) {
+        next.fixed.assign(clusters.clusters, free_node);
+        for (std::uint32_t n = 0; n < g.nodes; ++n)
+          if ((*fixed)[n] != free_node) next.fixed[clusters.of[n]] = (*fixed)[n];
+      }
+      next.cluster_of = std::move(clusters.of);
+      levels.push_back(std::move(next));
+      g = levels.back().graph.view();
+      fixed = &levels.back().fixed;
+    }
+    return levels;
+  }
+
+  /// Pairs along heavy edges for their weight, nodes visited in id order first and in random order after
+  /// that.
+  static clustering matched(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
+                            std::int64_t heaviest, std::uint32_t restart, splitmix& random) {
+    cluster_rules const rules{.heaviest = heaviest, .fixed = &fixed};
+    std::vector<std::uint32_t> order(g.nodes);
+    for (std::uint32_t n = 0; n < g.nodes; ++n) order[n] = n;
+    if (restart > 0) random.shuffle(order);
+    raw_array<std::uint32_t> leader(g.nodes);
+    std::fill_n(leader.data(), g.nodes, no_cluster);
+    auto lone = free_node;
+    for (auto const n : order) {
+      if (leader[n] != no_cluster) continue;
+      auto best = free_node;
+      double most = 0;
+      for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) {
+        auto const other = g.head[arc];
+        if (leader[other] != no_cluster || g.weight(n) + g.weight(other) > heaviest ||
+            !rules.may_join(n, other))
+          continue;
+        auto const rating = static_cast<double>(g.arc_weight(arc)) /
+                            static_cast<double>(std::max<std::int64_t>(1, g.weight(other)));
+        if (rating > most) most = rating, best = other;
+      }
+      if (best == free_node && g.degree(n) == 0) {
+        // Nodes without edges have each other.
+        if (lone != free_node && g.weight(n) + g.weight(lone) <= heaviest && rules.may_join(n, lone))
+          best = std::exchange(lone, free_node);
+        else {
+          lone = n;
+          leader[n] = n;
+          continue;
+        }
+      }
+      auto const lead = best == free_node ? n : (std::min)(n, best);
+      leader[n] = lead;
+      if (best != free_node) leader[best] = lead;
+    }
+    return numbered_clusters(std::move(leader), {g.nodes, (std::max)(g.nodes, 1u)}, thread_team{});
+  }
+
+  two_sides first_bisection(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
+                            splitmix& random) const {
+    side_growing growing(g, fixed);
+    two_way_fm fm(g, fixed);
+    two_sides best;
+    for (std::uint32_t i = 0; i < effort_.growths; ++i) {
+      two_sides s;
+      s.limit = limit_;
+      growing.grow(s, i == 0 ? growth::anywhere : growth::around_a_node, aim_, random);
+      fm.refine(s, effort_.passes, g.nodes);
+      if (i == 0 || s.better_than(best)) best = std::move(s);
+    }
+    return best;
+  }
+
+  static two_sides projected(weighted_view const& g, raw_array<std::uint32_t> const& cluster_of,
+                             two_sides const& s) {
+    two_sides below;
+    below.weight = s.weight, below.limit = s.limit, below.cut = s.cut;
+    below.of.resize(g.nodes);
+    for (std::uint32_t n = 0; n < g.nodes; ++n) below.of[n] = s.of[cluster_of[n]];
+    return below;
+  }
+
+  weighted_view g_;
+  std::vector<std::uint32_t> fixed_;  // to a side
+  std::array<std::int64_t, 2> limit_;
+  std::int64_t aim_;
+  bisection_effort effort_;
+};
+
+/// A small graph cut into parts by cutting it in two, and the halves again. The slack that the limits leave
+/// is dealt out over the bisections that are still to come, so that it lasts to the end.
+class repeated_bisection {
+ public:
+  repeated_bisection(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
+                     std::vector<std::int64_t> const& limit, bisection_effort const& effort,
+                     thread_team const& team = thread_team{})
+      : limit_(limit), effort_(effort), team_(team), part_(g.nodes, 0) {
+    piece whole;
+    whole.parts = static_cast<std::uint32_t>(limit.size());
+    whole.fixed = fixed;
+    whole.node.resize(g.nodes);
+    for (std::uint32_t n = 0; n < g.nodes; ++n) whole.node[n] = n;
+    whole.view = g;
+    if (g.nodes > 0) most_restarts_ = (std::max)(1u, effort.arcs / (std::max)(1u, g.arcs()));
+    pieces_.push_back(std::move(whole));
+  }
+
+  std::vector<std::uint32_t> parts(splitmix& random) {
+    pieces_[0].random = random;
+    skip(random, pieces_[0].parts, 0);
+    for (depth_ = 0; !pieces_.empty(); ++depth_) cut_all();
+    return std::move(part_);
+  }
+
+ private:
+  struct piece {
+    std::uint32_t first_part = 0, parts = 1;
+    std::vector<std::uint32_t> node;   // of the whole graph
+    std::vector<std::uint32_t> fixed;  // to a part
+    level_graph graph;
+    weighted_view view;
+    splitmix random{0};
+  };
+
+  /// Of so many parts, those in the first half.
+  std::uint32_t left(std::uint32_t parts) const {
+    auto const twice = rounded_product(2 * effort_.first_share, static_cast<double>(parts));
+    auto const rounded = static_cast<std::uint32_t>(twice + 1) / 2;
+    return std::clamp(rounded, 1u, parts - 1);
+  }
+
+  std::uint32_t restarts(std::uint32_t depth) const {
+    auto const wanted = (std::max)(effort_.least_restarts, effort_.restarts >> (std::min)(depth, 31u));
+    return (std::min)(wanted, most_restarts_);
+  }
+
+  /// Goes past the random numbers for a piece of so many parts and all that comes of it.
+  void skip(splitmix& random, std::uint32_t parts, std::uint32_t depth) const {
+    if (parts <= 1) return;
+    for (std::uint32_t i = 0; i < restarts(depth); ++i) random.next();
+    skip(random, parts - left(parts), depth + 1);
+    skip(random, left(parts), depth + 1);
+  }
+
+  /// Cuts all pieces in two, which are of like depth.
+  void cut_all() {
+    std::vector<multilevel_bisection> bisections;
+    std::vector<std::uint64_t> seeds;
+    for (auto& p : pieces_) {
+      if (p.parts > 1)
+        for (std::uint32_t i = 0; i < restarts(depth_); ++i) seeds.push_back(p.random.next());
+      else
+        for (auto const n : p.node) part_[n] = p.first_part;
+    }
+    std::erase_if(pieces_, [](piece const& p) { return p.parts == 1; });
+    for (auto const& p : pieces_) bisections.push_back(bisection_of(p));
+    std::vector<two_sides> tried(seeds.size());
+    team_.share(seeds.size(), [&](std::size_t i) {
+      auto const restart = static_cast<std::uint32_t>(i % restarts(depth_));
+      tried[i] = bisections[i / restarts(depth_)].sides(seeds[i], restart);
+    });
+    std::vector<piece> halves(2 * pieces_.size());
+    team_.share(pieces_.size(), [&](std::size_t i) {
+      auto best = i * restarts(depth_);
+      for (auto at = best; at < (i + 1) * restarts(depth_); ++at)
+        if (tried[at].better_than(tried[best])) best = at;
+      auto& p = pieces_[i];
+      // The half with more arcs is made of the arrays of the whole.
+      auto const larger = larger_half(p, tried[best]);
+      halves[2 * i + 1 - larger] = half(p, tried[best], 1 - larger, {});
+      halves[2 * i + larger] = half(p, tried[best], larger, std::move(p.graph));
+      halves[2 * i + 1].random = p.random;
+      skip(p.random, p.parts - left(p.parts), depth_ + 1);
+      halves[2 * i].random = p.random;
+      p = {};
+    });
+    pieces_ = std::move(halves);
+  }
+
+  multilevel_bisection bisection_of(piece const& p) const {
+    std::int64_t total = 0, room_left = 0, room = 0;
+    for (std::uint32_t n = 0; n < p.view.nodes; ++n) total += p.view.weight(n);
+    for (std::uint32_t i = 0; i < p.parts; ++i) {
+      room = added(room, limit_[p.first_part + i]);
+      if (i + 1 == left(p.parts)) room_left = room;
+    }
+    auto const depth = static_cast<int>(std::bit_width(p.parts - 1));
+    std::array<std::int64_t, 2> const limit{side_limit(total, room_left, room, depth),
+                                            side_limit(total, room - room_left, room, depth)};
+    auto const aim = room == 0 ? 0 : scaled(total, room_left, room);
+    return {p.view, sides_of(p), limit, aim, effort_};
+  }
+
+  /// No more than half of what fits: limits may be as large as the total.
+  static std::int64_t added(std::int64_t a, std::int64_t b) {
+    constexpr auto most = (std::numeric_limits<std::int64_t>::max)() / 2;
+    return a > most - (std::min)(b, most) ? most : a + b;
+  }
+
+  static std::int64_t scaled(std::int64_t total, std::int64_t part, std::int64_t whole) {
+    return static_cast<std::int64_t>(static_cast<double>(total) * static_cast<double>(part) /
+                                     static_cast<double>(whole));
+  }
+
+  /// What a side may weigh: its share of the total, and of the slack as much as one of `depth` bisections
+  /// gets.
+  static std::int64_t side_limit(std::int64_t total, std::int64_t side, std::int64_t room, int depth) {
+    if (depth <= 1 || room <= total || room - total > total / 8) return side;
+    auto const share = scaled(total, side, room) + 1;
+    return (std::min)(side, share + (side - share) / depth);
+  }
+
+  std::vector<std::uint32_t> sides_of(piece const& p) const {
+    auto side = p.fixed;
+    for (auto& s : side)
+      if (s != free_node) s = s - p.first_part < left(p.parts) ? 0 : 1;
+    return side;
+  }
+
+  static std::uint8_t larger_half(piece const& p, two_sides const& sides) {
+    std::array<std::uint64_t, 2> arcs{};
+    for (std::uint32_t n = 0; n < p.view.nodes; ++n) arcs[sides.of[n]] += p.view.degree(n);
+    return arcs[1] > arcs[0];
+  }
+
+  /// One side of a piece. `into` is the graph of the piece, to be overwritten from the front as its rows are
+  /// read, or empty.
+  piece half(piece const& p, two_sides const& sides, std::uint8_t side, level_graph into) const {
+    piece h;
+    h.first_part = side == 0 ? p.first_part : p.first_part + left(p.parts);
+    h.parts = side == 0 ? left(p.parts) : p.parts - left(p.parts);
+    std::vector<std::uint32_t> renamed(p.view.nodes, free_node), kept;
+    std::uint32_t arcs = 0;
+    for (std::uint32_t n = 0; n < p.view.nodes; ++n) {
+      if (sides.of[n] != side) continue;
+      renamed[n] = static_cast<std::uint32_t>(kept.size());
+      kept.push_back(n);
+      h.node.push_back(p.node[n]);
+      if (!p.fixed.empty()) h.fixed.push_back(p.fixed[n]);
+      arcs += p.view.degree(n);
+    }
+    if (h.parts == 1) return h;
+    auto& g = h.graph;
+    g = into.first.empty() ? room_for(kept.size(), arcs, p.view) : std::move(into);
+    g.nodes = static_cast<std::uint32_t>(kept.size());
+    std::uint32_t end = 0;
+    for (std::uint32_t i = 0; i < g.nodes; ++i) {
+      auto const n = kept[i];
+      auto const row = p.view.first[n], stop = p.view.first[n + 1];
+      g.first[i] = end;
+      g.node_weights.set(i, p.view.weight(n));
+      for (auto arc = row; arc < stop; ++arc) {
+        auto const other = renamed[p.view.head[arc]];
+        if (other == free_node) continue;
+        g.arc_weights.set(end, p.view.arc_weight(arc));
+        g.head[end++] = other;
+      }
+    }
+    g.first[g.nodes] = end;
+    g.first.shrink(g.nodes + std::size_t{1});
+    g.node_weights.shrink(g.nodes);
+    g.head.shrink(end);
+    g.arc_weights.shrink(end);
+    h.view = g.view();
+    return h;
+  }
+
+  static level_graph room_for(std::size_t nodes, std::uint32_t arcs, weighted_view const& like) {
+    level_graph g;
+    g.first = raw_array<std::uint32_t>(nodes + 1);
+    g.head = raw_array<std::uint32_t>(arcs);
+    if (!like.node_weights.all_one()) g.node_weights = level_weights(nodes, like.width());
+    if (!like.arc_weights.all_one()) g.arc_weights = level_weights(arcs, like.width());
+    return g;
+  }
+
+  std::vector<std::int64_t> const& limit_;
+  bisection_effort effort_;
+  thread_team team_;
+  std::vector<std::uint32_t> part_;
+  std::uint32_t depth_ = 0, most_restarts_ = 1;
+  std::vector<piece> pieces_;
+};
+
+/// Parts of the smallest level.
+class first_cut {
+ public:
+  first_cut(std::vector<std::int64_t> const& limit, level_effort const& effort, thread_team const& team)
+      : limit_(limit), effort_(effort), team_(team) {}
+
+  level_parts parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed, splitmix& random) const {
+    level_parts p;
+    p.limit = limit_;
+    p.weight.assign(limit_.size(), 0);
+    if (effort_.first == first_method::centres && are_free(g, fixed)) p.of = grown_parts(g, random);
+    if (!p.of.empty() && bisections_cut_less(g, fixed, p.of, random)) p.of.clear();
+    if (p.of.empty()) p.of = repeated_bisection(g, fixed, limit_, effort_.bisection, team_).parts(random);
+    std::vector<std::uint32_t> left_out;
+    for (std::uint32_t n = 0; n < g.nodes; ++n)
+      if (p.of[n] == free_node)
+        left_out.push_back(n);
+      else
+        p.weight[p.of[n]] += g.weight(n);
+    place_left_out(g, p, fixed, left_out);
+    return p;
+  }
+
+ private:
+  /// Whether parts are free to lie anywhere, and of about one size.
+  bool are_free(weighted_view const& g, std::vector<std::uint32_t> const& fixed) const {
+    auto const [least, most] = std::minmax_element(limit_.begin(), limit_.end());
+    return g.nodes >= limit_.size() && fixed.empty() && *most / 2 <= *least;
+  }
+
+  std::vector<std::uint32_t> grown_parts(weighted_view const& g, splitmix& random) const {
+    lazy_walk const walk(g);
+    auto of = centre_growing(g, walk, limit_).parts(20, random);
+    if (of.empty()) return of;
+    // The fewer steps, the less smooth; after too many a small part is all over the graph, and no price
+    // brings it together.
+    border_smoothing smoothing(g, walk, limit_);
+    auto const grown = of;
+    for (auto const steps : {8u, 4u, 2u}) {
+      of = grown;
+      if (smoothing.smooth(of, 10, steps) < 1.5) break;
+    }
+    return of;
+  }
+
+  /// Whether grown parts cut an eighth more than bisections in a hurry do, as where a graph is long and thin.
+  bool bisections_cut_less(weighted_view const& g, std::vector<std::uint32_t> const& fixed,
+                           std::vector<std::uint32_t> const& grown, splitmix random) const {
+    bisection_effort const hurry{.growths = 1, .passes = 1, .patience = 50};
+    auto const bisected = repeated_bisection(g, fixed, limit_, hurry, team_).parts(random);
+    return cut_of(g, bisected) < cut_of(g, grown) / 9 * 8;
+  }
+
+  std::vector<std::int64_t> const& limit_;
+  level_effort const& effort_;
+  thread_team const& team_;
+};
+
+/// Coarsen, cut the smallest level, and refine on the way back. Karypis, Kumar, JPDC 48(1), 1998.
+class multilevel_kway {
+ public:
+  multilevel_kway(std::vector<std::int64_t> limit, level_effort const& effort, std::uint64_t seed,
+                  thread_team const& team, kway_observer* observer)
+      : limit_(std::move(limit)), effort_(effort), random_(seed), team_(team), observer_(observer) {}
+
+  template <class Level>
+  level_parts parts(Level const& g, std::vector<std::uint32_t> const& fixed) {
+    auto levels = level_hierarchy(static_cast<std::uint32_t>(limit_.size()), effort_, team_).above(g, fixed);
+    tell(kway_phase::coarsened, g.nodes);
+    auto const at = [&](auto const& act) {
+      if (levels.empty())
+        act(g, fixed);
+      else
+        act(levels.back().graph.view(), levels.back().fixed);
+    };
+    level_parts p;
+    active_nodes active;
+    at([&](auto const& top, auto const& bound) {
+      p = first_cut(limit_, effort_, team_).parts(top, bound, random_);
+      tell(kway_phase::first_cut, top.nodes);
+      active = no_active_nodes(top.nodes);
+      for (std::uint32_t n = 0; n < top.nodes; ++n) active.add(n);
+      refine(top, p, bound, active);
+    });
+    while (!levels.empty()) {
+      auto const cluster_of = std::move(levels.back().cluster_of);
+      levels.pop_back();
+      at([&](auto const& below, auto const& bound) {
+        project(below, p, bound, cluster_of, team_);
+        active = boundary_of(below, p.of, team_, [&](std::uint32_t n) {
+          return cluster_of[n] != no_cluster && active.is[cluster_of[n]];
+        });
+        tell(kway_phase::projected, below.nodes);
+        refine(below, p, bound, active);
+      });
+    }
+    return p;
+  }
+
+ private:
+  void tell(kway_phase phase, std::size_t nodes, std::int64_t gained = 0) const {
+    if (observer_) observer_->passed(phase, nodes, gained);
+  }
+
+  template <class Level>
+  void refine(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
+              active_nodes& active) const {
+    auto gained = refine_level(g, p, fixed, active, effort_, team_);
+    if (effort_.flow_rounds > 0 && g.nodes <= effort_.flow_nodes) {
+      gained +=
+          refine_by_flows(g, p, fixed, active,
+                          {.width = {.steps = effort_.flow_steps}, .rounds = effort_.flow_rounds}, team_);
+    }
+    tell(kway_phase::refined, g.nodes, gained);
+  }
+
+  std::vector<std::int64_t> limit_;
+  level_effort effort_;
+  splitmix random_;
+  thread_team const& team_;
+  kway_observer* observer_;
+};
+
+}  // namespace cleave::detail

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cleave/core/real.hpp"
+#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/team.hpp"
+#include "cleave/partition/kway/options.hpp"
+
+namespace cleave::detail {
+
+/// How alike the degrees of a graph are.
+struct degree_probe {
+  double mean = 0, variance = 0;  ///< of nodes that have edges
+
+  /// Of the standard deviation to the mean, squared: 0.08 for a random geometric graph, from 1 up for power
+  /// laws.
+  double spread() const { return mean > 0 ? variance / (mean * mean) : 0; }
+  bool skewed() const { return spread() >= 1; }
+  bool regular() const { return spread() < 0.02; }  ///< but for a rim
+  bool dense_mesh() const { return regular() && mean > 10; }
+};
+
+template <class Level>
+degree_probe probe_degrees(Level const& g, thread_team const& team = thread_team{}) {
+  struct sums {
+    std::uint64_t degrees = 0, squares = 0, nodes = 0;
+  };
+  id_ranges const ranges{g.nodes, 1u << 16};
+  std::vector<sums> found(ranges.count());
+  team.share(ranges.count(), [&](std::size_t r) {
+    sums s;
+    for (auto n = ranges.begin(r); n < ranges.end(r); ++n) {
+      std::uint64_t const d = g.degree(n);
+      s.degrees += d, s.squares += d * d, s.nodes += d > 0;
+    }
+    found[r] = s;
+  });
+  sums all;
+  for (auto const& s : found) all.degrees += s.degrees, all.squares += s.squares, all.nodes += s.nodes;
+  degree_probe probe;
+  if (all.nodes == 0) return probe;
+  auto const nodes = static_cast<double>(all.nodes);
+  probe.mean = static_cast<double>(all.degrees) / nodes;
+  probe.variance = static_cast<double>(all.squares) / nodes - rounded_product(probe.mean, probe.mean);
+  return probe;
+}
+
+/// Of the pairs of neighbours of a node, how many are neighbours themselves: from a third up in meshes of
+/// triangles or tetrahedra, and none in grids and trees. From 256 nodes at most. O(sum of the degrees of
+/// their neighbours).
+template <class Level>
+double closed_wedges(Level const& g) {
+  constexpr std::uint32_t most_arcs = 64;  // of nodes that are looked at
+  std::uint64_t wedges = 0, closed = 0;
+  std::vector<std::uint32_t> neighbours;
+  auto const step = (std::max)(1u, g.nodes / 256);
+  for (std::uint64_t n = step / 2; n < g.nodes; n += step) {
+    auto const node = static_cast<std::uint32_t>(n);
+    auto const degree = std::uint64_t{g.degree(node)};
+    if (degree < 2 || degree > most_arcs) continue;
+    neighbours.assign(g.head + g.first[node], g.head + g.first[node + 1]);
+    std::sort(neighbours.begin(), neighbours.end());
+    wedges += degree * (degree - 1);
+    for (auto const other : neighbours) {
+      if (g.degree(other) > most_arcs) continue;
+      for (auto arc = g.first[other]; arc < g.first[other + 1]; ++arc)
+        closed += std::binary_search(neighbours.begin(), neighbours.end(), g.head[arc]);
+    }
+  }
+  return wedges == 0 ? 0 : static_cast<double>(closed) / static_cast<double>(wedges);
+}
+
+/// Where the neighbours of a node are, counted from it, in rising order.
+template <class Level>
+std::vector<std::int64_t> steps_to_neighbours(Level const& g, std::uint32_t n) {
+  std::vector<std::int64_t> steps;
+  for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) steps.push_back(std::int64_t{g.head[arc]} - n);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+/// Whether most nodes are as far from their neighbours, in number, as the next node is from its own, or the
+/// one after that: they are lattices numbered row by row. Looks at 256 nodes at most.
+template <class Level>
+bool is_numbered_in_rows(Level const& g) {
+  std::uint32_t alike = 0, seen = 0;
+  auto const step = (std::max)(1u, g.nodes / 256);
+  for (std::uint64_t at = step / 2; at + 2 < g.nodes; at += step) {
+    auto const n = static_cast<std::uint32_t>(at);
+    if (g.degree(n) == 0 || g.degree(n) > 64) continue;
+    auto const steps = steps_to_neighbours(g, n);
+    ++seen;
+    alike += steps == steps_to_neighbours(g, n + 1) || steps == steps_to_neighbours(g, n + 2);
+  }
+  return 2 * alike > seen;
+}
+
+/// Whether weights of nodes are nearly uniform, and those of edges. Looks at 2047 of each at most.
+template <class Level>
+bool has_uniform_weights(Level const& g) {
+  auto const uniform = [](std::uint64_t count, auto const& weight) {
+    double sum = 0, squares = 0, seen = 0;
+    for (std::uint64_t i = 0; i < count; i += std::max<std::uint64_t>(1, count / 1024)) {
+      auto const w = static_cast<double>(weight(static_cast<std::uint32_t>(i)));
+      sum += w, squares += w * w, ++seen;
+    }
+    return squares * seen <= 1.1 * sum * sum;
+  };
+  return uniform(g.nodes, [&](std::uint32_t n) { return g.weight(n); }) &&
+         uniform(g.arcs(), [&](std::uint32_t arc) { return g.arc_weight(arc); });
+}
+
+/// Whether a breadth-first search from the middle node finds half of all nodes in at most half as many steps
+/// again as in a random graph of these degrees: no part of the graph is far from another. O(arcs) then, and
+/// far less in grids and meshes. Newman, Strogatz, Watts, Physical Review E 64, 2001 (how many are m steps
+/// off).
+template <class Level>
+bool grows_like_random_graph(Level const& g, degree_probe const& probe) {
+  double const growth = probe.mean > 0 ? probe.mean + probe.variance / probe.mean - 1 : 0;  // of each step
+  if (growth < 1.5) return false;  // paths, cycles, sparse trees
+  std::uint32_t steps = 0;
+  for (double reached = 1; reached < g.nodes; reached *= growth) ++steps;
+  std::vector<bool> seen(g.nodes);
+  std::vector<std::uint32_t> found{g.nodes / 2};
+  seen[found.front()] = true;
+  std::size_t next = 0;
+  for (auto left = steps + steps / 2; left > 0 && found.size() <= g.nodes / 2; --left)
+    for (auto const end = found.size(); next < end; ++next)
+      for (auto arc = g.first[found[next]]; arc < g.first[found[next] + 1]; ++arc)
+        if (auto const n = g.head[arc]; !seen[n]) seen[n] = true, found.push_back(n);
+  return found.size() > g.nodes / 2;
+}
+
+/// Whether few neighbours of a node are neighbours themselves, and hubs or chance join everything to
+/// everything: then clusters would join what belongs apart.
+template <class Level>
+bool lacks_locality(Level const& g, degree_probe const& probe) {
+  return closed_wedges(g) < 0.1 && (probe.skewed() || grows_like_random_graph(g, probe));
+}
+
+/// Whether nodes of a degree below a quarter of the mean one weigh half of all, around a dense core: then
+/// parts of a graph without locality fill up with the core, and the periphery is what is cut. Borgatti,
+/// Everett, Social Networks 21(4), 2000 (core and periphery).
+template <class Level>
+bool has_sparse_periphery(Level const& g, degree_probe const& probe) {
+  std::int64_t periphery = 0, total = 0;
+  for (std::uint32_t n = 0; n < g.nodes; ++n) {
+    total += g.weight(n);
+    if (g.degree(n) < probe.mean / 4) periphery += g.weight(n);
+  }
+  return periphery >= total - periphery;
+}
+
+/// Whether there are enough parts for round ones to pack better than bricks, and enough nodes in each to be
+/// round.
+template <class Level>
+bool suits_centres(Level const& g, std::uint32_t parts) {
+  return parts >= 16 && g.nodes / parts >= 200;
+}
+
+/// The work that a preset means for a graph.
+template <class Level>
+level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
+                       thread_team const& team = thread_team{}) {
+  level_effort e;
+  bool const fast = preset == kway_preset::fast, quality = preset == kway_preset::quality;
+  auto const probe = probe_degrees(g, team);
+  bool const skewed = probe.skewed(), regular = probe.regular();
+  bool const uniform = has_uniform_weights(g), lattice = regular && uniform;
+  bool const rows = uniform && is_numbered_in_rows(g);
+  bool const along_rows = rows && g.nodes / parts >= 1000;  // clusters in rows are too coarse for small parts
+  e.tie = along_rows ? cluster_tie::heavier : cluster_tie::lighter;
+  bool const large_clusters_are_ragged = regular ? probe.mean > 7 : rows;
+  e.shrink = large_clusters_are_ragged ? 4 : 8;
+  e.bisection.restarts = skewed ? 16 : regular ? 6 : 8;
+  e.bisection.passes = skewed || !fast ? 4 : 2;
+  e.bisection.least_restarts = 2;
+  e.bisection.arcs = std::clamp(g.arcs(), 1u << 17, 1u << 21) * 2;
+  if (probe.spread() > 0.3) e.bisection.smallest = 25, e.bisection.growths = 6;  // good cuts are few
+  if (fast) {
+    if ((regular || rows) && !probe.dense_mesh()) e.passes = 2, e.patience = 300;
+  } else {
+    e.passes = !probe.dense_mesh() ? 3 : quality ? 10 : 6;
+    e.patience = !probe.dense_mesh() ? 400 : quality ? 2000 : 1000;
+    bool const even = probe.spread() < 0.06 && probe.mean > 5, mesh = even && closed_wedges(g) > 0.25;
+    if (mesh && suits_centres(g, parts)) {
+      e.first = first_method::centres;
+      if (!probe.dense_mesh()) e.tie = cluster_tie::lighter;  // round parts need no rows
+    }
+    if (even && !mesh && lattice) e.clusters = coarsening::matching;  // grids in space
+    e.nodes_a_part = e.first == first_method::centres && probe.mean > 10 && !lattice ? 80 : 40;
+    e.flow_rounds = skewed ? 0 : 1;
+    e.bisection.restarts = skewed ? 32 : 16;
+    e.bisection.least_restarts = skewed ? 8 : 4;
+  }
+  if ((skewed || !fast) && lacks_locality(g, probe)) {
+    e.least_nodes = g.nodes;
+    if (fast) e.bisection.arcs = 2 * (std::min)(g.arcs(), e.bisection.arcs / 2);  // two restarts
+    if (has_sparse_periphery(g, probe)) {
+      e.bisection.smallest = g.nodes;  // contraction would hide the core
+      e.bisection.restarts = e.bisection.least_restarts = e.bisection.growths = 1;
+      e.bisection.passes = fast ? 0 : 2;
+    }
+  }
+  return e;
+}
+
+}  // namespace cleave::detail

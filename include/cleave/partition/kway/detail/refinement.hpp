@@ -1,0 +1,606 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/team.hpp"
+
+namespace cleave::detail {
+
+/// The nodes that refinement looks at: those with a neighbour in another part, and those that moves made
+/// such.
+struct active_nodes {
+  enum state : std::uint8_t { absent, listed, counted };  // the last: and its gain is known, see `move_gains`
+
+  std::vector<std::uint32_t> list;
+  std::vector<std::uint8_t> is;  ///< in the list
+
+  void add(std::uint32_t n) {
+    if (is[n]) return;
+    is[n] = listed;
+    list.push_back(n);
+  }
+  /// Adds a node, or has what it would gain counted anew.
+  void touch(std::uint32_t n) {
+    if (!is[n]) list.push_back(n);
+    is[n] = listed;
+  }
+};
+
+/// None yet, of so many nodes.
+inline active_nodes no_active_nodes(std::uint32_t nodes) { return {{}, std::vector<std::uint8_t>(nodes)}; }
+
+/// Whether a neighbour is in another part.
+template <class Level>
+bool is_on_boundary(Level const& g, std::vector<std::uint32_t> const& of, std::uint32_t n) {
+  for (auto arc = g.first[n], stop = g.first[n + 1]; arc < stop; ++arc)
+    if (of[g.head[arc]] != of[n]) return true;
+  return false;
+}
+
+/// Those nodes with a neighbour in another part for which `may_be(n)`. O(n + m).
+template <class Level, class MayBe>
+active_nodes boundary_of(Level const& g, std::vector<std::uint32_t> const& of, thread_team const& team,
+                         MayBe const& may_be) {
+  auto active = no_active_nodes(g.nodes);
+  id_ranges const ranges{g.nodes, 1u << 14};
+  std::vector<std::vector<std::uint32_t>> found(ranges.count());
+  team.share(ranges.count(), [&](std::size_t r) {
+    for (auto n = ranges.begin(r); n < ranges.end(r); ++n) {
+      if (!may_be(n) || !is_on_boundary(g, of, n)) continue;
+      found[r].push_back(n);
+      active.is[n] = active_nodes::listed;
+    }
+  });
+  for (auto const& nodes : found) active.list.insert(active.list.end(), nodes.begin(), nodes.end());
+  return active;
+}
+
+template <class Level>
+active_nodes boundary_of(Level const& g, std::vector<std::uint32_t> const& of, thread_team const& team) {
+  return boundary_of(g, of, team, [](std::uint32_t) { return true; });
+}
+
+/// The weight of the edges between parts. O(n + m).
+template <class Level>
+std::int64_t cut_of(Level const& g, std::vector<std::uint32_t> const& of) {
+  std::int64_t twice = 0;
+  for (std::uint32_t n = 0; n < g.nodes; ++n)
+    for (auto a = g.first[n], stop = g.first[n + 1]; a < stop; ++a)
+      if (of[n] != of[g.head[a]]) twice += g.arc_weight(a);
+  return twice / 2;
+}
+
+/// Nodes in buckets of like gain, the last put in first out. Gains below 32 have a bucket each, larger ones
+/// share one with those within 6 %: so any weights do, and every act is O(1). Fiduccia, Mattheyses, DAC 1982.
+class move_buckets {
+ public:
+  static constexpr std::uint32_t buckets = 2048;
+
+  explicit move_buckets(std::uint32_t nodes)
+      : next_(nodes), previous_(nodes), bucket_(raw_array<std::uint16_t>::zeros(nodes)) {
+    head_.fill(none);
+    used_.fill(0);
+  }
+
+  bool empty() const { return size_ == 0; }
+  bool contains(std::uint32_t n) const { return bucket_[n] != absent; }
+
+  void put(std::uint32_t n, std::int64_t gain) {
+    auto const b = bucket_of(gain);
+    if (bucket_[n] == b) return;
+    if (bucket_[n] != absent) remove(n);
+    bucket_[n] = b;
+    next_[n] = head_[b];
+    previous_[n] = none;
+    if (head_[b] != none) previous_[head_[b]] = n;
+    head_[b] = n;
+    used_[b >> 6] |= std::uint64_t{1} << (b & 63);
+    ++size_;
+  }
+
+  void remove(std::uint32_t n) {
+    auto const b = bucket_[n];
+    if (next_[n] != none) previous_[next_[n]] = previous_[n];
+    if (previous_[n] != none)
+      next_[previous_[n]] = next_[n];
+    else
+      head_[b] = next_[n];
+    if (head_[b] == none) used_[b >> 6] &= ~(std::uint64_t{1} << (b & 63));
+    bucket_[n] = absent;
+    --size_;
+  }
+
+  /// Of the highest gain. Precondition: not empty.
+  std::uint32_t top() const { return head_[highest()]; }
+  std::uint16_t highest() const {
+    auto word = used_.size() - 1;
+    while (used_[word] == 0) --word;
+    return static_cast<std::uint16_t>(word * 64 + 63 - static_cast<unsigned>(std::countl_zero(used_[word])));
+  }
+  std::uint32_t pop() {
+    auto const n = top();
+    remove(n);
+    return n;
+  }
+  void clear() {
+    while (!empty()) pop();
+  }
+
+  /// Rises with the gain.
+  static std::uint16_t bucket_of(std::int64_t gain) {
+    auto const up = step(gain < 0 ? -gain : gain);
+    return static_cast<std::uint16_t>(gain < 0 ? zero - up : zero + up);
+  }
+
+ private:
+  static constexpr std::uint32_t none = 0xffffffff;
+  static constexpr std::uint16_t absent = 0;  // no gain is so low
+  static constexpr int zero = 1024;
+
+  static int step(std::int64_t gain) {
+    auto const g = static_cast<std::uint64_t>(gain);
+    if (g < 32) return static_cast<int>(g);
+    auto const shift = 59 - std::countl_zero(g);  // the five leading bits remain
+    return shift * 16 + static_cast<int>(g >> shift);
+  }
+
+  raw_array<std::uint32_t> next_, previous_;
+  raw_array<std::uint16_t> bucket_;
+  std::array<std::uint32_t, buckets> head_;
+  std::array<std::uint64_t, buckets / 64> used_;
+  std::size_t size_ = 0;
+};
+
+/// What each active node would gain in the part that it is tied to most beside its own, were there room:
+/// known until a neighbour moves. Counted by all threads, so that the moves, one after another, find few
+/// nodes worth a look.
+template <class Level>
+class move_gains {
+ public:
+  move_gains(Level const& g, level_parts const& p, std::vector<std::uint32_t> const& fixed,
+             thread_team const& team)
+      : g_(g), p_(p), fixed_(fixed), team_(team) {}
+
+  /// Of nodes that are fixed or have no neighbour in another part.
+  static constexpr std::int64_t nowhere = (std::numeric_limits<std::int64_t>::min)() / 2;
+
+  /// Counts what is not known. O(arcs of the nodes that moves have touched).
+  void count(active_nodes& active) {
+    auto const known = gain_.size();
+    gain_.resize(active.list.size());
+    id_ranges const ranges{static_cast<std::uint32_t>(gain_.size()), (std::max)(p_.parts(), 1u << 11)};
+    team_.share(ranges.count(), [&](std::size_t r) {
+      part_links links(p_.parts());
+      for (auto at = ranges.begin(r); at < ranges.end(r); ++at) {
+        auto const n = active.list[at];
+        if (at < known && active.is[n] == active_nodes::counted) continue;
+        active.is[n] = active_nodes::counted;
+        gain_[at] = nowhere;
+        if (is_fixed(n)) continue;
+        links.count(g_, p_.of, n);
+        gain_[at] = best(links, p_.of[n]);
+      }
+    });
+  }
+
+  /// The bucket of gains in which, or above which, so many nodes are; 0 if there are fewer. Precondition: all
+  /// is known.
+  std::uint32_t bucket_above_which(std::size_t nodes) const {
+    using histogram = std::array<std::uint32_t, move_buckets::buckets>;
+    id_ranges const ranges{static_cast<std::uint32_t>(gain_.size()), 1u << 15};
+    std::vector<histogram> found(ranges.count());
+    team_.share(ranges.count(), [&](std::size_t r) {
+      for (auto at = ranges.begin(r); at < ranges.end(r); ++at)
+        ++found[r][move_buckets::bucket_of(gain_[at])];
+    });
+    std::uint32_t bucket = move_buckets::buckets;
+    for (std::size_t above = 0; above < nodes && bucket > 0;) {
+      --bucket;
+      for (auto const& h : found) above += h[bucket];
+    }
+    return bucket;
+  }
+
+  std::size_t size() const { return gain_.size(); }
+  bool knows(active_nodes const& active, std::size_t at) const {
+    return at < gain_.size() && active.is[active.list[at]] == active_nodes::counted;
+  }
+  /// Precondition: it is known.
+  std::int64_t of(std::size_t at) const { return gain_[at]; }
+  bool is_fixed(std::uint32_t n) const { return !fixed_.empty() && fixed_[n] != free_node; }
+
+  /// The gain in the part beside `own` that a node is tied to most.
+  static std::int64_t best(part_links const& links, std::uint32_t own) {
+    std::int64_t most = -1;
+    for (auto const part : links.nearby())
+      if (part != own && links.to(part) > most) most = links.to(part);
+    return most < 0 ? nowhere : most - links.to(own);
+  }
+
+ private:
+  Level const& g_;
+  level_parts const& p_;
+  std::vector<std::uint32_t> const& fixed_;
+  thread_team const& team_;
+  std::vector<std::int64_t> gain_;
+};
+
+/// Goes through the active nodes in rounds and moves each to the part that it is tied to most, where that
+/// lessens the cut or, at the same cut, evens out the parts. Returns by how much the cut fell. O(rounds *
+/// arcs of active nodes).
+template <class Level>
+std::int64_t sweep_boundary(Level const& g, level_parts& p, active_nodes& active, move_gains<Level>& gains,
+                            std::uint32_t rounds) {
+  part_links links(p.parts());
+  std::int64_t gained = 0;
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    std::size_t moved = 0;
+    gains.count(active);
+    for (std::size_t at = 0; at < active.list.size(); ++at) {
+      auto const n = active.list[at];
+      if (gains.is_fixed(n) || (gains.knows(active, at) && gains.of(at) < 0)) continue;
+      auto const own = p.of[n];
+      links.count(g, p.of, n);
+      auto const w = g.weight(n);
+      auto const to = links.best_target(p, own, w);
+      if (to == free_node) continue;
+      auto const gain = links.to(to) - links.to(own);
+      if (gain < 0 || (gain == 0 && p.room(to) - w <= p.room(own))) continue;
+      move_node(g, p, n, to);
+      gained += gain;
+      ++moved;
+      active.touch(n);
+      for (auto arc = g.first[n], stop = g.first[n + 1]; arc < stop; ++arc) active.touch(g.head[arc]);
+    }
+    if (moved * 200 <= active.list.size()) break;
+  }
+  return gained;
+}
+
+/// Moves active nodes one by one to the part of best gain, each at most once a pass, downhill too, and
+/// returns to the best state seen. Sanders, Schulz, ESA 2011, §4 (k-way local search); Karypis, Kumar, JPDC
+/// 48, 1998.
+template <class Level>
+class kway_fm {
+ public:
+  kway_fm(Level const& g, level_parts& p)
+      : g_(g),
+        p_(p),
+        links_(p.parts()),
+        open_(g.nodes),
+        gain_(g.nodes),
+        locked_(raw_array<std::uint8_t>::zeros(g.nodes)) {}
+
+  /// Returns by how much the cut fell.
+  std::int64_t refine(active_nodes& active, move_gains<Level>& gains, std::uint32_t passes,
+                      std::size_t patience) {
+    std::int64_t gained = 0;
+    for (std::uint32_t pass = 0; pass < passes; ++pass) {
+      auto const gain = improve(active, gains, patience);
+      gained += gain;
+      if (gain == 0) break;
+    }
+    return gained;
+  }
+
+ private:
+  struct step {
+    std::uint32_t node, from;
+  };
+
+  std::int64_t improve(active_nodes& active, move_gains<Level>& gains, std::size_t patience) {
+    gains.count(active);
+    least_open_ = gains.bucket_above_which(8 * patience);  // few others are ever looked at
+    open_between(least_open_, move_buckets::buckets, active, gains);
+    std::int64_t now = 0, best = 0;
+    std::size_t best_moves = 0;
+    moves_.clear();
+    while (any_open(active, gains) && moves_.size() - best_moves <= patience) {
+      auto const n = open_.pop();
+      links_.count(g_, p_.of, n);
+      auto const own = p_.of[n];
+      auto const to = links_.best_target(p_, own, g_.weight(n));
+      if (to == free_node) continue;
+      auto const gain = links_.to(to) - links_.to(own);
+      if (!open_.empty() && move_buckets::bucket_of(gain) < open_.highest()) {
+        gain_[n] = gain;
+        open_.put(n, gain);
+        continue;
+      }
+      moves_.push_back({n, own});
+      locked_[n] = 1;
+      move_node(g_, p_, n, to);
+      now += gain;
+      if (now > best) best = now, best_moves = moves_.size();
+      update_neighbours(n, own, to, active, gains);
+    }
+    open_.clear();
+    for (auto const& m : moves_) locked_[m.node] = 0;
+    while (moves_.size() > best_moves) {
+      move_node(g_, p_, moves_.back().node, moves_.back().from);
+      moves_.pop_back();
+    }
+    return best;
+  }
+
+  /// Opens nodes of gains in the buckets from `lo` up to `hi`, but not those that moves have touched.
+  void open_between(std::uint32_t lo, std::uint32_t hi, active_nodes const& active,
+                    move_gains<Level> const& gains) {
+    for (auto at = gains.size(); at-- > 0;)
+      if (std::uint32_t const b = move_buckets::bucket_of(gains.of(at)); b >= lo && b < hi)
+        if (gains.knows(active, at)) offer(active.list[at], gains.of(at));
+  }
+
+  /// Whether a node is open, the best of all among them.
+  bool any_open(active_nodes const& active, move_gains<Level> const& gains) {
+    if (least_open_ > 0 && (open_.empty() || open_.highest() < least_open_))
+      open_between(0, std::exchange(least_open_, 0), active, gains);
+    return !open_.empty();
+  }
+
+  /// Opens a node for moving, or shuts it where it has nowhere to go.
+  void offer(std::uint32_t n, std::int64_t gain) {
+    if (gain == move_gains<Level>::nowhere) {
+      if (open_.contains(n)) open_.remove(n);
+      return;
+    }
+    gain_[n] = gain;
+    open_.put(n, gain);
+  }
+
+  void update_neighbours(std::uint32_t n, std::uint32_t from, std::uint32_t to, active_nodes& active,
+                         move_gains<Level> const& gains) {
+    active.touch(n);
+    for (auto arc = g_.first[n], stop = g_.first[n + 1]; arc < stop; ++arc) {
+      auto const other = g_.head[arc];
+      active.touch(other);
+      if (locked_[other] || gains.is_fixed(other)) continue;
+      if (g_.degree(other) <= counted_anew || !open_.contains(other)) {
+        links_.count(g_, p_.of, other);
+        offer(other, move_gains<Level>::best(links_, p_.of[other]));
+      } else {  // an estimate: the true gain is counted when its turn comes
+        auto const w = static_cast<std::int64_t>(g_.arc_weight(arc));
+        if (p_.of[other] == from) gain_[other] += w;
+        if (p_.of[other] == to) gain_[other] -= w;
+        open_.put(other, gain_[other]);
+      }
+    }
+  }
+
+  static constexpr std::uint32_t counted_anew = 40;  // arcs at most, to know the gain after each move nearby
+
+  Level const& g_;
+  level_parts& p_;
+  part_links links_;
+  move_buckets open_;
+  raw_array<std::int64_t> gain_;
+  raw_array<std::uint8_t> locked_;
+  std::vector<step> moves_;
+  std::uint32_t least_open_ = 0;  // bucket, below which only what moves have touched is open
+};
+
+inline std::int64_t excess_weight(level_parts const& p) {
+  std::int64_t sum = 0;
+  for (std::uint32_t part = 0; part < p.parts(); ++part)
+    sum += std::max<std::int64_t>(0, p.weight[part] - p.limit[part]);
+  return sum;
+}
+
+/// The part with most room.
+inline std::uint32_t roomiest(level_parts const& p) {
+  std::uint32_t best = 0;
+  for (std::uint32_t part = 1; part < p.parts(); ++part)
+    if (p.room(part) > p.room(best)) best = part;
+  return best;
+}
+
+/// Moves nodes out of parts that break their limits, those first whose leaving costs least, to parts that
+/// have room for them: as far as the weights of nodes let it. Where all nodes weigh 1 and the limits hold all
+/// of them, no part is over its limit afterwards. Returns by how much the cut fell, which is seldom positive.
+template <class Level>
+std::int64_t rebalance(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
+                       active_nodes& active) {
+  if (excess_weight(p) == 0) return 0;
+  std::int64_t gained = 0;
+  part_links links(p.parts());
+  move_buckets open(g.nodes);
+  auto const free_to_go = [&](std::uint32_t n) { return fixed.empty() || fixed[n] == free_node; };
+  auto const gain_of = [&](std::uint32_t n, std::uint32_t& to) {
+    links.count(g, p.of, n);
+    auto const own = p.of[n];
+    to = links.best_target(p, own, g.weight(n));
+    if (to == free_node) {
+      auto const away = roomiest(p);
+      if (away != own && p.room(away) >= g.weight(n)) to = away;
+    }
+    return (to == free_node ? 0 : links.to(to)) - links.to(own);
+  };
+  for (std::uint32_t n = 0; n < g.nodes; ++n) {
+    std::uint32_t to = free_node;
+    if (p.room(p.of[n]) < 0 && free_to_go(n) && g.weight(n) > 0) open.put(n, gain_of(n, to));
+  }
+  while (!open.empty()) {
+    auto const n = open.pop();
+    if (p.room(p.of[n]) >= 0) continue;
+    std::uint32_t to = free_node;
+    auto const gain = gain_of(n, to);
+    if (to == free_node) continue;
+    if (!open.empty() && move_buckets::bucket_of(gain) < open.highest()) {
+      open.put(n, gain);
+      continue;
+    }
+    move_node(g, p, n, to);
+    gained += gain;
+    active.add(n);
+    for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) active.add(g.head[arc]);
+  }
+  return gained;
+}
+
+/// Lets nodes into parts that have no room for them, each against one that leaves: for parts that are full
+/// and would be denser with others. Moves alone cannot do that. Kernighan, Lin, Bell Syst. Tech. J. 49, 1970.
+template <class Level>
+class swap_refinement {
+ public:
+  swap_refinement(Level const& g, level_parts& p, std::span<std::uint32_t const> fixed)
+      : g_(g), p_(p), fixed_(fixed), links_(p.parts()) {}
+
+  /// By how much the cut fell; limits that held hold.
+  std::int64_t refine(std::uint32_t rounds) {
+    std::int64_t gained = 0;
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      list_wishes();
+      std::int64_t gain = 0;
+      for (std::uint32_t part = 0; part < p_.parts(); ++part) gain += swap_into(part);
+      gained += gain;
+      if (gain == 0) break;
+    }
+    return gained;
+  }
+
+ private:
+  struct wish {
+    std::int64_t loss;
+    std::uint32_t node;
+    bool operator<(wish const& o) const { return std::pair(loss, node) < std::pair(o.loss, o.node); }
+  };
+
+  /// Who wants into each part, who could leave it at what loss, as things stand.
+  void list_wishes() {
+    in_.assign(p_.parts(), {});
+    out_.assign(p_.parts(), {});
+    for (std::uint32_t n = 0; n < g_.nodes; ++n) {
+      if (!fixed_.empty() && fixed_[n] != free_node) continue;
+      links_.count(g_, p_.of, n);
+      auto const own = p_.of[n];
+      auto const weight = static_cast<std::int64_t>(g_.weight(n));
+      for (auto const part : links_.nearby())
+        if (part != own && p_.room(part) < weight && links_.to(part) > links_.to(own))
+          in_[part].push_back({links_.to(own) - links_.to(part), n});
+      if (auto const to = links_.best_target(p_, own, weight); to != free_node)
+        out_[own].push_back({links_.to(own) - links_.to(to), n});
+    }
+    for (auto& list : in_) std::sort(list.begin(), list.end());
+    for (auto& list : out_) std::sort(list.begin(), list.end());
+  }
+
+  std::int64_t swap_into(std::uint32_t part) {
+    std::int64_t gained = 0;
+    auto leaver = out_[part].begin();
+    for (auto const& comer : in_[part]) {
+      if (leaver == out_[part].end() || comer.loss + leaver->loss >= 0) break;
+      if (auto const gain = swap(comer.node, leaver->node, part); gain > 0) gained += gain, ++leaver;
+    }
+    return gained;
+  }
+
+  /// Lets `comer` in and `leaver` out, if that lessens the cut as things stand now; by how much.
+  std::int64_t swap(std::uint32_t comer, std::uint32_t leaver, std::uint32_t part) {
+    auto const from = p_.of[comer];
+    if (from == part || p_.of[leaver] != part) return 0;
+    auto const room = p_.room(part) + static_cast<std::int64_t>(g_.weight(leaver) - g_.weight(comer));
+    if (room < 0) return 0;
+    links_.count(g_, p_.of, leaver);
+    auto const to = links_.best_target(p_, part, g_.weight(leaver));
+    if (to == free_node) return 0;
+    auto const left = links_.to(to) - links_.to(part);
+    move_node(g_, p_, leaver, to);
+    links_.count(g_, p_.of, comer);
+    auto const gain = left + links_.to(part) - links_.to(from);
+    if (gain <= 0)
+      move_node(g_, p_, leaver, part);
+    else
+      move_node(g_, p_, comer, part);
+    return std::max<std::int64_t>(gain, 0);
+  }
+
+  Level const& g_;
+  level_parts& p_;
+  std::span<std::uint32_t const> fixed_;
+  part_links links_;
+  std::vector<std::vector<wish>> in_, out_;
+};
+
+/// Refines by swaps; the decrease of the cut.
+template <class Level>
+std::int64_t refine_by_swaps(Level const& g, level_parts& p, std::span<std::uint32_t const> fixed,
+                             std::uint32_t rounds) {
+  return swap_refinement<Level>(g, p, fixed).refine(rounds);
+}
+
+/// Nodes for parts that have none, as far as there are nodes, each from a part that keeps one: those that
+/// cost least. O(n + m) where a part weighs nothing, O(parts) otherwise.
+template <class Level>
+void fill_empty_parts(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed) {
+  if (std::find(p.weight.begin(), p.weight.end(), 0) == p.weight.end()) return;
+  std::vector<std::uint32_t> nodes_in(p.parts(), 0), empty;
+  for (std::uint32_t n = 0; n < g.nodes; ++n) ++nodes_in[p.of[n]];
+  for (std::uint32_t part = 0; part < p.parts(); ++part)
+    if (nodes_in[part] == 0) empty.push_back(part);
+  if (empty.empty()) return;
+  move_buckets open(g.nodes);
+  part_links links(p.parts());
+  auto const gain_of = [&](std::uint32_t n) {
+    links.count(g, p.of, n);
+    return -links.to(p.of[n]);
+  };
+  for (std::uint32_t n = 0; n < g.nodes; ++n)
+    if (nodes_in[p.of[n]] > 1 && (fixed.empty() || fixed[n] == free_node)) open.put(n, gain_of(n));
+  for (auto const part : empty) {
+    while (!open.empty()) {
+      auto const n = open.pop();
+      if (nodes_in[p.of[n]] <= 1 || g.weight(n) > p.limit[part]) continue;
+      auto const gain = gain_of(n);
+      if (!open.empty() && move_buckets::bucket_of(gain) < open.highest()) {
+        open.put(n, gain);
+        continue;
+      }
+      --nodes_in[p.of[n]];
+      move_node(g, p, n, part);
+      break;
+    }
+  }
+}
+
+/// Where parts are still over their limits, packs all nodes anew, the heaviest first to where there is most
+/// room, if that breaks the limits less. For few heavy nodes, where balance leaves the cut no say.
+template <class Level>
+void pack_if_over(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed) {
+  if (excess_weight(p) == 0) return;
+  auto packed = p;
+  std::fill(packed.weight.begin(), packed.weight.end(), 0);
+  std::vector<std::uint32_t> nodes(g.nodes);
+  for (std::uint32_t n = 0; n < g.nodes; ++n) nodes[n] = n;
+  place_left_out(g, packed, fixed, nodes);
+  auto const worst = [](level_parts const& parts) {
+    std::int64_t over = 0;
+    for (std::uint32_t part = 0; part < parts.parts(); ++part) over = (std::max)(over, -parts.room(part));
+    return over;
+  };
+  if (worst(packed) < worst(p)) p = std::move(packed);
+}
+
+/// Brings parts within their limits and lessens the cut. Returns by how much it fell; where balance costs
+/// more than moves gain, that is negative.
+template <class Level>
+std::int64_t refine_level(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
+                          active_nodes& active, level_effort const& effort,
+                          thread_team const& team = thread_team{}) {
+  auto gained = rebalance(g, p, fixed, active);
+  move_gains<Level> gains(g, p, fixed, team);
+  gained += sweep_boundary(g, p, active, gains, effort.sweeps);
+  if (effort.passes > 0) gained += kway_fm<Level>(g, p).refine(active, gains, effort.passes, effort.patience);
+  return gained;
+}
+
+}  // namespace cleave::detail

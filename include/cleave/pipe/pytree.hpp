@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/printable.hpp"
+#include "cleave/graph/argument.hpp"
+
+/// Values of any nesting as a flat list of leaves and one line of text, for a runtime whose stages take and
+/// return flat tuples. A value is a module_argument in which a tensor is a `node_ref`, by any number.
+///
+/// The text is `path,type|path,type|…`: of each leaf its path, the positions that lead to it joined by dots,
+/// and what it is: 0 a tensor, 1 a number or a truth value, 2 nothing. With it alone everything comes back as
+/// tuples, as with Slapo. The exact form has entries before those of their elements for what tuples with
+/// elements are not: 3 a list, 4 an empty tuple, 5 a dict, its keys behind it, each after a colon: text as
+/// `'text` with `%xx` for what is not plain, integers as they are.
+namespace cleave {
+
+/// Whether what comes back is what was sent, or tuples for lists and dicts too, as with Slapo.
+enum class wire_form : std::uint8_t { exact, tuples };
+
+/// What is sent: the leaves in order, and the text that says where each belongs.
+struct wire_message {
+  std::vector<token> leaves;
+  std::string text;
+
+  bool operator==(wire_message const&) const = default;
+};
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// What cannot be sent, or why a text cannot be read.
+struct wire_fault {
+  std::string path;  ///< of the value or the entry; empty where it is none alone
+  std::string what;
+
+  bool operator==(wire_fault const&) const = default;
+};
+
+/// What cannot be sent, or read. The witness: its path, and why.
+class wire_error : public witness_error<wire_fault> {
+ public:
+  wire_error(std::string const& path, std::string const& what)
+      : witness_error("wire: " + (path.empty() ? what : "at " + quoted(path) + ": " + what), {path, what}) {}
+};
+
+/// Writes values; `flatten` is its one use.
+class wire_writer {
+ public:
+  explicit wire_writer(wire_form form) : exact_(form == wire_form::exact) {}
+
+  wire_message write(std::vector<module_argument> const& values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      open_.push_back({"", 1, i, false});
+      write(values[i]);
+      open_.clear();
+    }
+    return std::move(message_);
+  }
+
+ private:
+  struct level {
+    std::string prefix;  // of the paths of its elements
+    std::size_t left, next;
+    bool dict;
+  };
+
+  void write(module_argument const& value) {
+    for (std::size_t at = 0; at < value.size(); ++at) {
+      while (open_.back().left == 0) open_.pop_back();
+      auto& here = open_.back();
+      if (here.dict && std::holds_alternative<container>(value[at++]))
+        throw wire_error(here.prefix, "a key that is neither text nor an integer cannot be sent");
+      auto const path = here.prefix + std::to_string(here.next++);
+      --here.left;
+      auto const* c = std::get_if<container>(&value[at]);
+      if (!c) {
+        add(path, type_of(value[at], path));
+        message_.leaves.push_back(value[at]);
+        continue;
+      }
+      if (c->what == container::kind::slice) throw wire_error(path, "a slice cannot be sent");
+      if (exact_) describe(value, at, *c, path);
+      open_.push_back({path + ".", c->size, 0, c->what == container::kind::dict});
+    }
+  }
+
+  void describe(module_argument const& value, std::size_t at, container const& c, std::string const& path) {
+    if (c.what == container::kind::list) add(path, "3");
+    if (c.what == container::kind::tuple && c.size == 0) add(path, "4");
+    if (c.what != container::kind::dict) return;
+    std::string keys = "5";
+    for (std::size_t i = 0, key = at + 1; i < c.size; ++i, key = subtree_end(value, key + 1))
+      keys += ":" + key_text(value[key], path);
+    add(path, keys);
+  }
+
+  void add(std::string const& path, std::string const& type) {
+    message_.text += (message_.text.empty() ? "" : "|") + path + "," + type;
+  }
+
+  static std::string type_of(token const& t, std::string const& path) {
+    if (std::holds_alternative<node_ref>(t)) return "0";
+    if (std::holds_alternative<std::monostate>(t)) return "2";
+    if (std::holds_alternative<bool>(t) || std::holds_alternative<std::int64_t>(t) ||
+        std::holds_alternative<double>(t))
+      return "1";
+    auto const* s = std::get_if<std::string>(&t);
+    throw wire_error(path, (s ? "text " + quoted(*s) : "a constant of the IR") +
+                               " cannot be sent; only tensors, numbers and nothing can");
+  }
+
+  static std::string key_text(token const& key, std::string const& path) {
+    if (auto const* i = std::get_if<std::int64_t>(&key)) return std::to_string(*i);
+    auto const* s = std::get_if<std::string>(&key);
+    if (!s) throw wire_error(path, "a key that is neither text nor an integer cannot be sent");
+    std::string text = "'";
+    static constexpr char digit[] = "0123456789abcdef";
+    for (char const c : *s)
+      if (auto const b = static_cast<unsigned char>(c);
+          b > 32 && b < 127 && c != '%' && c != ',' && c != '|' && c != ':')
+        text += c;
+      else
+        text += {'%', digit[b >> 4], digit[b & 15]};
+    return text;
+  }
+
+  bool exact_;
+  std::vector<level> open_;
+  wire_message message_;
+};
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
+/// `values` as leaves and text. O(size, times depth for the paths).
+/// \throws wire_error for text, slices, constants of the IR, and keys that are neither text nor integers.
+inline wire_message flatten(std::vector<module_argument> const& values, wire_form form = wire_form::exact) {
+  return detail::wire_writer(form).write(values);
+}
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// What of `values` cannot be sent, or nothing. O(size, times depth for the paths).
+inline std::optional<wire_fault> find_wire_fault(std::vector<module_argument> const& values,
+                                                 wire_form form = wire_form::exact) {
+  try {
+    flatten(values, form);
+  } catch (wire_error const& e) {
+    return e.witness;
+  }
+  return std::nullopt;
+}
+
+/// The values by name that a stage of that name adds to those that live: all that it gives, and where at
+/// least one element of a list or tuple is a tensor, each element too, as `name.0`, `name.1`, … O(size times
+/// depth).
+inline std::vector<std::pair<std::string, module_argument>> itemised(module_argument const& value,
+                                                                     std::string const& name) {
+  std::vector<std::pair<std::string, module_argument>> items;
+  std::vector<std::pair<std::string, std::pair<std::size_t, std::size_t>>> rest{{name, {0, value.size()}}};
+  while (!rest.empty()) {
+    auto const [path, range] = std::move(rest.back());
+    rest.pop_back();
+    auto const at = value.begin() + static_cast<std::ptrdiff_t>(range.first);
+    items.emplace_back(path, module_argument(at, value.begin() + static_cast<std::ptrdiff_t>(range.second)));
+    auto const* c = std::get_if<container>(&*at);
+    if (!c || (c->what != container::kind::list && c->what != container::kind::tuple)) continue;
+    std::vector<std::pair<std::size_t, std::size_t>> elements;
+    bool tensor = false;
+    for (std::size_t i = 0, first = range.first + 1; i < c->size; ++i) {
+      auto const end = subtree_end(value, first);
+      tensor = tensor || std::holds_alternative<node_ref>(value[first]);
+      elements.emplace_back(first, end);
+      first = end;
+    }
+    for (std::size_t i = elements.size(); tensor && i-- > 0;)
+      rest.push_back({path + "." + std::to_string(i), elements[i]});
+  }
+  return items;
+}
+
+/// Reads a message; `unflatten` is its one use.
+class wire_reader {
+ public:
+  wire_reader(wire_message const& message, wire_form form) : message_(message), form_(form) {}
+
+  module_argument read() {
+    nodes_.push_back({kind::tuple, {}, {}, {}});
+    std::string_view rest = message_.text;
+    while (!rest.empty()) {
+      auto const bar = rest.find('|');
+      read_entry(rest.substr(0, bar));
+      if (bar != rest.npos && bar + 1 == rest.size()) throw wire_error("", "the text ends with '|'");
+      rest.remove_prefix(bar == rest.npos ? rest.size() : bar + 1);
+    }
+    if (used_ != message_.leaves.size())
+      throw wire_error("", std::to_string(message_.leaves.size()) + " leaves came, and the text tells of " +
+                               std::to_string(used_));
+    return write();
+  }
+
+ private:
+  enum class kind : std::uint8_t { unknown, leaf, list, tuple, dict };
+  struct node {
+    kind what = kind::unknown;
+    token leaf;
+    std::vector<std::size_t> children;
+    std::vector<token> keys;
+  };
+  static constexpr std::size_t most_nodes = std::size_t{1} << 20;  // a gap in the paths is made of nodes too
+
+  void read_entry(std::string_view entry) {
+    auto const comma = entry.find(',');
+    std::string const path(entry.substr(0, comma));
+    if (comma == entry.npos || comma + 1 == entry.size()) throw wire_error(path, "no type");
+    auto const at = find(path);
+    auto& n = nodes_[at];
+    char const type = entry[comma + 1];
+    auto const keys = entry.substr(comma + 2);
+    if (n.what != kind::unknown || !n.children.empty()) throw wire_error(path, "told of twice");
+    bool const container = form_ == wire_form::exact && type >= '3' && type <= '5';
+    if ((!container && (type < '0' || type > '2')) || (type != '5' && !keys.empty()))
+      throw wire_error(path, "unknown type " + quoted(entry.substr(comma + 1)));
+    if (container) {
+      n.what = type == '3' ? kind::list : type == '4' ? kind::tuple : kind::dict;
+      if (type == '5') n.keys = read_keys(keys, path);
+      return;
+    }
+    if (used_ == message_.leaves.size()) throw wire_error(path, "no leaf came for it");
+    n.what = kind::leaf;
+    n.leaf = message_.leaves[used_++];
+    bool const tensor = std::holds_alternative<node_ref>(n.leaf);
+    bool const nothing = std::holds_alternative<std::monostate>(n.leaf);
+    if (tensor != (type == '0') || nothing != (type == '2'))
+      throw wire_error(path, "the leaf that came is not of its type");
+  }
+
+  /// The node at `path`, made with those that it goes through.
+  std::size_t find(std::string const& path) {
+    std::size_t at = 0, i = 0;
+    for (bool last = false; !last;) {
+      std::size_t number = 0, digits = 0;
+      for (; i < path.size() && path[i] >= '0' && path[i] <= '9' && digits < 8; ++i, ++digits)
+        number = number * 10 + static_cast<std::size_t>(path[i] - '0');
+      last = i == path.size();
+      if (digits == 0 || (!last && path[i] != '.')) throw wire_error(path, "no path of positions");
+      ++i;
+      if (nodes_[at].what == kind::leaf) throw wire_error(path, "it would lie inside a leaf");
+      if (number >= most_nodes - nodes_.size()) throw wire_error(path, "the positions are too large");
+      while (nodes_[at].children.size() <= number) {
+        nodes_[at].children.push_back(nodes_.size());
+        nodes_.emplace_back();
+      }
+      at = nodes_[at].children[number];
+    }
+    return at;
+  }
+
+  static std::vector<token> read_keys(std::string_view text, std::string const& path) {
+    std::vector<token> keys;
+    while (!text.empty()) {
+      text.remove_prefix(1);
+      auto const key = text.substr(0, text.find(':'));
+      text.remove_prefix(key.size());
+      keys.push_back(read_key(key, path));
+    }
+    return keys;
+  }
+
+  static token read_key(std::string_view key, std::string const& path) {
+    auto const value = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+    auto const hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+    if (key.starts_with('\'')) {
+      std::string s;
+      for (std::size_t i = 1; i < key.size(); ++i) {
+        bool const escaped = key[i] == '%' && i + 2 < key.size() && hex(key[i + 1]) && hex(key[i + 2]);
+        s += escaped ? static_cast<char>(value(key[i + 1]) * 16 + value(key[i + 2])) : key[i];
+        if (escaped) i += 2;
+      }
+      return s;
+    }
+    bool const negative = key.starts_with('-');
+    std::uint64_t number = 0;
+    for (char const c : key.substr(negative ? 1 : 0)) {
+      if (c < '0' || c > '9' || number > (std::uint64_t{1} << 63) / 10) throw wire_error(path, "no key");
+      number = number * 10 + static_cast<std::uint64_t>(c - '0');
+    }
+    if (key.size() == (negative ? 1u : 0u) || number > (std::uint64_t{1} << 63) - (negative ? 0 : 1))
+      throw wire_error(path, "no key");
+    return static_cast<std::int64_t>(negative ? 0 - number : number);
+  }
+
+  /// The nodes as one tuple, from the root.
+  module_argument write() const {
+    module_argument out;
+    std::vector<std::pair<std::size_t, std::size_t>> rest{{0, 0}};  // node, next child
+    while (!rest.empty()) {
+      auto const& n = nodes_[rest.back().first];
+      auto const next = rest.back().second++;
+      if (next == 0) out.push_back(begin_of(n));
+      if (next == n.children.size()) {
+        rest.pop_back();
+        continue;
+      }
+      if (n.what == kind::dict) out.push_back(n.keys[next]);
+      rest.emplace_back(n.children[next], 0);
+    }
+    return out;
+  }
+
+  token begin_of(node const& n) const {
+    if (n.what == kind::leaf) return n.leaf;
+    if (n.what == kind::unknown && n.children.empty() && form_ == wire_form::exact)
+      throw wire_error("", "the text leaves out a position");
+    if (n.what == kind::dict && n.keys.size() != n.children.size())
+      throw wire_error("", "a dict has not as many values as keys");
+    return container{n.what == kind::list   ? container::kind::list
+                     : n.what == kind::dict ? container::kind::dict
+                                            : container::kind::tuple,
+                     static_cast<std::uint32_t>(n.children.size())};
+  }
+
+  wire_message const& message_;
+  wire_form form_;
+  std::vector<node> nodes_;
+  std::size_t used_ = 0;
+};
+
+/// The values of a message as one tuple. The text may come from anywhere: what is no text of that form, or
+/// does not fit the leaves, is an error. O(size), a gap in the positions of the tuple form included.
+/// \throws wire_error
+inline module_argument unflatten(wire_message const& message, wire_form form = wire_form::exact) {
+  return wire_reader(message, form).read();
+}
+
+/// Why `message` cannot be read, or nothing.
+inline std::optional<wire_fault> find_wire_fault(wire_message const& message,
+                                                 wire_form form = wire_form::exact) {
+  try {
+    unflatten(message, form);
+  } catch (wire_error const& e) {
+    return e.witness;
+  }
+  return std::nullopt;
+}
+
+}  // namespace cleave::detail
