@@ -12,7 +12,7 @@
 
 // In Markdown, C++ stands below a line that says where it comes from:
 //
-//     <!-- examples/1_split_a_chain.cpp [cut] -->
+//     <!-- examples/cut/01_split_a_chain.cpp [cut] -->
 //
 // and is what that file has between two lines `// [cut]`; without a name, it is the whole file below the
 // licence.

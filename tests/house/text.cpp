@@ -8,14 +8,14 @@
 
 #include "support/project_files.hpp"
 
-TEST_CASE("text: a header begins with the licence and #pragma once, and is short") {
+TEST_CASE("text: a header begins with the licence and #pragma once, and is an idea: at most 800 lines") {
   for (auto const& file : project::headers()) {
     auto const lines = project::lines_of(project::text_of(project::root / file));
     REQUIRE_MESSAGE(lines.size() >= 2, file);
     CHECK_MESSAGE(lines[0] == "// SPDX-License-Identifier: MIT", file);
     CHECK_MESSAGE(lines[1] == "#pragma once", file);
     bool const generated = file.find("/generated/") != std::string::npos;
-    if (!generated) CHECK_MESSAGE(lines.size() <= 450, file, " has ", lines.size(), " lines");
+    if (!generated) CHECK_MESSAGE(lines.size() <= 800, file, " has ", lines.size(), " lines");
   }
 }
 

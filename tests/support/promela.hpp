@@ -221,7 +221,7 @@ class promela_writer {
 /// keeps its order. Holzmann: The SPIN model checker, 2003. O(actions).
 /// \throws placement_error, schedule_count_error where spin's limit of 255 processes or channels is passed
 inline std::string promela_text(schedule const& s, delivery_rules const& rules) {
-  return detail::promela_writer(s, rules).text();
+  return promela_writer(s, rules).text();
 }
 
 }  // namespace cleave::testing

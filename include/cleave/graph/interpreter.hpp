@@ -74,10 +74,6 @@ inline std::optional<argument_fault> find_argument_fault(module_graph const& g, 
   return std::nullopt;
 }
 
-}  // namespace cleave::detail
-
-namespace cleave {
-
 /// Goes through a graph, and through the graphs that it calls; `evaluate` is its one use.
 template <class Value, interpretation<Value> I>
 class interpreter {
@@ -114,7 +110,8 @@ class interpreter {
 
   void enter(module_graph const& g, std::vector<Value> positional, std::vector<std::string> keys,
              std::vector<Value> keywords) {
-    if (auto fault = detail::find_argument_fault(g, positional.size(), keys)) throw detail::argument_error(*std::move(fault));
+    if (auto fault = detail::find_argument_fault(g, positional.size(), keys))
+      throw detail::argument_error(*std::move(fault));
     calls_.push_back({&g, std::move(positional), std::move(keys), std::move(keywords)});
     calls_.back().values.resize(g.list().size());
   }
@@ -187,13 +184,17 @@ class interpreter {
   std::vector<frame> calls_;
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// What `g` gives for `inputs`, one for each placeholder; those that have a default may be left out at the
 /// end. A graph without an output node gives the value of the null constant. O(size of all graphs gone
 /// through) values, no recursion.
 /// \throws argument_error where the arguments of `g`, or of a graph that it calls, do not fit.
 template <class Value, interpretation<Value> I>
 Value evaluate(module_graph const& g, std::vector<Value> inputs, I& i) {
-  return interpreter<Value, I>(i).run(g, std::move(inputs));
+  return detail::interpreter<Value, I>(i).run(g, std::move(inputs));
 }
 
 }  // namespace cleave

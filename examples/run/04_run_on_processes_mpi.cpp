@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The training of 25_run_a_schedule, by two processes of MPI: mpirun -n 2 26_run_on_processes_mpi
+// The training of 01_run_a_schedule, by two processes of MPI: mpirun -n 2 example_run_04_run_on_processes_mpi
 #include <cleave/mpi.hpp>
 #include <cleave/run.hpp>
 #include <cleave/schedule.hpp>
