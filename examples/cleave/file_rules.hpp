@@ -35,6 +35,16 @@ struct typed_file {
   file_use use;
 };
 
+/// The path that a file which is not there would have: absolute, behind links that lead nowhere yet.
+inline fs::path future_path(fs::path path) {
+  std::error_code unknown;
+  for (int links = 0; links < 40 && fs::is_symlink(fs::symlink_status(path, unknown)); ++links) {
+    auto const to = fs::read_symlink(path, unknown);
+    path = to.is_absolute() ? to : path.parent_path() / to;
+  }
+  return fs::weakly_canonical(fs::absolute(path, unknown), unknown);
+}
+
 /// Whether both are one file, also by another name; files that are not there by where they would be. Devices
 /// and pipes are written to by as many as like.
 inline bool same_file(fs::path const& a, fs::path const& b) {
@@ -43,8 +53,7 @@ inline bool same_file(fs::path const& a, fs::path const& b) {
   if (is_a && is_b)
     return at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino &&
            (S_ISREG(at_a.st_mode) || S_ISDIR(at_a.st_mode));
-  std::error_code unknown;
-  return !is_a && !is_b && fs::weakly_canonical(a, unknown) == fs::weakly_canonical(b, unknown);
+  return !is_a && !is_b && future_path(a) == future_path(b);
 }
 
 /// Whether `file` is, or would be, one of those that `has` names in a folder.

@@ -99,8 +99,9 @@ int schedule(std::span<std::string const> words) {
   auto const p = ranks.value_or(4);
   auto const m = microbatches.value_or(2 * p);
   if (operands[0] == "all") {
-    if (output.asked || !timing.costs.empty() || lowered)
-      throw usage_error("all schedules are a table; forms, costs and --lower are for one of them");
+    if (output.asked || !output.file.empty() || !timing.costs.empty() || lowered)
+      throw usage_error(
+          "all schedules are a table on stdout; -o, forms, costs and --lower are for one of them");
     cleave::demand_counts(p, stages.value_or(2), m);
     demand_memory(std::uint64_t{3} * p * stages.value_or(2) * m);
     table_counts const counts{p, stages, m};

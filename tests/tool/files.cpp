@@ -244,6 +244,27 @@ TEST_CASE("tool: no output is written over another one") {
     }
 }
 
+TEST_CASE("tool: no output is written over another one that is not there yet, however it is spelled") {
+  workplace const w;
+  fs::create_symlink("target", w.at("link"));
+  auto const before = fs::current_path();
+  fs::current_path(w.at(""));
+  for (auto const& [map, report] :
+       std::vector<std::pair<std::string, std::string>>{{"q", "./q"},
+                                                        {"link", "target"},
+                                                        {"target", "./link"},
+                                                        {"d/stage_0.onnx", "r"},
+                                                        {"./d/stage_1.onnx", "r"}}) {
+    auto const said =
+        run_tool({"split", "m.onnx", "-k", "2", "--out", "d", "--map", map, "--report", report});
+    CHECK(said.exit != 0);
+    CHECK((said.said + said.to_stderr).find("would write over") != std::string::npos);
+    CHECK(!fs::exists("d"));
+    CHECK(!fs::exists("target"));
+  }
+  fs::current_path(before);
+}
+
 TEST_CASE("tool: what cleave did not write is not replaced, but where it is told to") {
   for (auto const& o : outputs) {
     CAPTURE(o.subcommand);
