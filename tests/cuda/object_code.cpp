@@ -73,7 +73,7 @@ std::string bits(std::size_t bytes) { return "." + std::to_string(8 * bytes); }
 template <class From, class To, class Operation>
 void check_accumulate(std::string const& operation) {
   auto const k = only("accumulate_kernel<" + name_in_code<From> + ", " + name_in_code<To> +
-                      ", cleave::" + operation + ">");
+                      ", cleave::detail::" + operation + ">");
   check_code(k);
   constexpr std::size_t elements =
       device_lanes::pack_elements<From, To> * device_lanes::packs_at_once<From, To, Operation>;
