@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -113,12 +114,33 @@ std::vector<bench_algorithm> chosen(std::vector<std::string> const& asked) {
   return found;
 }
 
+/// Gives instances of one name their paths as names: tables and files of parts know them by name alone.
+/// \throws usage_error where one is given twice
+void tell_apart(std::vector<bench_instance>& instances) {
+  auto const names = [&] {
+    std::map<std::string, std::vector<bench_instance*>> called;
+    for (auto& i : instances) called[i.name].push_back(&i);
+    return called;
+  };
+  for (auto const& [name, same] : names())
+    for (auto* const i : same)
+      if (same.size() > 1 && !i->path.empty()) {
+        i->name = fs::path(i->path).lexically_normal().string();
+        std::ranges::replace(i->name, '/', '_');
+      }
+  for (auto const& [name, same] : names())
+    if (same.size() > 1)
+      throw usage_error(cleave::printable(same[1]->path.empty() ? name : same[1]->path) +
+                        " is given twice, or under two names that are hard to tell apart; give it once");
+}
+
 int list() {
   std::string text = "Algorithms\n\n";
   auto const show = [&](std::string const& name, std::string const& about) {
     text += "  " + name + std::string(name.size() < 22 ? 22 - name.size() : 1, ' ') + about + "\n";
   };
-  for (auto const& a : bench_algorithms()) show(a.name, a.about);
+  for (auto const& a : bench_algorithms())
+    show(a.name, a.about + (a.takes == bench_algorithm::input::dag ? " (of operations: .dag)" : ""));
   for (auto const& name : bench_algorithms_left_out()) show(name, "not built in");
   text +=
       "\nGenerated instances; also a family with about so many nodes, rgg2d:100k, and all of a size: "
@@ -161,8 +183,8 @@ void keep_parts(bench_options const& o, bench_row const& row, run_outcome const&
       fs::path(o.part_folder) /
       (row.instance + "." + row.algorithm + ".k" + std::to_string(row.parts) + ".eps" + csv_number(row.eps) +
        ".seed" + std::to_string(row.seed) + ".threads" + std::to_string(row.threads) + ".part");
-  if (!o.overwrite) demand_own(file, is_own_part_list, "move it away, write elsewhere, or add --overwrite");
-  write_file({file}, cleave::write_part_file(partition_of(run, row.parts)));
+  if (!o.overwrite) demand_own(file, {.what = file_use::kind::written, .form = part_list_form});
+  write_file({file, part_list_form}, cleave::write_part_file(partition_of(run, row.parts)));
 }
 
 std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorithm> const& algorithms,
@@ -176,6 +198,10 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
     if (!loaded) continue;
     bench_dag const* const dag = loaded->dag ? &*loaded->dag : nullptr;
     auto const takes = dag != nullptr ? bench_algorithm::input::dag : bench_algorithm::input::graph;
+    if (std::ranges::find(algorithms, takes, &bench_algorithm::takes) == algorithms.end())
+      note(cleave::printable(instance.name) +
+           (dag != nullptr ? ": no algorithm was chosen that cuts operations (.dag); left out"
+                           : ": no algorithm was chosen that cuts a graph without directions; left out"));
     for (auto const k : o.parts)
       for (std::uint64_t seed = 1; seed <= o.seeds; ++seed)
         for (auto const& a : algorithms) {  // side by side: ratios hold on a busy machine
@@ -215,6 +241,7 @@ int bench(std::span<std::string const> words) {
   std::vector<bench_instance> instances;
   for (auto const& word : o.instances)
     for (auto& i : instances_of(word)) instances.push_back(i);
+  tell_apart(instances);
   std::set<fs::path> graphs;
   for (auto const& i : instances)
     if (!i.path.empty()) graphs.insert(i.path);
@@ -223,7 +250,8 @@ int bench(std::span<std::string const> words) {
   if (!o.part_folder.empty()) make_folder(o.part_folder);
 
   auto const rows = run_all(o, algorithms, instances);
-  if (o.out.empty() || rows.empty()) return 0;
+  if (rows.empty()) throw cleave::error("nothing was run; cleave bench --list says what cuts which graphs");
+  if (o.out.empty()) return 0;
   bench_summary s(rows);
   if (auto const metis = s.find_algorithm("metis")) s.compare_with({*metis});
   print(terminal_table(s));

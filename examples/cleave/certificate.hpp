@@ -26,6 +26,7 @@ struct certificate {
   std::string parts{};            ///< `4 stages`
   std::string unit{};
   cleave::unpriced lacking{};
+  bool counts_nodes = false;  ///< 1 each, for none has a cost
 
   /// The bound, where enough has a price for one to say something.
   std::optional<double> proven() const { return lacking.leaves_bounds() ? bound : std::nullopt; }
@@ -40,7 +41,10 @@ struct certificate {
 inline std::string sentence_of(certificate const& c) {
   auto const amount = [&](double x) { return cleave::amount_text(x, c.unit); };
   auto text = "largest load (" + c.objective + ") " + amount(c.bottleneck);
-  if (c.lacking.any()) text += " of what has a price";
+  if (c.counts_nodes)
+    text += ", each node counted as 1";
+  else if (c.lacking.any())
+    text += " of what has a price";
   if (!c.lacking.leaves_bounds()) return text + "; no bound, for " + cleave::unpriced_text(c.lacking);
   if (c.bound && (*c.bound > 0 || c.bottleneck == 0)) {
     auto const gap = c.gap();

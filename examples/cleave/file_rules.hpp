@@ -21,9 +21,10 @@ namespace tool {
 struct file_use {
   enum class kind : std::uint8_t { none, read, written, folder };
   kind what = kind::none;
-  bool (*is_own)(std::string const& text) = nullptr;  ///< of a written one: whether cleave wrote such a text
+  bool (*is_own)(std::string const& text) = nullptr;  ///< of a written one: whether only cleave writes such
   bool (*has)(std::string_view name) = nullptr;       ///< of a folder: whether files of that name go there
   std::string_view prefix{};                          ///< of the value, before the file's name
+  std::string form{};                                 ///< of a written one: see `output_file`
 
   bool is_output() const { return what == kind::written || what == kind::folder; }
 };
@@ -86,14 +87,17 @@ inline void demand_apart(std::vector<typed_file> const& files) {
     }
 }
 
-/// \throws cleave::error where a file is there that cleave has not written, by what `is_own` says of its text
-inline void demand_own(fs::path const& path, bool (*is_own)(std::string const& text),
-                       std::string const& remedy) {
+/// \throws cleave::error where a file is there that cleave has not written for such a use
+inline void demand_own(fs::path const& path, file_use const& use) {
   std::error_code missing;
   if (!fs::exists(path, missing) || is_stream(path)) return;
   auto const text = read_text(path);
-  if (!text.empty() && !is_own(text))
-    throw cleave::error(shown(path) + ": is there, and nothing that cleave wrote by this option; " + remedy);
+  if (text.empty() || (use.is_own != nullptr && use.is_own(text))) return;
+  if (!use.form.empty() && is_marked(path, use.form, text)) return;
+  throw cleave::error(
+      shown(path) + ": is there, and is not " +
+      (use.form.empty() ? "what cleave writes by this option" : "as cleave wrote it by this option") +
+      "; move it away, write elsewhere, or add --overwrite");
 }
 
 }  // namespace tool

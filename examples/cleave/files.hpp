@@ -2,10 +2,13 @@
 #pragma once
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
 #include <cleave/checkpoint/durable_file.hpp>
 #include <cleave/core/error.hpp>
+#include <cleave/core/name_digest.hpp>
 #include <cleave/core/printable.hpp>
 #include <cstddef>
 #include <filesystem>
@@ -79,8 +82,25 @@ inline void make_folder(fs::path const& folder, std::string const& remedy = "wri
 /// A file that the tool is told to write, by an option of `file_to_write`.
 struct output_file {
   std::string path;
+  std::string form{};  ///< of a text that other programs write too: `is_marked` knows it again by this
   bool empty() const { return path.empty(); }
 };
+
+/// The attribute of a file that says in which form cleave wrote it, and which text.
+inline constexpr char written_attribute[] = "user.cleave.written";
+
+inline std::string written_mark(std::string const& form, std::string const& text) {
+  return cleave::name_digest().add(form).add(text).text();
+}
+
+/// Whether cleave wrote the file in this form and it has not changed since. A copy has no mark, and no file
+/// has one where the file system keeps no attributes.
+inline bool is_marked(fs::path const& path, std::string const& form, std::string const& text) {
+  std::array<char, 17> value{};
+  auto const size = getxattr(path.c_str(), written_attribute, value.data(), value.size());
+  return size > 0 &&
+         written_mark(form, text) == std::string_view(value.data(), static_cast<std::size_t>(size));
+}
 
 /// Writes a file whole or not at all, in place of what has its name, whose permissions it takes.
 /// \throws cleave::file_error
@@ -94,7 +114,10 @@ inline void write_file(output_file const& to, std::string const& text) {
   file.write(0, bytes_of(text));
   struct stat old{};
   if (!missing && stat(target.c_str(), &old) == 0) fchmod(file.handle().number(), old.st_mode & 07777);
+  if (auto const mark = written_mark(to.form, text); !to.form.empty())
+    fsetxattr(file.handle().number(), written_attribute, mark.data(), mark.size(), 0);
   file.keep(target.filename().string());
+  cleave::remove_leftovers(folder);
 }
 
 /// What ends each page and picture that the tool writes to a file.

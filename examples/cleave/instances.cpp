@@ -81,6 +81,8 @@ int instances(std::span<std::string const> words) {
   if (operands.empty()) return print(list_of_instances()), 0;
   if (operands.size() == 1)
     throw usage_error("which graphs? Say so behind the folder, as in cleave instances graphs small");
+  if (operands[0] == "-")
+    throw usage_error("the graphs go into a folder, not to stdout; ./- is one called -");
   fs::path const folder = operands[0];
   make_folder(folder);
   for (auto const& word : std::span(operands).subspan(1)) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cleave/onnx.hpp>
 #include <cleave/adapt/onnx/stages.hpp>
 #include <cleave/adapt/onnx/write.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/formats/units.hpp>
+#include <cleave/onnx.hpp>
 #include <cstddef>
 #include <filesystem>
 #include <map>

@@ -58,16 +58,19 @@ inline option file_to_read(std::string const& name, std::string const& value, st
           {file_use::kind::read}};
 }
 
-/// An option for a file that is written, in place of one of which `is_own` says that cleave wrote it.
+/// An option for a file that is written, in place of one whose text `is_own` knows as cleave's. Where other
+/// programs write such texts too, `form` names them, and one is replaced that bears cleave's mark.
 inline option file_to_write(std::string const& short_name, std::string const& name, std::string const& help,
-                            output_file& to, bool (*is_own)(std::string const& text)) {
+                            output_file& to, bool (*is_own)(std::string const& text),
+                            std::string const& form = "") {
+  to.form = form;
   return {short_name,
           name,
           "FILE",
           "a file name",
           help,
           [&to](std::string_view text) { return !(to.path = text).empty() && text != "-"; },
-          {.what = file_use::kind::written, .is_own = is_own}};
+          {.what = file_use::kind::written, .is_own = is_own, .form = form}};
 }
 
 /// An option for a folder, into which files are written whose names `has` knows.
@@ -186,8 +189,7 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
   }
   demand_apart(typed.files);
   for (auto const& f : typed.files)
-    if (f.use.what == file_use::kind::written && !typed.overwrite)
-      demand_own(f.path, f.use.is_own, "move it away, write elsewhere, or add --overwrite");
+    if (f.use.what == file_use::kind::written && !typed.overwrite) demand_own(f.path, f.use);
   return typed;
 }
 

@@ -114,7 +114,8 @@ void add_options(command& c, partition_task& task) {
                        "a file name, or -",
                        "write the part of each node there, a line each; - is stdout",
                        [&](auto text) { return !(task.out.path = text).empty(); },
-                       {.what = file_use::kind::written, .is_own = is_own_part_list}});
+                       {.what = file_use::kind::written, .form = part_list_form}});
+  task.out.form = part_list_form;
   c.options.push_back(file_to_read(
       "--verify", "PARTS", "cut nothing; judge the parts in this file, whoever made them", task.verify));
   c.options.push_back({"", "--first-node", "0|1", "0 or 1",

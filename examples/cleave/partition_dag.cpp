@@ -50,7 +50,8 @@ std::string facts_of(cleave::cost_dag const& d, cleave::partition const& p, clea
                           .bottleneck = v.bottleneck,
                           .bound = bound,
                           .parts = plural(p.parts, "part"),
-                          .lacking = d.lacking};
+                          .lacking = d.lacking,
+                          .counts_nodes = d.lacking.nodes > 0 && d.lacking.nodes == d.lacking.of_nodes};
   auto text = "  " + sentence_of(proof) + "\n";
   text += fact("cut", cleave::short_text(v.cut) + " (arcs); " + cleave::short_text(v.traffic) +
                           " where a part gets a value once");

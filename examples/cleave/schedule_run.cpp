@@ -185,8 +185,8 @@ void add_output_options(command& c, schedule_output& to) {
   add("--csv", csv, "PyTorch's CSV");
   add("--json", json, "everything, as one JSON object");
   c.options.push_back(flag("--plain", "with --svg: smaller, without texts to point at", to.plain));
-  c.options.push_back(
-      file_to_write("-o", "--out", "write there instead of to stdout", to.file, is_own_schedule_output));
+  c.options.push_back(file_to_write("-o", "--out", "write there instead of to stdout", to.file,
+                                    is_own_schedule_output, schedule_form));
 }
 
 void write_run(schedule_run const& run, schedule_output const& to) {

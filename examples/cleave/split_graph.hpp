@@ -188,8 +188,9 @@ inline std::vector<std::string> earlier_pieces(fs::path const& folder, std::stri
       names.push_back(name);
   std::ranges::sort(names);
   for (auto const& name : names) {
-    auto const text = read_text(folder / name);
-    auto const found = text.empty() ? mark : find_graph_mark(text);
+    bool const is_file = fs::is_regular_file(folder / name);  // reading a pipe would wait
+    auto const text = is_file ? read_text(folder / name) : "";
+    auto const found = !is_file ? std::nullopt : text.empty() ? std::optional(mark) : find_graph_mark(text);
     if (found && (typed.overwrite || *found == mark)) continue;
     throw cleave::error(cleave::printable((folder / name).string()) + ": is " +
                         (found ? "of a cut of another graph" : "no graph that cleave wrote") +

@@ -195,7 +195,7 @@ int verify(std::span<std::string const> words) {
       "a stage map, as cleave split writes it, that must have the same stages on the same ranks", map));
   c.options.push_back(file_to_write("", "--repair",
                                     "write an order there that finishes, where this one deadlocks", repaired,
-                                    is_own_schedule));
+                                    nullptr, schedule_form));
   c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
   auto const file = read_schedule(only_schedule(read_options(c, words).operands), counts);
 

@@ -56,7 +56,7 @@ TEST_CASE("durable_file: a file has its name once it is kept, and nothing is lef
 
 TEST_CASE("durable_file: what lies where a file is begun is left alone, and no link is followed") {
   testing::scratch_folder const folder;
-  auto const begun = folder / ("a." + std::to_string(getpid()) + "-");
+  auto const begun = folder / ("a." + process_space() + "." + std::to_string(getpid()) + "-");
   std::ofstream(begun + "0.unfinished") << "of a process that was killed";
   std::ofstream(folder / "victim") << "somebody's";
   std::filesystem::create_symlink(folder / "victim", begun + "1.unfinished");
@@ -137,6 +137,32 @@ TEST_CASE("durable_file: files take their names all together, and what is stale 
   CHECK(files_in(folder.path()) == 3);
   for (auto const* name : {"a", "d"}) CHECK(project::text_of(folder / name) == "new");
   CHECK(project::text_of(folder / "mine") == "old");
+}
+
+TEST_CASE("durable_file: what a process that was ended left unfinished goes, and nothing else") {
+  testing::scratch_folder const folder;
+  auto const killed = testing::in_child([&]() -> std::string {
+    pending_file part(folder.path(), "a"), other(folder.path(), "b");
+    part.write(0, as_bytes_of("half"));
+    raise(SIGKILL);
+    return "";
+  });
+  CHECK(killed.signal == SIGKILL);
+  CHECK(files_in(folder.path()) == 2);
+  std::string left;
+  for (auto const& entry : std::filesystem::directory_iterator(folder.path())) left = entry.path().filename();
+  auto const number = left.substr(left.rfind('.', left.rfind('.') - 1) + 1);  // 4711-0.unfinished
+  std::vector<std::string> const others = {"a." + number,                     // of no place
+                                           "a.0123456789abcdef." + number,    // of another machine
+                                           left + ".txt", "a.unfinished", "mine"};
+  for (auto const& name : others) std::ofstream(folder / name) << "somebody's";
+  std::filesystem::create_symlink(folder / "mine", folder / ("link." + left.substr(2)));
+  pending_file const at_work(folder.path(), "c");
+  remove_leftovers(folder.path());
+  CHECK(files_in(folder.path()) == others.size() + 2);
+  for (auto const& name : others) CHECK(project::text_of(folder / name) == "somebody's");
+  CHECK(std::filesystem::is_symlink(folder / ("link." + left.substr(2))));
+  remove_leftovers(folder / "missing");
 }
 
 TEST_CASE("durable_file: a folder of a file system that cannot bring names to the disk is no error") {

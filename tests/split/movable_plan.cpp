@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "cleave/graph/snapshot.hpp"
@@ -19,6 +20,10 @@ using namespace cleave;
 using namespace cleave::detail;
 
 namespace {
+
+// A plan is not made of a snapshot that is gone when a node moves.
+static_assert(std::is_constructible_v<movable_plan<std::uint32_t>, dense const&, partition>);
+static_assert(!std::is_constructible_v<movable_plan<std::uint32_t>, dense, partition>);
 
 partition parts_of(std::vector<std::uint32_t> const& of, std::uint32_t parts) {
   partition p{{}, parts};

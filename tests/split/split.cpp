@@ -65,6 +65,10 @@ template <class Graph>
 concept split_by_anybody = requires(Graph g) { split(std::forward<Graph>(g), partition{}); };
 static_assert(split_by_anybody<toy::graph const&> && split_by_anybody<toy::graph&>);
 static_assert(!split_by_anybody<toy::graph> && !split_by_anybody<toy::graph const>);
+using staged_toy = staged_graph<toy::graph, std::uint32_t>;
+using toy_snapshot = snapshot<toy::graph, std::uint32_t>;
+static_assert(std::is_constructible_v<staged_toy, toy::graph const&, toy_snapshot, plan>);
+static_assert(!std::is_constructible_v<staged_toy, toy::graph, toy_snapshot, plan>);
 
 }  // namespace
 

@@ -3,8 +3,11 @@
 // what it has written itself. Checked for all options of which --help says that they take a file or a folder.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include <algorithm>
+#include <cleave/checkpoint/durable_file.hpp>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -285,6 +288,121 @@ TEST_CASE("tool: what cleave did not write is not replaced, but where it is told
     CHECK(r.exit == 0);
     CHECK(w.text(written(o)) != "4 3\n1 2\n");
   }
+}
+
+TEST_CASE("tool: what cleave wrote is replaced only as it wrote it, where others write the same form") {
+  workplace const w;
+  struct text {
+    words call;
+    std::string of_another_program;
+  };
+  for (auto const& [call, theirs] :
+       std::vector<text>{{{"partition", w.at("a.graph"), "-k", "2", "--out", w.at("out")}, "0\n1\n1\n0\n"},
+                         {{"schedule", "1F1B", "--csv", "-o", w.at("out")}, "0F0,0B0\r\n1F0,1B0\r\n"},
+                         {{"simulate", w.at("two.csv"), "--json", "-o", w.at("out")}, w.text("two.csv")}}) {
+    CAPTURE(call.front());
+    auto const refused = [&] {
+      auto const before = w.text("out");
+      auto const r = run_tool(call);
+      CAPTURE(r.to_stderr);
+      CHECK(r.exit == 3);
+      CHECK(r.to_stderr.find("out: is there, and is not as cleave wrote it") != std::string::npos);
+      CHECK(w.text("out") == before);
+    };
+    w.put("out", theirs);
+    refused();
+    fs::remove(w.at("out"));
+    REQUIRE(run_tool(call).exit == 0);
+    auto const ours = w.text("out");
+    fs::copy_file(w.at("out"), w.at("copy"));
+    bool const knows_attributes = setxattr(w.at("copy").c_str(), "user.cleave.test", "1", 1, 0) == 0;
+    if (knows_attributes)
+      CHECK(run_tool(call).exit == 0);
+    else
+      refused();
+    CHECK(w.text("out") == ours);
+    w.put("out", ours + "0\n");  // changed by hand
+    refused();
+    fs::remove(w.at("out"));
+    fs::remove(w.at("copy"));
+  }
+}
+
+TEST_CASE("tool: a pipe that has the name of a stage is refused, not read") {
+  workplace const w;
+  fs::create_directory(w.at("out"));
+  for (std::string const ending : {".onnx", ".json"}) {
+    auto const pipe = w.at("out/stage_0" + ending);
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    for (std::string const more : {"--json", "--overwrite"}) {
+      auto const r = run_tool(
+          {"split", w.at((ending == ".onnx" ? "m" : "g") + ending), "-k", "2", "--out", w.at("out"), more});
+      CAPTURE(r.to_stderr);
+      CHECK(r.exit == 3);
+      CHECK(r.to_stderr.find("that cleave wrote; move it away") != std::string::npos);
+    }
+    CHECK(fs::is_fifo(pipe));
+    fs::remove(pipe);
+  }
+}
+
+TEST_CASE("tool: what killed runs left unfinished goes with the next one") {
+  workplace const w;
+  auto const call = [&](std::string const& name, std::string const& ending) {
+    return run_tool({"split", w.at(name + ending), "-k", "2", "--out", w.at("out")}).exit;
+  };
+  for (std::string const ending : {".onnx", ".json"}) {
+    auto const name = ending == ".onnx" ? "m" : "g";
+    REQUIRE(call(name, ending) == 0);
+    in_child([&]() -> std::string {
+      cleave::pending_file first(w.at("out"), "stage_0" + ending), seventh(w.at("out"), "stage_7" + ending);
+      raise(SIGKILL);
+      return "";
+    });
+    auto const unfinished = [&] {
+      return std::ranges::count_if(
+          w.all(), [](auto const& file) { return file.first.find(".unfinished") != std::string::npos; });
+    };
+    CHECK(unfinished() == 2);
+    CHECK(call(name, ending) == 0);
+    CHECK(unfinished() == 0);
+  }
+}
+
+TEST_CASE("tool: a demo writes below the current folder where nobody says where") {
+  workplace const w;
+  auto const before = fs::current_path();
+  fs::current_path(w.at(""));
+  auto const r = run_tool({"demo", "m.onnx", "-m", "1"});
+  fs::current_path(before);
+  CHECK(r.exit == 0);
+  CHECK(fs::exists(w.at("build/demo/m/report.html")));
+}
+
+TEST_CASE("tool: a bench tells instances of one name apart, and says that nothing was run") {
+  workplace const w;
+  for (auto const* folder : {"i1", "i2"}) fs::create_directory(w.at(folder));
+  w.put("i1/b.graph", w.text("a.graph"));
+  w.put("i2/b.graph", w.text("graphs/b.graph"));
+  auto const before = fs::current_path();
+  fs::current_path(w.at(""));
+  auto const r =
+      run_tool({"bench", "i1/b.graph", "i2/b.graph", "--algos", "fast", "-k", "2", "--parts", "parts"});
+  auto const twice = run_tool({"bench", "i1", "./i1/b.graph", "--algos", "fast", "-k", "2"});
+  auto const none = run_tool({"bench", "i1/b.graph", "--algos", "cleave-slices", "-k", "2", "-o", "r.csv"});
+  fs::current_path(before);
+  CHECK(r.exit == 0);
+  for (std::string const name : {"i1_b.graph", "i2_b.graph"}) {
+    CHECK(w.text("parts/" + name + ".cleave-fast.k2.eps0.03.seed1.threads1.part").size() == 8);
+    CHECK(r.said.find("," + name + ",") != std::string::npos);
+  }
+  CHECK(twice.exit == 2);
+  CHECK(twice.to_stderr.find("i1/b.graph is given twice") != std::string::npos);
+  CHECK(none.exit == 3);
+  CHECK(none.to_stderr.find("b: no algorithm was chosen that cuts a graph without directions") !=
+        std::string::npos);
+  CHECK(none.to_stderr.find("nothing was run") != std::string::npos);
+  CHECK(!fs::exists(w.at("r.csv")));
 }
 
 TEST_CASE("tool: what cleave wrote before is replaced, and what is empty") {

@@ -119,6 +119,17 @@ TEST_CASE("tool: split and partition make the same load of a graph in JSON small
   CHECK(text_of_file(at / "parts") == "0\n1\n");
   check_said(run_tool({"partition", at / "g.json", "--verify", at / "parts", "--flops-per-byte", "1"}), 0,
              "largest load (cost and transfer) 4.11\u00a0k\n");
+  std::ofstream(at / "bare.json") << R"({"format": "cleave graph 1", "nodes": [
+    {"name": "a"}, {"name": "b", "operands": ["a"]}, {"name": "c", "operands": ["b"]}]})";
+  check_said(run_tool({"partition", at / "bare.json", "-k", "3"}), 0,
+             "largest load (cost; transfers are free) 1, each node counted as 1; no bound, "
+             "for 100.0");
+  std::ofstream(at / "sizeless.json") << R"({"format": "cleave graph 1", "nodes": [
+    {"name": "a", "cost": 1}, {"name": "b", "operands": ["a"], "cost": 2}]})";
+  for (std::string const command : {"split", "partition"})
+    check_said(
+        run_tool({command, at / "sizeless.json", "-k", "2", "--flops-per-byte", "1"}), 0,
+        "largest load (cost and transfer) 2 of what has a price; no bound, for 100.0\u00a0% of values");
   std::ofstream(at / "a.dag") << "2 1\n1 0\n1 0\n0 1 3\n";
   check_said(run_tool({"partition", at / "a.dag", "-k", "2", "--flops-per-byte", "1"}), 2,
              "in this one arcs have costs");

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <list>
 #include <span>
 #include <string>
@@ -19,6 +23,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
+#include "cleave/core/name_digest.hpp"
 #include "cleave/core/printable.hpp"
 
 /// Files that are there whole or not at all, whenever the process or the machine stops.
@@ -156,7 +161,48 @@ namespace cleave::detail {
 /// How the names of files end that are not whole yet.
 inline constexpr std::string_view unfinished_ending = ".unfinished";
 
+/// Where process numbers mean what they mean here: this machine, and its container. 16 hexadecimal digits.
+inline std::string process_space() {
+  std::array<char, 256> host{}, space{};
+  ::gethostname(host.data(), host.size() - 1);
+  if (::readlink("/proc/self/ns/pid", space.data(), space.size() - 1) < 0) space[0] = '\0';
+  return name_digest().add(host.data()).add(space.data()).text();
+}
+
+/// Whether a file of this name was begun by a process of `space` that is there no longer.
+inline bool is_left_by_ended_process(std::string_view name, std::string_view space) {
+  if (!name.ends_with(unfinished_ending)) return false;
+  name.remove_suffix(unfinished_ending.size());
+  auto const dot = name.rfind('.');
+  if (dot == name.npos || !name.substr(0, dot).ends_with("." + std::string(space))) return false;
+  auto const numbers = name.substr(dot + 1);
+  pid_t process = 0;
+  auto const [end, fault] = std::from_chars(numbers.data(), numbers.data() + numbers.size(), process);
+  if (fault != std::errc() || end == numbers.data() + numbers.size() || *end != '-' || process <= 0)
+    return false;
+  return ::kill(process, 0) != 0 && errno == ESRCH;
+}
+
 }  // namespace cleave::detail
+
+namespace cleave {
+
+/// Removes the unfinished files in `folder` of processes that were ended while they wrote: what
+/// `pending_file` began on this machine and nothing works on any longer. What cannot be removed stays.
+/// O(files in the folder).
+inline void remove_leftovers(std::string const& folder) {
+  auto const space = detail::process_space();
+  std::error_code stop, ignored;
+  std::vector<std::filesystem::path> left;
+  std::filesystem::directory_iterator at(folder, stop);
+  for (; !stop && at != std::filesystem::directory_iterator(); at.increment(stop))
+    if (detail::is_left_by_ended_process(at->path().filename().native(), space) &&
+        std::filesystem::is_regular_file(at->symlink_status(ignored)))
+      left.push_back(at->path());
+  for (auto const& file : left) std::filesystem::remove(file, ignored);
+}
+
+}  // namespace cleave
 
 namespace cleave {
 
@@ -168,7 +214,8 @@ class pending_file {
   /// left alone, and no link is followed. \throws file_error, which names `folder`/`name`
   pending_file(std::string folder, std::string const& name)
       : folder_(std::move(folder)), handle_(folder_ + "/" + name, -1) {
-    auto const stem = folder_ + "/" + name.substr(0, 200) + "." + std::to_string(::getpid()) + "-";
+    auto const stem = folder_ + "/" + name.substr(0, 200) + "." + detail::process_space() + "." +
+                      std::to_string(::getpid()) + "-";
     int number = -1;
     for (int n = 0; number < 0 && n < 10'000; ++n) {
       temporary_ = stem + std::to_string(n) + std::string(detail::unfinished_ending);
@@ -239,13 +286,14 @@ class pending_files {
   }
 
   /// Gives the files their names, in place of what has them, and removes those of `stale` that are none of
-  /// them. Precondition: called once. \throws file_error
+  /// them, and what ended processes left unfinished. Precondition: called once. \throws file_error
   void keep(std::vector<std::string> const& stale = {}) {
     for (auto& file : files_) file.finish();
     auto name = names_.begin();
     for (auto& file : files_) file.keep(*name++);
     for (auto const& old : stale)
       if (std::ranges::find(names_, old) == names_.end()) ::unlink((folder_ + "/" + old).c_str());
+    remove_leftovers(folder_);
   }
 
  private:

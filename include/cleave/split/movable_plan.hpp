@@ -47,6 +47,9 @@ class movable_plan {
     rebuild();
   }
 
+  movable_plan(basic_dense<Index> const&& /* is gone when a node moves: give it a name first */,
+               partition) = delete;
+
   partition const& parts() const { return p_; }
   basic_stage<Index> const& stage(stage_id i) const { return stages_[index(i)]; }
 

@@ -35,6 +35,8 @@ class staged_graph {
  public:
   staged_graph(Graph const& g, cleave::snapshot<Graph, Index> s, basic_plan<Index> p)
       : graph_(&g), snapshot_(std::move(s)), plan_(std::move(p)) {}
+  staged_graph(Graph const&& /* is gone when emit asks it: give it a name first */,
+               cleave::snapshot<Graph, Index>, basic_plan<Index>) = delete;
 
   std::size_t size() const { return plan_.stages.size(); }
   Graph const& graph() const { return *graph_; }

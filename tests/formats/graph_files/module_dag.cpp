@@ -85,13 +85,19 @@ TEST_CASE("module dag: calls that only follow one another cost no transfer and k
   CHECK(!verify_partition(circle, {{part_id{0}, part_id{1}}, 2}).sound());
 }
 
-TEST_CASE("module dag: without costs each call costs 1, without bytes transfers are free and arcs count") {
-  auto const d = cost_dag_of(read_graph_json(R"({"format": "cleave graph 1", "nodes": [
-    {"name": "a"}, {"name": "b", "operands": ["a"]}]})"),
-                             5);
+TEST_CASE(
+    "module dag: without costs each call costs 1, without bytes that cost arcs count; all is said to lack") {
+  auto const bare = read_graph_json(R"({"format": "cleave graph 1", "nodes": [
+    {"name": "a"}, {"name": "b", "operands": ["a"]}]})");
+  auto const d = cost_dag_of(bare);
   CHECK(d.work == std::vector<double>{1, 1});
   CHECK(d.arcs == std::vector<cost_dag::arc>{{0, 1, 1}});
   CHECK(d.arc_price() == 0);
+  CHECK(d.lacking == unpriced{.nodes = 2, .of_nodes = 2, .values = 0, .of_values = 1});
+  auto const priced = cost_dag_of(bare, 5);
+  CHECK(priced.arcs == std::vector<cost_dag::arc>{{0, 1, 0}});
+  CHECK(priced.arc_price() == 5);
+  CHECK(priced.lacking == unpriced{.nodes = 2, .of_nodes = 2, .values = 1, .of_values = 1});
   auto const some = cost_dag_of(read_graph_json(R"({"format": "cleave graph 1", "nodes": [
     {"name": "a", "cost": 1}, {"name": "b", "operands": ["a"]}]})"));
   CHECK(some.lacking == unpriced{.nodes = 1, .of_nodes = 2, .values = 0, .of_values = 1});

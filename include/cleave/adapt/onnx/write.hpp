@@ -48,6 +48,7 @@ namespace cleave::detail {
 /// no stage that this library wrote.
 inline std::optional<std::string> find_onnx_stage_mark(std::filesystem::path const& file) {
   google::protobuf::LogSilencer const quiet;
+  if (!std::filesystem::is_regular_file(file)) return std::nullopt;  // reading a pipe would wait
   std::ifstream in(file, std::ios::binary);
   onnx::ModelProto m;
   if (!m.ParseFromIstream(&in)) return std::nullopt;

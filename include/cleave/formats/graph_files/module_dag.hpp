@@ -37,8 +37,8 @@ namespace cleave::detail {
 
 /// The calls of a graph of ours (docs/graph_json.md) as operations, in the order of `nodes()`: what `balance`
 /// places. What the caller gives, attributes and the output are none, and cost no transfer. Arcs cost the
-/// bytes of what is read, each 1 where no call has bytes, and each byte `cost_per_byte` (0 where none has).
-/// Where no call has a cost each costs 1. \throws cost_error
+/// bytes of what is read, and each byte `cost_per_byte`; where no call has bytes and they are free, each
+/// arc 1. Where no call has a cost each costs 1, and all are said to lack one. \throws cost_error
 inline cost_dag cost_dag_of(module_graph const& g, double cost_per_byte = 0) {
   cost_dag d;
   bool priced = false, sized = false;
@@ -55,10 +55,10 @@ inline cost_dag cost_dag_of(module_graph const& g, double cost_per_byte = 0) {
     for (auto const m : g[n].after)
       if (place[m] != none<std::uint32_t>) d.after.emplace_back(place[m], at);
   }
-  d.cost_per_byte = sized ? cost_per_byte : 0;
+  d.cost_per_byte = cost_per_byte;
   d.lacking = unpriced_calls(g, cost_per_byte);
-  if (!priced) d.work.assign(d.nodes(), 1), d.lacking.nodes = 0;
-  if (!sized)
+  if (!priced) d.work.assign(d.nodes(), 1);
+  if (!sized && cost_per_byte == 0)
     for (auto& a : d.arcs) a.cost = 1;
   return d;
 }
