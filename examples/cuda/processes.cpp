@@ -5,7 +5,7 @@
 //     -lnccl -o train
 //   CLEAVE_KEY=$(openssl rand -hex 16) torchrun --no-python --nproc-per-node 2 ./train     or mpirun -n 2, srun -n 2
 #include <cleave/cuda.hpp>
-#include <cleave/run.hpp>
+#include <cleave/processes.hpp>
 #include <cstdint>
 #include <exception>
 #include <iomanip>

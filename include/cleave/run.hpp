@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Runs stages: a schedule carried out by threads or processes, microbatches, gradients, and forward streams.
+/// Runs stages: a schedule carried out by threads, microbatches, gradients, and forward streams.
 
 /// What a device, a communicator and a stage offer.
 #include "cleave/run/model/concepts.hpp"
@@ -25,12 +25,6 @@
 #include "cleave/run/program/step_values.hpp"
 /// Ranks as threads.
 #include "cleave/run/threads/thread_pipeline.hpp"
-/// Ranks as processes.
-#include "cleave/run/processes/process_pipeline.hpp"
-/// Where processes meet.
-#include "cleave/run/board/tcp_board.hpp"
-/// Rank, number of ranks and address, from the environment.
-#include "cleave/run/board/process_start.hpp"
 /// The host as a device.
 #include "cleave/run/host/host_device.hpp"
 /// Communicators between threads.

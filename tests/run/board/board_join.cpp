@@ -66,7 +66,7 @@ std::optional<std::string> verdict_on(network_address const& at,
   send_some(s, hello(greeting));
   auto const verdict = read_up_to(s, 4 + longest_verdict + 32);
   if (verdict.empty()) return std::nullopt;
-  return verdict.substr(4, verdict.size() - 4 - sizeof(sha256_digest));
+  return verdict.substr(4, verdict.size() - 4 - sizeof(hmac_digest));
 }
 
 bool is_like(std::string_view text, std::vector<std::string_view> const& parts) {
