@@ -9,10 +9,10 @@
 #include <vector>
 
 #define main example_of_threads
-#include "../../examples/cuda/threads.cpp"
+#include "../../examples/frameworks/cuda/threads.cpp"
 #undef main
 #define main example_of_processes
-#include "../../examples/cuda/processes.cpp"
+#include "../../examples/frameworks/cuda/processes.cpp"
 #undef main
 #include "support/cuda/fake_cuda.hpp"
 #include "support/cuda/nccl_ranks.hpp"
@@ -69,7 +69,7 @@ std::string printed_by(F f) {
 std::string promised() {
   std::string all;
   bool begun = false;
-  for (auto const& line : project::lines_of(project::text_of(project::root / "examples/cuda/threads.cpp"))) {
+  for (auto const& line : project::lines_of(project::text_of(project::root / "examples/frameworks/cuda/threads.cpp"))) {
     if (begun && line.size() > 5) all += line.substr(5) + '\n';
     begun = begun || line == "// It prints:";
   }

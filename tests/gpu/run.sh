@@ -140,8 +140,8 @@ build() {
     by_nvcc bench/gpu/by_cub.cu --extended-lambda
     by_gxx bench/gpu/without_cub.cpp
     [[ ! $nccl_header ]] || by_gxx tests/gpu/rank.cpp -isystem "$nccl_header"
-    by_nvcc examples/cuda/kernels.cu
-    by_gxx examples/cuda/threads.cpp
+    by_nvcc examples/frameworks/cuda/kernels.cu
+    by_gxx examples/frameworks/cuda/threads.cpp
   fi
   by_gxx tests/gpu/loopback.cpp
   by_nvcc tests/support/cuda/linear_kernels.cu
@@ -152,7 +152,7 @@ build() {
   wait "$torch_search"
   find_torch
   # shellcheck disable=SC2086
-  [[ ! $torch ]] || by_gxx examples/cuda/torch.cpp -O0 $torch_headers
+  [[ ! $torch ]] || by_gxx examples/frameworks/cuda/torch.cpp -O0 $torch_headers
   wait
 
   # All that is bound to the fake runtime is in each program there.
@@ -164,8 +164,8 @@ build() {
   program gpu_sums bench/gpu/sums.cpp "${kernels[@]}" "$cub"
   program gpu_pipeline bench/gpu/pipeline.cpp "${kernels[@]}" "${spin[@]}"
   [[ ! $nccl_header ]] || program gpu_rank "$ranks" "${kernels[@]}" "${linear[@]}"
-  [[ $fake ]] || program gpu_threads examples/cuda/threads.cpp examples/cuda/kernels.cu "${kernels[@]}"
-  [[ ! $torch ]] || program gpu_torch examples/cuda/torch.cpp "${kernels[@]}"
+  [[ $fake ]] || program gpu_threads examples/frameworks/cuda/threads.cpp examples/frameworks/cuda/kernels.cu "${kernels[@]}"
+  [[ ! $torch ]] || program gpu_torch examples/frameworks/cuda/torch.cpp "${kernels[@]}"
 }
 
 # run_limited NAME SECONDS COMMAND...: what it says goes to the log too. Its status; $allowed is the seconds it had.
@@ -346,11 +346,11 @@ compare_with_torch() {
   phase torch 60 "$python" "$root/bench/gpu/torch_sums.py" "$out"
   [[ -x $out/bin/gpu_torch ]] || return 0  # its row says why
   if missing=$(ldd "$out/bin/gpu_torch" 2>&1 | grep -m 1 'not found'); then
-    row libtorch "stages of libtorch (examples/cuda/torch.cpp)" "" "it does not start:$missing" skipped
+    row libtorch "stages of libtorch (examples/frameworks/cuda/torch.cpp)" "" "it does not start:$missing" skipped
     return
   fi
   phase libtorch 40 "$out/bin/gpu_torch"
-  row libtorch "stages of libtorch (examples/cuda/torch.cpp)" "losses of training in one piece" \
+  row libtorch "stages of libtorch (examples/frameworks/cuda/torch.cpp)" "losses of training in one piece" \
     "$(tail -n 1 "$out/log/libtorch.txt" | cut -c 1-300)" "$(grep -q '^loss' "$out/log/libtorch.txt" && echo seen || echo FAILED)"
 }
 
@@ -359,8 +359,8 @@ run_example() {
   [[ -x $out/bin/gpu_threads ]] || return 0
   phase example 30 "$out/bin/gpu_threads"
   local promised
-  promised=$(sed -n '/^\/\/ It prints:/,$s/^\/\/   //p' "$root/examples/cuda/threads.cpp")
-  row example "examples/cuda/threads.cpp" "prints what it says" "$(wc -l < "$out/log/example.txt") lines" \
+  promised=$(sed -n '/^\/\/ It prints:/,$s/^\/\/   //p' "$root/examples/frameworks/cuda/threads.cpp")
+  row example "examples/frameworks/cuda/threads.cpp" "prints what it says" "$(wc -l < "$out/log/example.txt") lines" \
     "$([[ $(cat "$out/log/example.txt") == "$promised" ]] && echo passed || echo FAILED)"
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The same by a process for each GPU, connected by NCCL:
 //
-//   nvcc -std=c++20 -arch=native --expt-relaxed-constexpr -Iinclude examples/cuda/{processes.cpp,kernels.cu,library.cu}
+//   nvcc -std=c++20 -arch=native --expt-relaxed-constexpr -Iinclude examples/frameworks/cuda/{processes.cpp,kernels.cu,library.cu}
 //     -lnccl -o train
 //   CLEAVE_KEY=$(openssl rand -hex 16) torchrun --no-python --nproc-per-node 2 ./train     or mpirun -n 2, srun -n 2
 #include <cleave/cuda.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Two stages trained on one GPU, by a thread for each rank:
 //
-//   nvcc -std=c++20 -arch=native --expt-relaxed-constexpr -Iinclude examples/cuda/{threads.cpp,kernels.cu,library.cu}
+//   nvcc -std=c++20 -arch=native --expt-relaxed-constexpr -Iinclude examples/frameworks/cuda/{threads.cpp,kernels.cu,library.cu}
 #include <cleave/cuda.hpp>
 #include <cstdint>
 #include <iomanip>
