@@ -77,10 +77,7 @@ struct backward_graph_fault {
 };
 
 /// Data that is no backward graph. The witness: the first fault.
-class backward_graph_error : public witness_error<backward_graph_fault> {
- public:
-  using witness_error::witness_error;
-};
+using backward_graph_error = witness_error<backward_graph_fault>;
 
 /// The nodes, each after those that send it gradients, of those that are ready the first come first; shorter
 /// than the graph if there is a cycle. Depends on no list but `next`. O(V + E). Kahn, CACM 5(11), 1962.

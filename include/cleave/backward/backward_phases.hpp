@@ -60,10 +60,7 @@ struct edge_phase_fault {
 };
 
 /// Phases that lose gradients or use them too early. The witness: the first fault.
-class edge_phase_error : public witness_error<edge_phase_fault> {
- public:
-  using witness_error::witness_error;
-};
+using edge_phase_error = witness_error<edge_phase_fault>;
 
 /// Of each node, how gradients arrive there and what is made of them, by edge phases.
 template <std::unsigned_integral Index>

@@ -91,10 +91,7 @@ std::string root_fault_text(root_fault const& f, Name name) {
 }
 
 /// A root that cannot be differentiated from its loss. The witness: what is wrong with it.
-class backward_error : public witness_error<root_fault> {
- public:
-  using witness_error::witness_error;
-};
+using backward_error = witness_error<root_fault>;
 
 /// What is wrong with `root`, or with `loss` in it, or nothing. O(V + E).
 inline std::optional<root_fault> find_root_fault(stage_root const& root, std::uint32_t loss) {

@@ -92,6 +92,7 @@ namespace cleave {
 
 /// Why there is no checkpoint to read, why one is refused, or why tensors cannot be loaded from it.
 struct checkpoint_fault {
+  static constexpr char subject[] = "checkpoint ";
   enum class kind : std::uint8_t {
     none,          ///< the folder has no checkpoint, or not the one that is asked for
     missing_file,  ///< the manifest names a file that is not there
@@ -137,10 +138,7 @@ namespace cleave {
 inline std::string describe(checkpoint_fault const& f) { return detail::quoted_path(f.file) + ": " + f.said; }
 
 /// A checkpoint that is refused. The witness: the first fault.
-class checkpoint_error : public witness_error<checkpoint_fault> {
- public:
-  explicit checkpoint_error(checkpoint_fault const& f) : witness_error("checkpoint " + describe(f), f) {}
-};
+using checkpoint_error = fault_error<checkpoint_fault>;
 
 }  // namespace cleave
 

@@ -31,6 +31,7 @@ namespace cleave {
 
 /// What the system refused.
 struct file_fault {
+  static constexpr char subject[] = "file ";
   std::string path;
   std::string operation;  ///< `written`
   int code;               ///< as in `errno`
@@ -45,10 +46,7 @@ inline std::string describe(file_fault const& f) {
 }
 
 /// The system refused to read or write a file. The witness: which, and why.
-class file_error : public witness_error<file_fault> {
- public:
-  explicit file_error(file_fault const& f) : witness_error("file " + describe(f), f) {}
-};
+using file_error = fault_error<file_fault>;
 
 /// An open file or folder.
 class file_handle {

@@ -24,6 +24,31 @@ class witness_error : public error {
   Witness witness;
 };
 
+/// An error that says of its witness what `describe` says of it, after `Fault::subject` where there is one.
+template <class Fault>
+class fault_error : public witness_error<Fault> {
+ public:
+  explicit fault_error(Fault const& f) : witness_error<Fault>(text_of(f), f) {}
+  /// Names the subject of a fault that may be found in several.
+  fault_error(std::string const& subject, Fault const& f)
+      : witness_error<Fault>(subject + ": " + describe(f), f) {}
+
+ private:
+  static std::string text_of(Fault const& f) {
+    if constexpr (requires { Fault::subject; })
+      return Fault::subject + describe(f);
+    else
+      return describe(f);
+  }
+};
+
+/// A `witness_error` that its tag tells apart from others whose witness has the same type.
+template <class Tag, class Witness>
+class tagged_error : public witness_error<Witness> {
+ public:
+  using witness_error<Witness>::witness_error;
+};
+
 /// The request is sound but cannot be met (a memory limit, more stages than nodes); the message says which
 /// bound.
 class infeasible_error : public error {

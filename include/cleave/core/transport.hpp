@@ -52,6 +52,7 @@ namespace cleave::detail {
 
 /// What is wrong with a transport, and where.
 struct transport_fault {
+  static constexpr char subject[] = "transport: ";
   enum class kind : std::uint8_t {
     unknown_stage,    ///< edge `edge` names a stage that there is not
     filled_twice,     ///< a second edge, `edge`, brings input `position` of `stage`
@@ -93,10 +94,7 @@ inline std::string describe(transport_fault const& f) {
   return {};
 }
 
-class transport_error : public witness_error<transport_fault> {
- public:
-  explicit transport_error(transport_fault f) : witness_error("transport: " + describe(f), f) {}
-};
+using transport_error = fault_error<transport_fault>;
 
 /// Stages that wait for each other, each followed by one that reads from it; not always the shortest such
 /// cycle. Precondition: every edge names stages that there are. O(stages + edges).

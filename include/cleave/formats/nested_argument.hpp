@@ -21,6 +21,7 @@ namespace cleave::detail {
 
 /// What of an argument no nested value can be.
 struct nested_argument_fault {
+  static constexpr char subject[] = "nested argument: ";
   enum class kind : std::uint8_t {
     slice,         ///< token `at` is a slice: it selects elements and holds no values
     key_not_text,  ///< token `at` is a key of a dict, and no text
@@ -40,11 +41,7 @@ inline std::string describe(nested_argument_fault const& f) {
 }
 
 /// An argument that is no nested value. The witness: the token.
-class nested_argument_error : public witness_error<nested_argument_fault> {
- public:
-  explicit nested_argument_error(nested_argument_fault f)
-      : witness_error("nested argument: " + describe(f), f) {}
-};
+using nested_argument_error = fault_error<nested_argument_fault>;
 
 /// Calls `open(container)`, `leaf(token)` and `close()` of `visit` in prefix order, each with the key that it
 /// has in a dict, or an empty one. Stops at the first fault and returns it. O(tokens), no recursion.

@@ -100,10 +100,7 @@ struct adjacency_fault {
 
 namespace cleave::detail {
 
-class adjacency_error : public witness_error<adjacency_fault> {
- public:
-  using witness_error::witness_error;
-};
+using adjacency_error = witness_error<adjacency_fault>;
 
 /// Adds up weights that are not negative, as long as they are weights and their sum has room.
 template <weight_number Weight>

@@ -38,10 +38,7 @@ enum class holding_rule : std::uint8_t {
 };
 
 /// A value that may not cross, or not as its rule says. The witness: its producer and a reader elsewhere.
-class boundary_error : public witness_error<dependency> {
- public:
-  using witness_error::witness_error;
-};
+using boundary_error = witness_error<dependency>;
 
 /// A state that is written cannot be passed by the caller, who would not get it back. The witness: the value.
 class holding_error : public witness_error<std::size_t> {
@@ -238,7 +235,8 @@ template <class Snapshot, class Crossing, class Projects, class Holding>
 settled_boundary<Snapshot> settle_boundary(Snapshot const& s, partition const& p, Crossing crossing,
                                            Projects projects, Holding holding) {
   detail::check_assignment(s, p);
-  return detail::boundary_settler<Snapshot, Crossing, Projects, Holding>(s, p, crossing, projects, holding).settle();
+  return detail::boundary_settler<Snapshot, Crossing, Projects, Holding>(s, p, crossing, projects, holding)
+      .settle();
 }
 
 }  // namespace cleave

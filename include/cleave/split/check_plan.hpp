@@ -65,10 +65,7 @@ constexpr std::string_view code_of(plan_fault::kind what) {
 namespace cleave::detail {
 
 /// A plan that is none of its graph. The witness: the first fault.
-class plan_error : public witness_error<plan_fault> {
- public:
-  using witness_error::witness_error;
-};
+using plan_error = witness_error<plan_fault>;
 
 /// What messages call a value: its number, and the node that makes it: `value #7 of node conv1 (#4)`.
 template <std::unsigned_integral Index>

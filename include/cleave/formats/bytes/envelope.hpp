@@ -24,6 +24,7 @@ inline constexpr std::uint32_t envelope_version = 1;
 
 /// Why bytes are no envelope that this library opens.
 struct envelope_fault {
+  static constexpr char subject[] = "envelope: ";
   enum class kind : std::uint8_t { above_limit, header_cut_short, magic, version, length, checksum };
   kind what;
   std::size_t at;           ///< the byte where it shows
@@ -61,10 +62,7 @@ inline std::string describe(envelope_fault const& f) {
 }
 
 /// An envelope that is refused. The witness: the first fault.
-class envelope_error : public witness_error<envelope_fault> {
- public:
-  explicit envelope_error(envelope_fault const& f) : witness_error("envelope: " + describe(f), f) {}
-};
+using envelope_error = fault_error<envelope_fault>;
 
 /// The header of an envelope for `payload`. O(size).
 inline std::vector<std::byte> envelope_header(std::span<std::byte const> payload) {

@@ -26,6 +26,7 @@ struct stage_bytes_limits {
 
 /// Why bytes are no stage, or a stage cannot be written.
 struct stage_bytes_fault {
+  static constexpr char subject[] = "bytes of a stage: ";
   enum class kind : std::uint8_t {
     envelope,          ///< cut short, altered, of another version: not what was sent
     structure,         ///< no FlatBuffers of this schema
@@ -54,9 +55,5 @@ inline std::string describe(stage_bytes_fault const& f) {
 }
 
 /// Bytes that are refused. The witness: the first fault.
-class stage_bytes_error : public witness_error<stage_bytes_fault> {
- public:
-  explicit stage_bytes_error(stage_bytes_fault const& f)
-      : witness_error("bytes of a stage: " + describe(f), f) {}
-};
+using stage_bytes_error = fault_error<stage_bytes_fault>;
 }  // namespace cleave

@@ -14,6 +14,7 @@ namespace cleave::detail {
 
 /// Why a registry has nothing for a kind and a target, or does not take it.
 struct registry_fault {
+  static constexpr char subject[] = "registry: ";
   enum class kind : std::uint8_t { unknown_kind, unknown_target, no_default, registered_twice };
   kind what;
   std::string of, target;
@@ -40,10 +41,7 @@ inline std::string describe(registry_fault const& f) {
 }
 
 /// A name that is not registered, or twice. The witness: the name, and of what.
-class registry_error : public witness_error<registry_fault> {
- public:
-  explicit registry_error(registry_fault f) : witness_error("registry: " + describe(f), f) {}
-};
+using registry_error = fault_error<registry_fault>;
 
 /// Whether a lookup of an unknown target gives what is registered for any target.
 enum class registry_default : std::uint8_t { unused, allowed };
@@ -69,8 +67,9 @@ class registry {
   }
 
   /// Why there is nothing for `target`, or nothing.
-  std::optional<detail::registry_fault> find_fault(std::string const& kind, std::string const& target,
-                                           detail::registry_default other = detail::registry_default::unused) const {
+  std::optional<detail::registry_fault> find_fault(
+      std::string const& kind, std::string const& target,
+      detail::registry_default other = detail::registry_default::unused) const {
     using enum detail::registry_fault::kind;
     if (std::ranges::find(kinds_, kind) == kinds_.end())
       return detail::registry_fault{unknown_kind, kind, target, kinds_};

@@ -61,10 +61,7 @@ struct kway_option_fault {
   bool operator==(kway_option_fault const&) const = default;
 };
 
-class kway_option_error : public witness_error<kway_option_fault> {
- public:
-  using witness_error::witness_error;
-};
+using kway_option_error = witness_error<kway_option_fault>;
 
 inline std::optional<kway_option_fault> find_option_fault(kway_options const& o, std::size_t nodes,
                                                           std::uint32_t parts) {

@@ -112,6 +112,7 @@ struct hierarchical_cut {
 
 /// Why cuts cannot be made.
 struct module_cut_fault {
+  static constexpr char subject[] = "hierarchy: ";
   enum class kind : std::uint8_t {
     no_cuts,        ///< there is none
     whole_graph,    ///< the path is empty
@@ -153,10 +154,7 @@ inline std::string describe(module_cut_fault const& f) {
 }
 
 /// A cut that a tree of modules cannot have. The witness: the path, and why.
-class module_cut_error : public witness_error<module_cut_fault> {
- public:
-  explicit module_cut_error(module_cut_fault f) : witness_error("hierarchy: " + describe(f), f) {}
-};
+using module_cut_error = fault_error<module_cut_fault>;
 
 }  // namespace cleave
 

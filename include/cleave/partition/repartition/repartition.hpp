@@ -212,10 +212,7 @@ struct repartition_fault {
   bool operator==(repartition_fault const&) const = default;
 };
 
-class repartition_error : public witness_error<repartition_fault> {
- public:
-  using witness_error::witness_error;
-};
+using repartition_error = witness_error<repartition_fault>;
 
 inline std::optional<repartition_fault> find_repartition_fault(std::size_t nodes, partition const& old,
                                                                std::uint32_t k,

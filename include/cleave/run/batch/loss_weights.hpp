@@ -38,6 +38,7 @@ struct loss_weights {
 
 /// Why no weights make the losses of microbatches that of the batch, or why given ones do not.
 struct loss_weight_fault {
+  static constexpr char subject[] = "loss weights: ";
   enum class kind : std::uint8_t {
     no_rows_known,    ///< there are no microbatches, or nobody knows their rows
     bad_rows,         ///< `microbatch` has `rows` rows: below 0, or more in sum than can be counted
@@ -84,10 +85,7 @@ inline std::string describe(loss_weight_fault const& f) {
 namespace cleave::detail {
 
 /// No weights make the loss of the batch, or those that are given do not. The witness: why.
-class loss_weight_error : public witness_error<loss_weight_fault> {
- public:
-  explicit loss_weight_error(loss_weight_fault const& f) : witness_error("loss weights: " + describe(f), f) {}
-};
+using loss_weight_error = fault_error<loss_weight_fault>;
 
 /// Why `loss_weights_for` finds no weights, or nothing. O(microbatches).
 inline std::optional<loss_weight_fault> find_loss_policy_fault(loss_policy const& policy,
@@ -118,7 +116,8 @@ namespace cleave {
 /// batch is to have the mean.
 /// \throws loss_weight_error where `find_loss_policy_fault` finds something.
 inline loss_weights loss_weights_for(loss_policy const& policy, std::span<std::int64_t const> rows) {
-  if (auto const fault = detail::find_loss_policy_fault(policy, rows)) throw detail::loss_weight_error(*fault);
+  if (auto const fault = detail::find_loss_policy_fault(policy, rows))
+    throw detail::loss_weight_error(*fault);
   double sum = 1;
   if (policy.batch == loss_reduction::mean) {
     std::int64_t all = 0;
@@ -161,10 +160,11 @@ inline std::optional<loss_weight_fault> find_loss_weight_fault(loss_policy polic
 inline double batch_loss(std::span<double const> losses, loss_weights const& weights) {
   if (losses.size() != weights.losses.size())
     throw detail::loss_weight_error({.what = loss_weight_fault::kind::other_count,
-                             .rows = static_cast<std::int64_t>(losses.size()),
-                             .others = static_cast<std::int64_t>(weights.losses.size())});
+                                     .rows = static_cast<std::int64_t>(losses.size()),
+                                     .others = static_cast<std::int64_t>(weights.losses.size())});
   double sum = 0;
-  for (std::size_t i = 0; i < losses.size(); ++i) sum += detail::rounded_product(losses[i], weights.losses[i]);
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    sum += detail::rounded_product(losses[i], weights.losses[i]);
   return sum * weights.gradients;
 }
 

@@ -44,10 +44,7 @@ inline std::string describe(host_list_fault const& f) {
 }
 
 /// A text is no list of hosts.
-class host_list_error : public witness_error<host_list_fault> {
- public:
-  explicit host_list_error(host_list_fault const& f) : witness_error(describe(f), f) {}
-};
+using host_list_error = fault_error<host_list_fault>;
 
 /// Ranks that all hosts of a list may take together, and more than any run has.
 inline constexpr std::uint32_t most_slots = 1'000'000;
@@ -113,7 +110,9 @@ namespace cleave {
 
 /// The hosts of a text with one in each line: `host[:port] [slots=n]`. `#` begins a remark. A host may be
 /// there again. O(size of the text). \throws host_list_error
-inline std::vector<listed_host> read_hosts(std::string_view text) { return detail::host_list_reader().read(text); }
+inline std::vector<listed_host> read_hosts(std::string_view text) {
+  return detail::host_list_reader().read(text);
+}
 
 }  // namespace cleave
 
@@ -143,4 +142,3 @@ inline std::optional<network_address> find_host(std::vector<listed_host> const& 
 }
 
 }  // namespace cleave
-

@@ -38,6 +38,7 @@ namespace cleave::detail {
 
 /// Why tensors are no state.
 struct named_tensor_fault {
+  static constexpr char subject[] = "state: ";
   enum class kind : std::uint8_t {
     nameless,     ///< a tensor has no name, or an empty one
     text,         ///< a name is no UTF-8
@@ -71,10 +72,7 @@ inline std::string describe(named_tensor_fault const& f) {
 }
 
 /// State that is refused. The witness: the first fault.
-class named_tensor_error : public witness_error<named_tensor_fault> {
- public:
-  explicit named_tensor_error(named_tensor_fault const& f) : witness_error("state: " + describe(f), f) {}
-};
+using named_tensor_error = fault_error<named_tensor_fault>;
 
 /// How many bytes a tensor takes; nothing where an extent is below 0 or they are above 2^63 - 1.
 inline std::optional<std::uint64_t> find_tensor_bytes(element_type type, tensor_shape const& shape) {

@@ -21,6 +21,7 @@ namespace cleave::detail {
 
 /// Why layouts do not go with a transport. `edge` is the first that is wrong.
 struct edge_layout_fault {
+  static constexpr char subject[] = "layouts: ";
   enum class kind : std::uint8_t {
     edge_count,        ///< `got` layouts for `allowed` edges
     too_large,         ///< more elements than can be counted, or an extent below 0
@@ -71,10 +72,7 @@ inline std::string describe(edge_layout_fault const& f) {
   return {};
 }
 
-class edge_layout_error : public witness_error<edge_layout_fault> {
- public:
-  explicit edge_layout_error(edge_layout_fault f) : witness_error("layouts: " + describe(f), f) {}
-};
+using edge_layout_error = fault_error<edge_layout_fault>;
 
 /// Why layouts do not go with a transport and so many microbatches, or nothing. O(edges log edges + edges *
 /// microbatches with rows). Precondition: the transport has no fault.

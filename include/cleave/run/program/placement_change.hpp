@@ -13,6 +13,7 @@ namespace cleave {
 
 /// Where another plan of a run puts stages elsewhere than the first. Stages stay where they are.
 struct placement_change {
+  static constexpr char subject[] = "another plan: ";
   enum class kind : std::uint8_t {
     rank_count,   ///< it has `got` ranks, the first plan `first`
     stage_count,  ///< likewise stages
@@ -41,11 +42,7 @@ inline std::string describe(placement_change const& c) {
   return {};
 }
 
-class placement_change_error : public witness_error<placement_change> {
- public:
-  explicit placement_change_error(placement_change const& c)
-      : witness_error("another plan: " + describe(c), c) {}
-};
+using placement_change_error = fault_error<placement_change>;
 
 }  // namespace cleave
 

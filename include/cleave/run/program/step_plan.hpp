@@ -152,6 +152,7 @@ namespace cleave::detail {
 
 /// A schedule and a transport that do not go together.
 struct program_fault {
+  static constexpr char subject[] = "program: ";
   enum class kind : std::uint8_t {
     stage_count,   ///< the schedule has `got` stages, the transport `allowed`
     no_edge,       ///< the transport has edge `got` from `from` to `to`, the schedule none
@@ -181,10 +182,7 @@ inline std::string describe(program_fault const& f) {
   return {};
 }
 
-class program_error : public witness_error<program_fault> {
- public:
-  explicit program_error(program_fault f) : witness_error("program: " + describe(f), f) {}
-};
+using program_error = fault_error<program_fault>;
 
 /// Why a schedule and a transport do not go together, or nothing. O(edges log edges).
 inline std::optional<program_fault> find_program_fault(schedule const& s, transport const& t) {

@@ -29,6 +29,7 @@ namespace cleave::detail {
 
 /// Values that a program cannot be run on.
 struct step_value_fault {
+  static constexpr char subject[] = "step: ";
   enum class kind : std::uint8_t {
     input_count,   ///< `got` inputs, where there must be `allowed`
     weight_count,  ///< likewise weights
@@ -64,10 +65,7 @@ inline std::string describe(step_value_fault const& f) {
   return {};
 }
 
-class step_value_error : public witness_error<step_value_fault> {
- public:
-  explicit step_value_error(step_value_fault const& f) : witness_error("step: " + describe(f), f) {}
-};
+using step_value_error = fault_error<step_value_fault>;
 
 /// Why a program cannot be run on these values, or nothing. O(values of forward passes).
 inline std::optional<step_value_fault> find_step_value_fault(rank_program const& p, step_values const& v) {

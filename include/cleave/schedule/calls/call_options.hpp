@@ -75,6 +75,7 @@ struct call_options {
 
 /// Why the list of a rank cannot be called.
 struct call_fault {
+  static constexpr char subject[] = "calls: ";
   enum class kind : std::uint8_t {
     not_replaceable,   ///< a message, a wait or an exchange is not for the user to do
     received_twice,    ///< a receive is there once more
@@ -122,10 +123,7 @@ inline std::string describe(call_fault const& f) {
 namespace cleave::detail {
 
 /// A list that its rank cannot be called for. The witness: why, and where.
-class call_error : public witness_error<call_fault> {
- public:
-  explicit call_error(call_fault f) : witness_error("calls: " + describe(f), f) {}
-};
+using call_error = fault_error<call_fault>;
 
 /// Whether a user may do actions of this kind instead.
 constexpr bool is_replaceable(action_kind k) {

@@ -41,6 +41,7 @@ namespace cleave::detail {
 
 /// What is wrong with a step.
 struct search_fault {
+  static constexpr char subject[] = "search: ";
   enum class kind : std::uint8_t {
     no_ranks,
     no_microbatches,
@@ -93,10 +94,7 @@ inline std::string describe(search_fault const& f) {
   return {};
 }
 
-class search_error : public witness_error<search_fault> {
- public:
-  explicit search_error(search_fault f) : witness_error("search: " + describe(f), f) {}
-};
+using search_error = fault_error<search_fault>;
 
 /// The placement that is given, or the chain of the stages round the ranks.
 inline placement placement_of(search_problem const& p) {

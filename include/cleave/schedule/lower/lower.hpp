@@ -499,6 +499,7 @@ namespace cleave::detail {
 
 /// An option that makes no sense, and what it was.
 struct lower_option_fault {
+  static constexpr char subject[] = "lower: ";
   enum class kind : std::uint8_t {
     active_stages,      ///< `got` is not a positive count
     lookahead_ranks,    ///< `got` numbers for `allowed` ranks
@@ -533,10 +534,7 @@ inline std::string describe(lower_option_fault const& f) {
   return {};
 }
 
-class lower_option_error : public witness_error<lower_option_fault> {
- public:
-  explicit lower_option_error(lower_option_fault f) : witness_error("lower: " + describe(f), f) {}
-};
+using lower_option_error = fault_error<lower_option_fault>;
 
 /// The first option that makes no sense for so many ranks, or nothing. O(ranks).
 inline std::optional<lower_option_fault> find_lower_option_fault(lower_options const& o, std::size_t ranks) {

@@ -27,6 +27,7 @@ namespace cleave::detail {
 
 /// Times that make no sense.
 struct nominal_time_fault {
+  static constexpr char subject[] = "times: ";
   enum class kind : std::uint8_t {
     cost_count,  ///< `at` costs for `allowed` stages
     cost,        ///< one of stage `at` is no time
@@ -54,10 +55,7 @@ inline std::string describe(nominal_time_fault const& f) {
   return {};
 }
 
-class nominal_time_error : public witness_error<nominal_time_fault> {
- public:
-  explicit nominal_time_error(nominal_time_fault f) : witness_error("times: " + describe(f), f) {}
-};
+using nominal_time_error = fault_error<nominal_time_fault>;
 
 /// The first thing that makes no sense for so many stages, or nothing. O(costs).
 inline std::optional<nominal_time_fault> find_nominal_time_fault(nominal_times const& t,

@@ -58,6 +58,7 @@ namespace cleave::detail {
 
 /// Tied stages whose gradients cannot be summed.
 struct tied_stages_fault {
+  static constexpr char subject[] = "ties: ";
   enum class kind : std::uint8_t {
     too_few,        ///< one stage, or none
     not_ascending,  ///< `stage` is not greater than the one before it
@@ -91,10 +92,7 @@ inline std::string describe(tied_stages_fault const& f) {
   return {};
 }
 
-class tied_stages_error : public witness_error<tied_stages_fault> {
- public:
-  explicit tied_stages_error(tied_stages_fault f) : witness_error("ties: " + describe(f), f) {}
-};
+using tied_stages_error = fault_error<tied_stages_fault>;
 
 /// The first tie whose gradients cannot be summed, or nothing. O(actions + stages of ties).
 inline std::optional<tied_stages_fault> find_tied_stages_fault(schedule const& s,

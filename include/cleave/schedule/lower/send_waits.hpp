@@ -18,6 +18,7 @@ namespace cleave::detail {
 
 /// Why sends and the waits for them do not pair, and where.
 struct send_wait_fault {
+  static constexpr char subject[] = "send waits: ";
   enum class kind : std::uint8_t {
     microbatch_missing,  ///< a send or a wait is not about one microbatch
     sent_twice,          ///< a send is there once more
@@ -50,10 +51,7 @@ inline std::string describe(send_wait_fault const& f) {
   return {};
 }
 
-class send_wait_error : public witness_error<send_wait_fault> {
- public:
-  explicit send_wait_error(send_wait_fault f) : witness_error("send waits: " + describe(f), f) {}
-};
+using send_wait_error = fault_error<send_wait_fault>;
 
 /// The wait for a send.
 constexpr action wait_for(action send) {

@@ -27,6 +27,7 @@ struct pass_lifetime {
 
 /// Why passes have no lifetimes, and where.
 struct lifetime_fault {
+  static constexpr char subject[] = "lifetimes: ";
   enum class kind : std::uint8_t {
     unknown_rank,             ///< there is none of this number
     no_stages,                ///< none is asked for
@@ -80,10 +81,7 @@ inline std::string describe(lifetime_fault const& f) {
   }
 }
 
-class lifetime_error : public witness_error<lifetime_fault> {
- public:
-  explicit lifetime_error(lifetime_fault f) : witness_error("lifetimes: " + describe(f), f) {}
-};
+using lifetime_error = fault_error<lifetime_fault>;
 
 /// Finds where the passes of some stages begin and end; `pass_lifetimes` and `find_lifetime_fault` use it.
 class lifetime_survey {

@@ -174,6 +174,7 @@ struct memory_need {
 
 /// Needs that have no layout. `at` is the number of the need.
 struct memory_need_fault {
+  static constexpr char subject[] = "memory: ";
   enum class kind : std::uint8_t {
     odd_alignment,  ///< `bytes` is no power of two
     no_bytes,       ///< it takes nothing, or nobody knows how much
@@ -204,10 +205,7 @@ inline std::string describe(memory_need_fault const& f) {
   return {};
 }
 
-class memory_need_error : public witness_error<memory_need_fault> {
- public:
-  explicit memory_need_error(memory_need_fault f) : witness_error("memory: " + describe(f), f) {}
-};
+using memory_need_error = fault_error<memory_need_fault>;
 
 /// The least multiple of `alignment`, a power of two, that is `bytes` or more. O(1).
 constexpr std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t alignment) {
@@ -501,6 +499,7 @@ namespace cleave::detail {
 
 /// Why a plan cannot be used, and where.
 struct slot_fault {
+  static constexpr char subject[] = "slots: ";
   enum class kind : std::uint8_t {
     overflow,   ///< the rank may take `allowed` bytes; `value` ends at `bytes`
     overlap,    ///< `value` and `other` lie on each other while both are kept
@@ -553,10 +552,7 @@ inline std::string describe(slot_fault const& f) {
   return {};
 }
 
-class slot_error : public witness_error<slot_fault> {
- public:
-  explicit slot_error(slot_fault f) : witness_error("slots: " + describe(f), f) {}
-};
+using slot_error = fault_error<slot_fault>;
 
 /// What a rank needs, and where it lies.
 inline std::pair<std::vector<memory_need>, std::vector<std::uint64_t>> needs_of(rank_slots const& r) {

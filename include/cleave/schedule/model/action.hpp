@@ -229,6 +229,7 @@ inline std::string row_text(std::span<action const> row) {
 
 /// Why a cell of text is no action, and where.
 struct cell_fault {
+  static constexpr char subject[] = "schedule text: ";
   enum class kind : std::uint8_t {
     stage_missing,  ///< it does not begin with the number of a stage
     unknown_kind,   ///< no kind of action is called so
@@ -269,9 +270,6 @@ inline std::string describe(cell_fault const& f) {
   return {};
 }
 
-class cell_error : public witness_error<cell_fault> {
- public:
-  explicit cell_error(cell_fault f) : witness_error("schedule text: " + describe(f), f) {}
-};
+using cell_error = fault_error<cell_fault>;
 
 }  // namespace cleave

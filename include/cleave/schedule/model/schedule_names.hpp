@@ -190,8 +190,5 @@ inline std::string describe(shape_fault const& f) {
 }
 
 /// A shape that a kind of schedule does not take.
-class shape_error : public witness_error<shape_fault> {
- public:
-  shape_error(std::string const& schedule, shape_fault f) : witness_error(schedule + ": " + describe(f), f) {}
-};
+using shape_error = fault_error<shape_fault>;
 }  // namespace cleave

@@ -20,6 +20,7 @@ namespace cleave::detail {
 
 /// Why a placement is none. `at` is the number of the stage or of the edge.
 struct placement_fault {
+  static constexpr char subject[] = "placement: ";
   enum class kind : std::uint8_t {
     unknown_rank,   ///< of a stage
     unknown_stage,  ///< of an edge
@@ -58,10 +59,7 @@ inline std::string describe(placement_fault const& f) {
   return {};
 }
 
-class placement_error : public witness_error<placement_fault> {
- public:
-  explicit placement_error(placement_fault f) : witness_error("placement: " + describe(f), f) {}
-};
+using placement_error = fault_error<placement_fault>;
 
 /// The edges of a placement by the stages at their ends, as numbers into `placement::edges`.
 class edge_numbers {

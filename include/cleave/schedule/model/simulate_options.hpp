@@ -58,6 +58,7 @@ namespace cleave::detail {
 
 /// An option that makes no sense.
 struct simulate_option_fault {
+  static constexpr char subject[] = "simulate: ";
   enum class kind : std::uint8_t {
     cost_count,  ///< `at` costs for `allowed` stages
     link_count,  ///< `at` links for `allowed` pairs of ranks
@@ -103,10 +104,7 @@ inline std::string describe(simulate_option_fault const& f) {
   return {};
 }
 
-class simulate_option_error : public witness_error<simulate_option_fault> {
- public:
-  explicit simulate_option_error(simulate_option_fault f) : witness_error("simulate: " + describe(f), f) {}
-};
+using simulate_option_error = fault_error<simulate_option_fault>;
 
 /// The first link that makes no sense, or nothing. O(links + edges).
 inline std::optional<simulate_option_fault> find_link_fault(simulate_options const& o) {

@@ -126,6 +126,7 @@ namespace cleave::detail {
 
 /// Why bytes do not go with a schedule.
 struct schedule_bytes_fault {
+  static constexpr char subject[] = "bytes: ";
   enum class kind : std::uint8_t {
     stage_count,  ///< `got` numbers for `allowed` stages
     edge_count,   ///< `got` numbers for `allowed` edges
@@ -151,10 +152,7 @@ inline std::string describe(schedule_bytes_fault const& f) {
   return {};
 }
 
-class schedule_bytes_error : public witness_error<schedule_bytes_fault> {
- public:
-  explicit schedule_bytes_error(schedule_bytes_fault f) : witness_error("bytes: " + describe(f), f) {}
-};
+using schedule_bytes_error = fault_error<schedule_bytes_fault>;
 
 /// Why bytes do not go with a placement and so many actions, or nothing: what they keep together stays below
 /// 2^62. O(stages + edges).

@@ -22,6 +22,7 @@ struct stage_on_rank {
 
 /// Why a list of stages and their ranks is no placement.
 struct stage_map_fault {
+  static constexpr char subject[] = "map of stages: ";
   enum class kind : std::uint8_t {
     unknown_stage,  ///< with so many entries, stages are numbered up to `allowed` - 1
     repeated,       ///< a stage is there again
@@ -51,10 +52,7 @@ inline std::string describe(stage_map_fault const& f) {
   return {};
 }
 
-class stage_map_error : public witness_error<stage_map_fault> {
- public:
-  explicit stage_map_error(stage_map_fault f) : witness_error("map of stages: " + describe(f), f) {}
-};
+using stage_map_error = fault_error<stage_map_fault>;
 
 }  // namespace cleave
 

@@ -14,6 +14,7 @@ namespace cleave::detail {
 
 /// An action that cannot be where it is: tables by rank, stage and microbatch have no place for it.
 struct stray_action {
+  static constexpr char subject[] = "schedule: ";
   enum class kind : std::uint8_t {
     rank_count,  ///< there are `rank` lists, not as many as the placement has ranks
     compound,    ///< its parts go on after the list
@@ -51,10 +52,7 @@ inline std::string describe(stray_action const& s) {
   }
 }
 
-class stray_action_error : public witness_error<stray_action> {
- public:
-  explicit stray_action_error(stray_action s) : witness_error("schedule: " + describe(s), s) {}
-};
+using stray_action_error = fault_error<stray_action>;
 
 /// The first action that cannot be where it is, or nothing. O(actions).
 inline std::optional<stray_action> find_stray_action(schedule const& s) {

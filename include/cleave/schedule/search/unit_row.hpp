@@ -30,6 +30,7 @@ namespace cleave::detail {
 
 /// What is wrong with a row.
 struct unit_row_fault {
+  static constexpr char subject[] = "row: ";
   enum class kind : std::uint8_t {
     no_units,
     length,     ///< of some list is not one more than the units; `place` is what it is
@@ -65,10 +66,7 @@ inline std::string describe(unit_row_fault const& f) {
   return {};
 }
 
-class unit_row_error : public witness_error<unit_row_fault> {
- public:
-  explicit unit_row_error(unit_row_fault f) : witness_error("row: " + describe(f), f) {}
-};
+using unit_row_error = fault_error<unit_row_fault>;
 
 /// The passes of `to` beyond those of `from`.
 constexpr stage_cost cost_between(stage_cost const& from, stage_cost const& to) {

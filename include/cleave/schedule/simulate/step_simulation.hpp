@@ -30,6 +30,7 @@ struct schedule_steps {
 
 /// Why a schedule does not come to its end, step by step.
 struct step_fault {
+  static constexpr char subject[] = "steps: ";
   enum class kind : std::uint8_t {
     no_progress,  ///< every rank that has something to do waits
     repeated,     ///< an action is there once more
@@ -58,10 +59,7 @@ inline std::string describe(step_fault const& f) {
 namespace cleave::detail {
 
 /// A schedule that does not come to its end in steps. The witness: why, and where.
-class step_error : public witness_error<step_fault> {
- public:
-  explicit step_error(step_fault f) : witness_error("steps: " + describe(f), f) {}
-};
+using step_error = fault_error<step_fault>;
 
 /// What keeps a walk from its end, or nothing.
 inline std::optional<step_fault> find_fault_of(step_walk& walk) {

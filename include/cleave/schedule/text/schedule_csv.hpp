@@ -169,6 +169,7 @@ namespace cleave::detail {
 
 /// Why lists make no schedule, and where.
 struct row_fault {
+  static constexpr char subject[] = "schedule: ";
   enum class kind : std::uint8_t {
     rank_count,               ///< `got` lists instead of `needed`
     communication,            ///< in a list that may only compute
@@ -214,10 +215,7 @@ inline std::string describe(row_fault const& f) {
   return {};
 }
 
-class row_error : public witness_error<row_fault> {
- public:
-  explicit row_error(row_fault f) : witness_error("schedule: " + describe(f), f) {}
-};
+using row_error = fault_error<row_fault>;
 
 /// Looks at every cell once; `find_row_fault` and `schedule_from_rows` are its uses.
 class row_survey {

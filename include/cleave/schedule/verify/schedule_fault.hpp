@@ -16,6 +16,7 @@ namespace cleave {
 
 /// What is wrong with a schedule, and where.
 struct schedule_fault {
+  static constexpr char subject[] = "schedule: ";
   enum class kind : std::uint8_t {
     rank_count,               ///< there are `count` lists, not as many as ranks
     placement,                ///< of stages on ranks, or an edge between them

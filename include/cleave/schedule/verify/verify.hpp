@@ -376,10 +376,7 @@ inline std::optional<schedule_fault> find_schedule_fault(schedule const& s, veri
 namespace cleave::detail {
 
 /// A schedule that cannot run. The witness: the first fault.
-class schedule_error : public witness_error<schedule_fault> {
- public:
-  explicit schedule_error(schedule_fault f) : witness_error("schedule: " + describe(f), f) {}
-};
+using schedule_error = fault_error<schedule_fault>;
 
 /// \throws schedule_error where a schedule cannot run as `options` say
 inline void demand_schedule(schedule const& s, verify_options const& options = {}) {

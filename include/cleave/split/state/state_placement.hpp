@@ -38,9 +38,11 @@ struct basic_model_state {
   std::vector<model_tensor> tensors;  ///< every tensor under every name, in the order of registration
   std::vector<Index> tensor;          ///< of a value: under which name it is read; none: no tensor is
   std::vector<std::string> modules;   ///< paths
-  detail::csr<Index> inside;                  ///< of a node: modules that it is inside, outermost first; may be empty
-  detail::csr<Index> reads;   ///< of a node: tensors that it reads inside, of a module that it calls; may be empty
-  detail::csr<Index> writes;  ///< of a node: tensors that it writes, where the graph does not tell; may be empty
+  detail::csr<Index> inside;          ///< of a node: modules that it is inside, outermost first; may be empty
+  detail::csr<Index>
+      reads;  ///< of a node: tensors that it reads inside, of a module that it calls; may be empty
+  detail::csr<Index>
+      writes;  ///< of a node: tensors that it writes, where the graph does not tell; may be empty
 };
 
 /// What becomes of a tensor that several stages read: each has a copy, whose gradients must be summed; or one
@@ -86,6 +88,7 @@ struct state_placement {
 
 /// What is wrong with the state of a cut, and where.
 struct state_fault {
+  static constexpr char subject[] = "state: ";
   enum class kind : std::uint8_t {
     shared,             ///< `stage` and `other` read it, which the options refuse
     written_twice,      ///< `stage` and `other` write it
@@ -160,8 +163,5 @@ inline std::string describe(state_fault const& f) {
 }
 
 /// State that cannot be placed as the options say. The witness: the first fault.
-class state_error : public witness_error<state_fault> {
- public:
-  explicit state_error(state_fault f) : witness_error("state: " + describe(f), f) {}
-};
+using state_error = fault_error<state_fault>;
 }  // namespace cleave
