@@ -361,7 +361,7 @@ TEST_CASE("cuda pipeline: a process takes the GPU of its number, or the only one
   CHECK(find_gpu(5, 1) == 0);
   CHECK(!find_gpu(4, 4));
   CHECK(!find_gpu(0, 0));
-  CHECK(gpu_error(4, 4).what() ==
+  CHECK(gpu_error({4, 4}).what() ==
         std::string(
             "process 4 of its machine sees 4 GPUs, counted from 0; start no more processes there than it "
             "has, or say which each takes (cuda_pipeline_options::gpu)"));

@@ -61,30 +61,30 @@ struct gradient_fault {
   bool operator==(gradient_fault const&) const = default;
 };
 
-/// Gradients that do not have the form of what they are of. The witness: where, and why.
-class gradient_error : public witness_error<gradient_fault> {
- public:
-  gradient_error(std::string const& where, gradient_fault const& f)
-      : witness_error(where + (f.path.empty() ? "" : " at " + printable(f.path)) + ": " + reason(f.what), f) {
+/// What does not fit; where is told by the message around it.
+inline std::string describe(gradient_fault const& f) {
+  switch (f.what) {
+    case gradient_fault::kind::different_form:
+      return "a container meets what is none of its kind; gradients have the form of their values";
+    case gradient_fault::kind::different_count:
+      return "the numbers of elements differ; null stands for a gradient that is missing";
+    case gradient_fault::kind::different_keys:
+      return "the keys differ";
+    case gradient_fault::kind::null_gradient:
+      return "a null gradient means one, and only for a value that is one number";
+    case gradient_fault::kind::unknown_output:
+      return "there is no such output";
   }
+  return {};
+}
 
- private:
-  static std::string reason(gradient_fault::kind what) {
-    switch (what) {
-      case gradient_fault::kind::different_form:
-        return "a container meets what is none of its kind; gradients have the form of their values";
-      case gradient_fault::kind::different_count:
-        return "the numbers of elements differ; null stands for a gradient that is missing";
-      case gradient_fault::kind::different_keys:
-        return "the keys differ";
-      case gradient_fault::kind::null_gradient:
-        return "a null gradient means one, and only for a value that is one number";
-      case gradient_fault::kind::unknown_output:
-        return "there is no such output";
-    }
-    return {};
-  }
-};
+/// Gradients that do not have the form of what they are of. The witness: where, and why.
+using gradient_error = fault_error<gradient_fault>;
+
+/// What a gradient that does not fit belongs to: `whose` as a whole, or at `path`.
+inline std::string gradient_place(std::string const& whose, std::string const& path) {
+  return path.empty() ? whose : whose + " at " + printable(path);
+}
 
 /// A value, open where it is a container.
 template <class Value>

@@ -254,11 +254,7 @@ inline std::string loss_fault_text(module_graph const& g, module_argument const&
 }
 
 /// A program's loss cannot be told. The witness says why.
-class loss_error : public witness_error<loss_fault> {
- public:
-  loss_error(module_graph const& g, module_argument const& spec, loss_fault const& f)
-      : witness_error(loss_fault_text(g, spec, f), f) {}
-};
+using loss_error = witness_error<loss_fault>;
 
 /// Looks for the loss of `g` as `search_for_loss` does in its output. Total.
 inline loss_search search_for_loss(module_graph const& g, module_argument const& spec,
@@ -277,7 +273,7 @@ namespace cleave {
 inline std::optional<module_graph::position> loss_of(module_graph const& g, module_argument const& spec,
                                                      loss_options const& options = {}) {
   auto const search = detail::search_for_loss(g, spec, options);
-  if (search.fault) throw detail::loss_error(g, spec, *search.fault);
+  if (search.fault) throw detail::loss_error(detail::loss_fault_text(g, spec, *search.fault), *search.fault);
   return search.node;
 }
 

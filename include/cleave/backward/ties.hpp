@@ -112,6 +112,7 @@ namespace cleave::detail {
 /// A tie that a grid of ranks cannot keep: `member` is held by no stage of the grid; or it is a second name
 /// in its stage, and the runtime takes one.
 struct tie_rank_fault {
+  static constexpr char subject[] = "ties: ";
   enum class kind : std::uint8_t { no_such_stage, second_name };
   kind what;
   std::string member;
@@ -120,17 +121,16 @@ struct tie_rank_fault {
   bool operator==(tie_rank_fault const&) const = default;
 };
 
+/// `'embed.weight' is held by stage 3, which is not in the grid`.
+inline std::string describe(tie_rank_fault const& f) {
+  if (f.what == tie_rank_fault::kind::no_such_stage)
+    return quoted(f.member) + " is held by " + stage_text(f.stage) + ", which is not in the grid";
+  return quoted(f.member) + " is a second name of its weight in " + stage_text(f.stage) +
+         "; let one name of each stage take part";
+}
+
 /// A tie whose members no ranks of the grid can be found for. The witness: the member.
-class tie_rank_error : public witness_error<tie_rank_fault> {
- public:
-  explicit tie_rank_error(tie_rank_fault f)
-      : witness_error("ties: " + quoted(f.member) +
-                          (f.what == tie_rank_fault::kind::second_name
-                               ? " is a second name of its weight in " + stage_text(f.stage) +
-                                     "; let one name of each stage take part"
-                               : " is held by " + stage_text(f.stage) + ", which is not in the grid"),
-                      f) {}
-};
+using tie_rank_error = fault_error<tie_rank_fault>;
 
 /// How many names of one weight a runtime takes in a stage.
 enum class names_in_stage : std::uint8_t { any, one };

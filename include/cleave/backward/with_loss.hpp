@@ -26,6 +26,7 @@ namespace cleave::detail {
 
 /// Why a loss cannot follow a program.
 struct with_loss_fault {
+  static constexpr char subject[] = "with_loss: ";
   enum class kind : std::uint8_t {
     no_output,   ///< the program gives nothing
     no_loss,     ///< the loss gives nothing
@@ -39,27 +40,24 @@ struct with_loss_fault {
   bool operator==(with_loss_fault const&) const = default;
 };
 
-/// A program and a loss that do not fit together. The witness: why.
-class with_loss_error : public witness_error<with_loss_fault> {
- public:
-  explicit with_loss_error(with_loss_fault const& f) : witness_error("with_loss: " + reason(f), f) {}
-
- private:
-  static std::string reason(with_loss_fault const& f) {
-    switch (f.what) {
-      case with_loss_fault::kind::no_output:
-        return "the program has no output";
-      case with_loss_fault::kind::no_loss:
-        return "the loss has no output; it must give the value that is to be differentiated";
-      case with_loss_fault::kind::few_inputs:
-        return "the program gives " + std::to_string(f.count) +
-               " values, and the loss has fewer placeholders to take them";
-      case with_loss_fault::kind::taken_path:
-        return "the program has something at " + quoted(f.path) + ", which the loss needs; give a prefix";
-    }
-    return {};
+/// `the program has no output`.
+inline std::string describe(with_loss_fault const& f) {
+  switch (f.what) {
+    case with_loss_fault::kind::no_output:
+      return "the program has no output";
+    case with_loss_fault::kind::no_loss:
+      return "the loss has no output; it must give the value that is to be differentiated";
+    case with_loss_fault::kind::few_inputs:
+      return "the program gives " + std::to_string(f.count) +
+             " values, and the loss has fewer placeholders to take them";
+    case with_loss_fault::kind::taken_path:
+      return "the program has something at " + quoted(f.path) + ", which the loss needs; give a prefix";
   }
-};
+  return {};
+}
+
+/// A program and a loss that do not fit together. The witness: why.
+using with_loss_error = fault_error<with_loss_fault>;
 
 }  // namespace cleave::detail
 

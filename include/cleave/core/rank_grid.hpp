@@ -45,6 +45,7 @@ namespace cleave::detail {
 
 /// Why sizes and an order of axes make no grid, and at which axis.
 struct rank_grid_fault {
+  static constexpr char subject[] = "ranks: axis ";
   enum class kind : std::uint8_t { listed_twice, no_place, too_many_ranks };
   kind what;
   rank_axis axis;
@@ -52,17 +53,17 @@ struct rank_grid_fault {
   bool operator==(rank_grid_fault const&) const = default;
 };
 
+/// `pipe has no place; give at least 1`.
+inline std::string describe(rank_grid_fault const& f) {
+  std::string const axis = rank_axis_name(f.axis);
+  if (f.what == rank_grid_fault::kind::listed_twice)
+    return axis + " is listed twice; list pipe, data and model";
+  if (f.what == rank_grid_fault::kind::no_place) return axis + " has no place; give at least 1";
+  return axis + " makes more than 2^32 - 1 ranks";
+}
+
 /// Axes that make no grid of ranks. The witness: the axis.
-class rank_grid_error : public witness_error<rank_grid_fault> {
- public:
-  explicit rank_grid_error(rank_grid_fault f)
-      : witness_error(
-            std::string("ranks: axis ") + rank_axis_name(f.axis) +
-                (f.what == rank_grid_fault::kind::listed_twice ? " is listed twice; list pipe, data and model"
-                 : f.what == rank_grid_fault::kind::no_place   ? " has no place; give at least 1"
-                                                               : " makes more than 2^32 - 1 ranks"),
-            f) {}
-};
+using rank_grid_error = fault_error<rank_grid_fault>;
 
 /// Why `size` places in the order `order` of the axes make no grid, or nothing.
 inline std::optional<rank_grid_fault> find_rank_grid_fault(rank_coordinates const& size,

@@ -33,6 +33,7 @@ namespace cleave::detail {
 
 /// Elements that do not lie at a multiple of their size, as a GPU needs them: `beyond` bytes behind one.
 struct misplaced_elements {
+  static constexpr char subject[] = "sums: ";
   element_type type;
   std::uint64_t count;
   std::size_t beyond;
@@ -53,15 +54,13 @@ inline std::optional<misplaced_elements> find_misplaced_elements(sum_table const
   return std::nullopt;
 }
 
-class misplaced_elements_error : public witness_error<misplaced_elements> {
- public:
-  explicit misplaced_elements_error(misplaced_elements const& m)
-      : witness_error("sums: a region of " + std::to_string(m.count) + " elements of " +
-                          std::string(name_of(m.type)) + " begins " + std::to_string(m.beyond) +
-                          " bytes behind a multiple of their size, where a GPU cannot read them; begin it at "
-                          "such a multiple",
-                      m) {}
-};
+inline std::string describe(misplaced_elements const& m) {
+  return "a region of " + std::to_string(m.count) + " elements of " + std::string(name_of(m.type)) +
+         " begins " + std::to_string(m.beyond) +
+         " bytes behind a multiple of their size, where a GPU cannot read them; begin it at such a multiple";
+}
+
+using misplaced_elements_error = fault_error<misplaced_elements>;
 
 /// A list of additions whose table is in the memory of a GPU.
 class cuda_sums {

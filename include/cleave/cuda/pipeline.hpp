@@ -164,25 +164,22 @@ struct nccl_version_fault {
   bool operator==(nccl_version_fault const&) const = default;
 };
 
-/// An NCCL that cannot be used. The witness: which, and whose.
-class nccl_version_error : public witness_error<nccl_version_fault> {
- public:
-  explicit nccl_version_error(nccl_version_fault const& f) : witness_error(text_of(f), f) {}
+/// `rank 1 has loaded NCCL 2.18.1, but rank 0 has loaded 2.19.3; install the same on all machines`.
+inline std::string describe(nccl_version_fault const& f) {
+  auto const who = "rank " + std::to_string(index(f.rank));
+  auto const have = nccl_version_text(f.there.library), built = nccl_version_text(f.there.header);
+  if (!f.of_rank_0)
+    return who + " has loaded NCCL " + have + ", but was compiled for " + built +
+           "; let it find that library or a newer one first (LD_LIBRARY_PATH)";
+  if (f.there.library != f.of_rank_0->library)
+    return who + " has loaded NCCL " + have + ", but rank 0 has loaded " +
+           nccl_version_text(f.of_rank_0->library) + "; install the same on all machines";
+  return who + " was compiled for NCCL " + built + ", but rank 0 for " +
+         nccl_version_text(f.of_rank_0->header) + "; start the same program everywhere";
+}
 
- private:
-  static std::string text_of(nccl_version_fault const& f) {
-    auto const who = "rank " + std::to_string(index(f.rank));
-    auto const have = nccl_version_text(f.there.library), built = nccl_version_text(f.there.header);
-    if (!f.of_rank_0)
-      return who + " has loaded NCCL " + have + ", but was compiled for " + built +
-             "; let it find that library or a newer one first (LD_LIBRARY_PATH)";
-    if (f.there.library != f.of_rank_0->library)
-      return who + " has loaded NCCL " + have + ", but rank 0 has loaded " +
-             nccl_version_text(f.of_rank_0->library) + "; install the same on all machines";
-    return who + " was compiled for NCCL " + built + ", but rank 0 for " +
-           nccl_version_text(f.of_rank_0->header) + "; start the same program everywhere";
-  }
-};
+/// An NCCL that cannot be used. The witness: which, and whose.
+using nccl_version_error = fault_error<nccl_version_fault>;
 
 /// Of the versions of ranks 0, 1, …: the first that cannot be used, or nothing. O(ranks).
 inline std::optional<nccl_version_fault> find_nccl_version_fault(std::span<nccl_version const> of_ranks) {
@@ -452,27 +449,24 @@ constexpr std::optional<int> find_gpu(std::uint32_t local_rank, int count) {
   return static_cast<int>(local_rank);
 }
 
-/// A machine with more processes than GPUs. The witness: the number of the process.
-class gpu_error : public witness_error<std::uint32_t> {
- public:
-  gpu_error(std::uint32_t local_rank, int count)
-      : witness_error("process " + std::to_string(local_rank) + " of its machine sees " +
-                          std::to_string(count) +
-                          " GPUs, counted from 0; start no more processes there than it has, or say which "
-                          "each takes (cuda_pipeline_options::gpu)",
-                      local_rank) {}
+/// A machine with more processes than GPUs.
+struct gpu_shortage {
+  std::uint32_t local_rank;  ///< of the first process that has none
+  int gpus;                  ///< that it sees
+
+  bool operator==(gpu_shortage const&) const = default;
 };
 
+inline std::string describe(gpu_shortage const& s) {
+  return "process " + std::to_string(s.local_rank) + " of its machine sees " + std::to_string(s.gpus) +
+         " GPUs, counted from 0; start no more processes there than it has, or say which each takes "
+         "(cuda_pipeline_options::gpu)";
+}
+
+using gpu_error = fault_error<gpu_shortage>;
+
 /// A plan that was verified for messages which do not wait for each other. The witness: for which.
-class plan_delivery_error : public witness_error<delivery> {
- public:
-  explicit plan_delivery_error(delivery d)
-      : witness_error(
-            "the plan was verified for messages that do not wait for each other, but through NCCL those of a "
-            "rank go one after the other; make it with program_options{.delivery = {.delivery = "
-            "delivery::one_queue}}",
-            d) {}
-};
+using plan_delivery_error = witness_error<delivery>;
 
 /// How messages go for which a plan was verified, where it may get stuck if those of a rank go one after the
 /// other; or nothing.
@@ -555,7 +549,7 @@ class cuda_backend final : public rank_watch::waiter {
     int count = 0;
     bool const known = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
     auto const found = known ? detail::find_gpu(local_rank, count) : 0;
-    if (!found) throw detail::gpu_error(local_rank, count);
+    if (!found) throw detail::gpu_error({local_rank, count});
     return *found;
   }
 
@@ -604,7 +598,12 @@ class cuda_pipeline : public process_pipeline<S, cuda_backend> {
  private:
   template <planned_step P>
   static P const& demand_delivery(P const& p) {
-    if (auto const d = detail::find_plan_delivery_fault(p)) throw detail::plan_delivery_error(*d);
+    if (auto const d = detail::find_plan_delivery_fault(p))
+      throw detail::plan_delivery_error(
+          "the plan was verified for messages that do not wait for each other, but through NCCL those of a "
+          "rank go one after the other; make it with program_options{.delivery = {.delivery = "
+          "delivery::one_queue}}",
+          *d);
     return p;  // NOLINT(bugprone-return-const-ref-from-parameter): for the length of a call
   }
 };

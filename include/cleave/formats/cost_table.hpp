@@ -48,14 +48,7 @@ struct cost_table {
 namespace cleave::detail {
 
 /// A link of a rank that there is not. The witness: the link.
-class pair_link_error : public witness_error<pair_link> {
- public:
-  pair_link_error(pair_link const& l, std::uint32_t ranks)
-      : witness_error("costs: there is a link from rank " + std::to_string(index(l.from)) + " to rank " +
-                          std::to_string(index(l.to)) + ", but there are only " + std::to_string(ranks) +
-                          " ranks",
-                      l) {}
-};
+using pair_link_error = witness_error<pair_link>;
 
 }  // namespace cleave::detail
 
@@ -70,7 +63,10 @@ inline simulate_options simulate_options_of(cost_table const& table, placement c
   options.links.assign(std::size_t{place.ranks} * place.ranks, table.link);
   for (auto const& l : table.links) {
     if (index(l.from) >= place.ranks || index(l.to) >= place.ranks)
-      throw detail::pair_link_error(l, place.ranks);
+      throw detail::pair_link_error("costs: there is a link from rank " + std::to_string(index(l.from)) +
+                                        " to rank " + std::to_string(index(l.to)) + ", but there are only " +
+                                        std::to_string(place.ranks) + " ranks",
+                                    l);
     options.links[std::size_t{index(l.from)} * place.ranks + index(l.to)] = l.link;
   }
   return options;
@@ -146,13 +142,7 @@ struct cost_place {
 };
 
 /// A line of costs that says no costs. The witness: its place.
-class cost_line_error : public witness_error<cost_place> {
- public:
-  cost_line_error(cost_place at, std::string const& what)
-      : witness_error("line " + std::to_string(at.line) +
-                          (at.field == 0 ? "" : ", field " + std::to_string(at.field)) + ": " + what,
-                      at) {}
-};
+using cost_line_error = witness_error<cost_place>;
 
 }  // namespace cleave
 
@@ -181,7 +171,8 @@ class cost_lines_reader {
     return first == text.npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
   }
   [[noreturn]] void fail(std::size_t field, std::string const& what) const {
-    throw cost_line_error({line_, field}, what);
+    auto const place = field == 0 ? "" : ", field " + std::to_string(field);
+    throw cost_line_error("line " + std::to_string(line_) + place + ": " + what, {line_, field});
   }
 
   void line(std::string_view text) {

@@ -40,10 +40,7 @@ namespace cleave::detail {
 
 /// No cut is asked for: a node that is none or on both sides, a side without nodes; `witness` is the node, or
 /// the number of nodes.
-class terminal_error : public witness_error<std::size_t> {
- public:
-  using witness_error::witness_error;
-};
+using terminal_error = tagged_error<struct terminal_tag, std::size_t>;
 
 /// The unit in which edge weights are integers.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>

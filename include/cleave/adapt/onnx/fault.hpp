@@ -75,11 +75,10 @@ struct onnx_fault {
   bool operator==(onnx_fault const&) const = default;
 };
 
+inline std::string describe(onnx_fault const& f) { return f.message; }
+
 /// An ONNX file that cannot be used; `witness` says why.
-class onnx_error : public witness_error<onnx_fault> {
- public:
-  explicit onnx_error(onnx_fault const& fault) : witness_error(fault.message, fault) {}
-};
+using onnx_error = fault_error<onnx_fault>;
 
 /// What a reader of ONNX files accepts.
 struct onnx_limits {

@@ -16,6 +16,7 @@
 #include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/graph/dense.hpp"
+#include "cleave/graph/order.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/partition/verify/verify_partition.hpp"
@@ -53,18 +54,7 @@ struct cost_dag {
 
 /// Operations that need each other in a circle. The witness: nodes, each needed by the next, the last by the
 /// first.
-class dag_cycle_error : public witness_error<std::vector<std::uint32_t>> {
- public:
-  explicit dag_cycle_error(std::vector<std::uint32_t> const& cycle) : witness_error(text(cycle), cycle) {}
-
- private:
-  static std::string text(std::vector<std::uint32_t> const& cycle) {
-    std::string nodes;
-    for (std::size_t i = 0; i < cycle.size() && i < 8; ++i) nodes += "#" + std::to_string(cycle[i]) + " -> ";
-    if (cycle.size() > 8) nodes += "… -> ";
-    return "nodes need each other in a circle: " + nodes + "#" + std::to_string(cycle.front());
-  }
-};
+using dag_cycle_error = cycle_error<std::uint32_t>;
 
 /// Nodes in an order in which each follows those it needs, the smallest number first that can be next.
 /// O((nodes + arcs) log nodes). \throws dag_cycle_error
@@ -101,7 +91,11 @@ inline std::vector<std::uint32_t> order_of(cost_dag const& d) {
   for (std::size_t step = 0; step < n; ++step) at = needs[at];  // into the circle
   for (auto const begin = at; cycle.empty() || at != begin; at = needs[at]) cycle.push_back(at);
   std::reverse(cycle.begin(), cycle.end());
-  throw dag_cycle_error(cycle);
+  std::string path;
+  for (std::size_t i = 0; i < cycle.size() && i < 8; ++i) path += "#" + std::to_string(cycle[i]) + " -> ";
+  if (cycle.size() > 8) path += "… -> ";
+  throw dag_cycle_error("nodes need each other in a circle: " + path + "#" + std::to_string(cycle.front()),
+                        cycle);
 }
 
 /// The graph without directions: nodes weigh their work, edges cost what their arcs do. `after` is left out.

@@ -81,13 +81,7 @@ struct json_place {
 };
 
 /// A text that is no JSON, or not the JSON that is asked for. The witness: the place.
-class json_error : public witness_error<json_place> {
- public:
-  json_error(json_place const& at, std::string const& what)
-      : witness_error("line " + std::to_string(at.line) + ", column " + std::to_string(at.column) +
-                          (at.path.empty() ? "" : ", " + printable(at.path, 200)) + ": " + what,
-                      at) {}
-};
+using json_error = witness_error<json_place>;
 
 }  // namespace cleave
 
@@ -134,7 +128,10 @@ class json_document {
     auto const before = std::string_view(text_).substr(0, at);
     auto const line = static_cast<std::size_t>(std::ranges::count(before, '\n'));
     auto const start = before.rfind('\n');
-    throw json_error({line + 1, at - (start == before.npos ? 0 : start + 1) + 1, std::move(path)}, what);
+    auto const column = at - (start == before.npos ? 0 : start + 1) + 1;
+    throw json_error("line " + std::to_string(line + 1) + ", column " + std::to_string(column) +
+                         (path.empty() ? "" : ", " + printable(path, 200)) + ": " + what,
+                     {line + 1, column, path});
   }
 
   struct item {
