@@ -45,7 +45,7 @@ namespace cleave::detail {
 
 /// Why sizes and an order of axes make no grid, and at which axis.
 struct rank_grid_fault {
-  static constexpr char subject[] = "ranks: axis ";
+  static constexpr char subject[] = "ranks: ";
   enum class kind : std::uint8_t { listed_twice, no_place, too_many_ranks };
   kind what;
   rank_axis axis;
@@ -53,9 +53,9 @@ struct rank_grid_fault {
   bool operator==(rank_grid_fault const&) const = default;
 };
 
-/// `pipe has no place; give at least 1`.
+/// `axis pipe has no place; give at least 1`.
 inline std::string describe(rank_grid_fault const& f) {
-  std::string const axis = rank_axis_name(f.axis);
+  auto const axis = std::string("axis ") + rank_axis_name(f.axis);
   if (f.what == rank_grid_fault::kind::listed_twice)
     return axis + " is listed twice; list pipe, data and model";
   if (f.what == rank_grid_fault::kind::no_place) return axis + " has no place; give at least 1";

@@ -76,11 +76,7 @@ constexpr char const* describe(broken_promise what) {
 }
 
 /// Thrown where a graph is read.
-class adapter_error : public witness_error<adapter_fault> {
- public:
-  adapter_error(adapter_fault f, std::string const& place)
-      : witness_error("adapter: " + place + " " + describe(f.what), f) {}
-};
+using adapter_error = witness_error<adapter_fault>;
 
 }  // namespace cleave
 

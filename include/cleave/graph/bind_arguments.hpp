@@ -69,28 +69,24 @@ using argument_binding = std::vector<std::vector<std::size_t>>;
 namespace cleave::detail {
 
 /// A call that does not fit the parameters. The witness: all that is wrong with it.
-class binding_error : public witness_error<std::vector<binding_fault>> {
- public:
-  binding_error(std::vector<binding_fault> const& faults, std::vector<std::string> const& parameters)
-      : witness_error(text(faults, parameters), faults) {}
+using binding_error = witness_error<std::vector<binding_fault>>;
 
- private:
-  static std::string text(std::vector<binding_fault> const& faults,
-                          std::vector<std::string> const& parameters) {
-    std::string all = "the arguments do not fit";
-    for (auto const& f : faults) {
-      using enum binding_fault::kind;
-      all += &f == faults.data() ? ": " : "; ";
-      if (f.what == missing) all += "parameter " + quoted(f.name) + " has neither an argument nor a default";
-      if (f.what == twice) all += "parameter " + quoted(f.name) + " has two arguments";
-      if (f.what == unknown)
-        all += "there is no parameter " + quoted(f.name) + suggestion(nearest_names(f.name, parameters));
-      if (f.what == too_many)
-        all += "there are more arguments than the " + std::to_string(parameters.size()) + " parameters";
-    }
-    return all;
+/// What is wrong with a call of something that has these parameters.
+inline std::string binding_text(std::vector<binding_fault> const& faults,
+                                std::vector<std::string> const& parameters) {
+  std::string all = "the arguments do not fit";
+  for (auto const& f : faults) {
+    using enum binding_fault::kind;
+    all += &f == faults.data() ? ": " : "; ";
+    if (f.what == missing) all += "parameter " + quoted(f.name) + " has neither an argument nor a default";
+    if (f.what == twice) all += "parameter " + quoted(f.name) + " has two arguments";
+    if (f.what == unknown)
+      all += "there is no parameter " + quoted(f.name) + suggestion(nearest_names(f.name, parameters));
+    if (f.what == too_many)
+      all += "there are more arguments than the " + std::to_string(parameters.size()) + " parameters";
   }
-};
+  return all;
+}
 
 /// Binds arguments to parameters; `bind_arguments` and `find_binding_faults` are its uses.
 class argument_binder {
@@ -186,7 +182,8 @@ inline argument_binding bind_arguments(module_graph const& g, std::size_t positi
                                        surplus_arguments surplus = surplus_arguments::refused) {
   detail::argument_binder binder(g);
   binder.bind(positional, named, surplus);
-  if (!binder.faults().empty()) throw detail::binding_error(binder.faults(), binder.parameters());
+  if (!binder.faults().empty())
+    throw detail::binding_error(detail::binding_text(binder.faults(), binder.parameters()), binder.faults());
   return binder.binding();
 }
 

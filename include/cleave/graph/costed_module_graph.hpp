@@ -15,10 +15,7 @@
 namespace cleave::detail {
 
 /// A node whose metadata has a cost or a size that is none. The witness: the node.
-class cost_error : public witness_error<module_graph::position> {
- public:
-  using witness_error::witness_error;
-};
+using cost_error = tagged_error<struct cost_tag, module_graph::position>;
 
 /// What a node of `g` costs and how much it makes, as its metadata say.
 struct module_cost {

@@ -39,6 +39,7 @@ namespace cleave::detail {
 
 /// Why a graph cannot be called with certain arguments.
 struct argument_fault {
+  static constexpr char subject[] = "evaluate: ";
   enum class kind : std::uint8_t { too_many, unknown_keyword, missing };
   kind what;
   std::string name;  ///< the keyword, or the parameter that has no value; empty if there are too many
@@ -46,15 +47,15 @@ struct argument_fault {
   bool operator==(argument_fault const&) const = default;
 };
 
-class argument_error : public witness_error<argument_fault> {
- public:
-  explicit argument_error(argument_fault f)
-      : witness_error(f.what == argument_fault::kind::too_many ? "evaluate: more arguments than placeholders"
-                      : f.what == argument_fault::kind::missing
-                          ? "evaluate: placeholder '" + f.name + "' has neither an argument nor a default"
-                          : "evaluate: no placeholder is left for keyword '" + f.name + "'",
-                      f) {}
-};
+/// `placeholder 'x' has neither an argument nor a default`.
+inline std::string describe(argument_fault const& f) {
+  if (f.what == argument_fault::kind::too_many) return "more arguments than placeholders";
+  if (f.what == argument_fault::kind::missing)
+    return "placeholder '" + f.name + "' has neither an argument nor a default";
+  return "no placeholder is left for keyword '" + f.name + "'";
+}
+
+using argument_error = fault_error<argument_fault>;
 
 /// Why `g` cannot be called with that many positional arguments and these keywords, or nothing. A keyword is
 /// a placeholder's target. O(placeholders * keywords).

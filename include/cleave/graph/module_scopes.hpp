@@ -49,13 +49,7 @@ inline std::vector<module_scope> torch_scopes() {
 }
 
 /// A call that enters, exits or sets a scope in a form in which it cannot be copied. The witness: the node.
-class mark_operand_error : public witness_error<module_graph::position> {
- public:
-  mark_operand_error(module_graph const& g, module_graph::position n, std::string const& what)
-      : witness_error("node " + quoted(g[n].name) + ": " + quoted(g[n].target) + " has " +
-                          std::to_string(g[n].args.size()) + " operands; it must have " + what,
-                      n) {}
-};
+using mark_operand_error = tagged_error<struct mark_operand_tag, module_graph::position>;
 
 /// A call that is a mark.
 struct module_mark {
@@ -119,7 +113,10 @@ inline std::vector<module_mark> module_marks(module_graph const& g, std::vector<
   for (auto const n : g.nodes()) {
     auto const mark = finder.find(n);
     if (!mark) continue;
-    if (auto const fault = finder.find_fault(n, *mark)) throw mark_operand_error(g, n, *fault);
+    if (auto const fault = finder.find_fault(n, *mark))
+      throw mark_operand_error("node " + quoted(g[n].name) + ": " + quoted(g[n].target) + " has " +
+                                   std::to_string(g[n].args.size()) + " operands; it must have " + *fault,
+                               n);
     marks.push_back({n, *mark});
   }
   return marks;

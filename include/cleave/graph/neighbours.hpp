@@ -151,10 +151,7 @@ struct neighbour_fault {
 namespace cleave::detail {
 
 template <class Node>
-class neighbour_error : public witness_error<neighbour_fault<Node>> {
- public:
-  using witness_error<neighbour_fault<Node>>::witness_error;
-};
+using neighbour_error = witness_error<neighbour_fault<Node>>;
 
 /// Reads an undirected graph node by node; `neighbours_of` and `find_neighbour_fault` use it.
 template <undirected_graph Graph, std::unsigned_integral Index>

@@ -16,13 +16,7 @@ namespace cleave::detail {
 
 /// What a program returns does not fit the structure that it is to have. The witness: how many leaves the
 /// structure has.
-class structure_error : public witness_error<std::size_t> {
- public:
-  structure_error(std::size_t leaves, std::size_t returned)
-      : witness_error("the structure of the result has " + std::to_string(leaves) +
-                          " leaves, the program returns " + std::to_string(returned) + " values",
-                      leaves) {}
-};
+using structure_error = tagged_error<struct structure_tag, std::size_t>;
 
 /// How many constants and values `a` has, at any depth; the keys of dicts do not count.
 inline std::size_t leaves_of(module_argument const& a) {
@@ -59,7 +53,10 @@ inline module_graph with_result_structure(module_graph const& g, module_argument
       }
     }
   if (auto const leaves = detail::leaves_of(structure); leaves != elements.size())
-    throw detail::structure_error(leaves, elements.size());
+    throw detail::structure_error("the structure of the result has " + std::to_string(leaves) +
+                                      " leaves, the program returns " + std::to_string(elements.size()) +
+                                      " values",
+                                  leaves);
 
   module_argument result;
   std::vector<std::pair<std::size_t, bool>>

@@ -80,17 +80,14 @@ struct unpaired_scope {
   bool operator==(unpaired_scope const&) const = default;
 };
 
-class unpaired_scope_error : public witness_error<unpaired_scope> {
- public:
-  unpaired_scope_error(unpaired_scope u, std::string const& node, std::string const& scope)
-      : witness_error("scope " + quoted(scope) + ": " +
-                          (u.what == unpaired_scope::kind::never_left
-                               ? "node " + node + " enters it and no node leaves it"
-                           : u.what == unpaired_scope::kind::left_twice
-                               ? "node " + node + " leaves it a second time"
-                               : "node " + node + " leaves it, but no node before has entered it"),
-                      u) {}
-};
+using unpaired_scope_error = witness_error<unpaired_scope>;
+
+/// What a node, by its label, does to a scope.
+inline std::string unpaired_scope_text(unpaired_scope::kind what, std::string const& node) {
+  if (what == unpaired_scope::kind::never_left) return "node " + node + " enters it and no node leaves it";
+  if (what == unpaired_scope::kind::left_twice) return "node " + node + " leaves it a second time";
+  return "node " + node + " leaves it, but no node before has entered it";
+}
 
 /// Pairs entries and exits node by node; `scopes_of` and `find_unpaired_scope` are its two uses.
 template <std::unsigned_integral Index>
@@ -189,7 +186,9 @@ basic_scopes<Index> scopes_of(basic_dense<Index> const& s, std::vector<scope_kin
   auto reader = read_scopes(s, std::move(kinds), std::move(mark));
   auto scopes = reader.finish();
   if (auto const& fault = reader.fault())
-    throw unpaired_scope_error(*fault, s.label(fault->node), names[reader.kind_of_fault()].name);
+    throw unpaired_scope_error("scope " + quoted(names[reader.kind_of_fault()].name) + ": " +
+                                   unpaired_scope_text(fault->what, s.label(fault->node)),
+                               *fault);
   return scopes;
 }
 
@@ -208,14 +207,7 @@ basic_scopes<Index> scopes_of(snapshot<Graph, Index> const& s, std::vector<scope
 
 /// A scope that each stage enters anew needs a value that only one stage makes. The witness: the node that
 /// reads it.
-class scope_operand_error : public witness_error<std::size_t> {
- public:
-  scope_operand_error(std::size_t n, std::string const& node, std::string const& scope)
-      : witness_error("scope " + quoted(scope) + ": node " + node +
-                          " reads what another node makes, so it cannot be copied into other stages; read "
-                          "inputs and constants only, or let the scope be forbid or extend",
-                      n) {}
-};
+using scope_operand_error = tagged_error<struct scope_operand_tag, std::size_t>;
 
 /// Whether node `n` runs under `x`: between its two ends, or as one of them; the node that sets a state anew
 /// is not under the old one.
@@ -251,7 +243,11 @@ class scope_teller {
         if (is_token(v, n)) continue;
         if (scopes_.is_mark(n) && s_.producer[v] != none<Index> && !is_replicable(s_, s_.producer[v]))
           if (auto const& x = scopes_.list[scopes_.at[n]]; scopes_.policy(x) == scope_policy::replicate)
-            throw scope_operand_error(n, s_.label(n), scopes_.kinds[x.kind].name);
+            throw scope_operand_error(
+                "scope " + quoted(scopes_.kinds[x.kind].name) + ": node " + s_.label(n) +
+                    " reads what another node makes, so it cannot be copied into other stages; read "
+                    "inputs and constants only, or let the scope be forbid or extend",
+                n);
         operands.add(v);
       }
       operands.close();

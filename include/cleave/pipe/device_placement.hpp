@@ -201,11 +201,7 @@ struct stage_device {
 namespace cleave::detail {
 
 /// A device is given for what is no stage, or twice for one. The witness: the path.
-class stage_device_error : public witness_error<std::string> {
- public:
-  stage_device_error(std::string const& path, std::string const& what)
-      : witness_error("stage devices: " + quoted(path) + " " + what, path) {}
-};
+using stage_device_error = tagged_error<struct stage_device_tag, std::string>;
 
 }  // namespace cleave::detail
 
@@ -222,10 +218,13 @@ inline device_placement with_stage_devices(module_graph const& outer, std::vecto
       std::vector<std::string> known;
       for (auto const& other : outer.attributes())
         if (!other.body.empty()) known.push_back(other.path);
-      throw detail::stage_device_error(path, "is no stage of this graph" + suggestion(nearest_names(path, known)));
+      throw detail::stage_device_error("stage devices: " + quoted(path) + " is no stage of this graph" +
+                                           suggestion(nearest_names(path, known)),
+                                       path);
     }
     if (!choice.emplace(path, to_device{device, at}).second)
-      throw detail::stage_device_error(path, "has two devices; give it one");
+      throw detail::stage_device_error("stage devices: " + quoted(path) + " has two devices; give it one",
+                                       path);
   }
   return with_devices(outer, [&](device_site const& s) {
     auto const found = choice.find(s.stage);

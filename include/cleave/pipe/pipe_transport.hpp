@@ -26,14 +26,7 @@ enum class layout_need : std::uint8_t { known_ones, between_stages };
 namespace cleave::detail {
 
 /// A value goes from one stage to another and nobody knows its shape. The witness: the edge.
-class layout_error : public witness_error<transport::edge> {
- public:
-  layout_error(transport::edge const& e, std::string const& value)
-      : witness_error(value + " goes from " + stage_text(e.from) + " to " + stage_text(e.to) +
-                          " and has no shape; whoever receives it must know how much room it takes: record "
-                          "shapes, or ask for known layouts only",
-                      e) {}
-};
+using layout_error = witness_error<transport::edge>;
 
 /// The first edge between stages whose layout nobody knows. O(edges).
 inline std::optional<transport::edge> find_unknown_layout(transport const& t) {
@@ -70,8 +63,13 @@ transport pipe_transport_of(basic_dense<Index> const& s, basic_pipe_plan<Index> 
   if (need == layout_need::between_stages)
     if (auto const e = detail::find_unknown_layout(t)) {
       Index const m = s.producer[e->value];
-      throw detail::layout_error(*e, m == none<Index> ? "value #" + std::to_string(e->value) + ", state,"
-                                                      : "the value of node " + s.label(m));
+      auto const value = m == none<Index> ? "value #" + std::to_string(e->value) + ", state,"
+                                          : "the value of node " + s.label(m);
+      throw detail::layout_error(
+          value + " goes from " + stage_text(e->from) + " to " + stage_text(e->to) +
+              " and has no shape; whoever receives it must know how much room it takes: record "
+              "shapes, or ask for known layouts only",
+          *e);
     }
   return t;
 }

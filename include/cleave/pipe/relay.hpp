@@ -40,13 +40,7 @@ enum class route : std::uint8_t { direct, relay };
 namespace cleave::detail {
 
 /// A cost that is none. The witness: the cost.
-class route_cost_error : public witness_error<double> {
- public:
-  explicit route_cost_error(double cost)
-      : witness_error(
-            "relay: a message or byte costs " + std::to_string(cost) + "; costs are finite numbers from 0 on",
-            cost) {}
-};
+using route_cost_error = tagged_error<struct route_cost_tag, double>;
 
 /// The first cost that is not a finite number from 0 on.
 inline std::optional<double> find_route_fault(route_options const& o) {
@@ -66,7 +60,10 @@ namespace cleave {
 template <std::unsigned_integral Index>
 std::vector<route> routes_of(basic_dense<Index> const& s, basic_pipe_plan<Index> const& p,
                              route_options const& options = {}) {
-  if (auto const cost = detail::find_route_fault(options)) throw detail::route_cost_error(*cost);
+  if (auto const cost = detail::find_route_fault(options))
+    throw detail::route_cost_error(
+        "relay: a message or byte costs " + std::to_string(*cost) + "; costs are finite numbers from 0 on",
+        *cost);
   std::vector<char> rewritten(s.values());  // of a slot: it holds several values, one after the other
   for (std::size_t v = 0; v < s.values(); ++v)
     if (s.latest[s.slot[v]] != v) rewritten[s.slot[v]] = 1;

@@ -26,14 +26,7 @@ struct numbered_stage {
 };
 
 /// A call whose path begins like a stage's and ends with no number. The witness: the node.
-class stage_number_error : public witness_error<module_graph::position> {
- public:
-  stage_number_error(module_graph const& root, module_graph::position n, std::string_view prefix)
-      : witness_error("node " + quoted(root[n].name) + " calls " + quoted(root[n].target) + "; after " +
-                          quoted(std::string(prefix)) + " a stage has its number, not " +
-                          quoted(root[n].target.substr(prefix.size())),
-                      n) {}
-};
+using stage_number_error = tagged_error<struct stage_number_tag, module_graph::position>;
 
 /// The number at the end of a stage's path, where it is one.
 inline std::optional<std::uint32_t> find_stage_number(std::string_view path, std::string_view prefix) {
@@ -53,20 +46,19 @@ inline std::vector<numbered_stage> stage_calls_of(module_graph const& root,
   for (auto const n : root.nodes()) {
     if (root[n].kind != node_kind::call_module || !root[n].target.starts_with(prefix)) continue;
     auto const number = find_stage_number(root[n].target, prefix);
-    if (!number) throw stage_number_error(root, n, prefix);
+    if (!number)
+      throw stage_number_error("node " + quoted(root[n].name) + " calls " + quoted(root[n].target) +
+                                   "; after " + quoted(std::string(prefix)) +
+                                   " a stage has its number, not " +
+                                   quoted(root[n].target.substr(prefix.size())),
+                               n);
     calls.push_back({n, *number});
   }
   return calls;
 }
 
 /// A root whose stages are elsewhere cannot run. The witness: the call.
-class detached_stage_error : public witness_error<module_graph::position> {
- public:
-  detached_stage_error(module_graph const& root, module_graph::position n)
-      : witness_error("the root of this pipe cannot run: stage " + quoted(root[n].target) +
-                          " has no graph here; run the pipe that the root was taken from",
-                      n) {}
-};
+using detached_stage_error = tagged_error<struct detached_stage_tag, module_graph::position>;
 
 /// `root` without the graphs of its stages, which others may then free.
 inline module_graph detached_root(module_graph const& root, std::string_view prefix = "stage_") {
@@ -95,7 +87,10 @@ inline std::optional<module_graph::position> find_detached_stage(module_graph co
 
 /// \throws detached_stage_error unless each stage that `root` calls has its graph.
 inline void check_stages(module_graph const& root, std::string_view prefix = "stage_") {
-  if (auto const n = find_detached_stage(root, prefix)) throw detached_stage_error(root, *n);
+  if (auto const n = find_detached_stage(root, prefix))
+    throw detached_stage_error("the root of this pipe cannot run: stage " + quoted(root[*n].target) +
+                                   " has no graph here; run the pipe that the root was taken from",
+                               *n);
 }
 
 }  // namespace cleave::detail

@@ -117,7 +117,7 @@ TEST_CASE("bisect_coordinates, cut_curve: shares, points that coincide, far poin
 TEST_CASE("bisect_coordinates, cut_curve: bad input is named") {
   auto const none = std::numeric_limits<double>::quiet_NaN();
   std::vector<point<2>> const points{{0, 0}, {1, none}};
-  CHECK(find_bad_point<2>(points) == 1u);
+  CHECK(find_point_fault<2>(points) == point_fault{1});
   CHECK_THROWS_AS(bisect_coordinates<2>(points, 2), point_error);
   CHECK_THROWS_AS(cut_curve<2>(points, 2), point_error);
   auto const good = square(2);

@@ -110,7 +110,7 @@ TEST_CASE("slice_weights: the weight at fault is named, wherever it stands") {
         slice_weights<double>(weights, 3);
         FAIL("no error for " << bad << " at " << at);
       } catch (chain_weight_error const& e) {
-        CHECK(e.witness == at);
+        CHECK(e.witness.layer == at);
       }
     }
   CHECK(slice_weights<double>(std::vector<double>(7, -0.0), 2).largest == 0);

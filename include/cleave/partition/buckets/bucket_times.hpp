@@ -29,13 +29,7 @@ struct bucket_times {
 namespace cleave::detail {
 
 /// A load that makes no sense. The witness: its number.
-class bucket_load_error : public witness_error<std::size_t> {
- public:
-  bucket_load_error(std::size_t bucket, double time)
-      : witness_error("bucket times: the backward time of bucket " + std::to_string(bucket) + " is " +
-                          std::to_string(time) + ": times are finite, not negative, and so is their sum",
-                      bucket) {}
-};
+using bucket_load_error = tagged_error<struct bucket_load_tag, std::size_t>;
 
 /// The first bucket whose time makes no sense, or at which the sum of the times is no longer finite.
 inline std::optional<std::size_t> find_bad_load(std::span<bucket_load const> loads) {
@@ -56,7 +50,11 @@ namespace cleave {
 /// \throws error where the link makes no sense, bucket_load_error.
 inline bucket_times bucket_times_of(std::span<bucket_load const> loads, link_speed const& link) {
   if (auto const fault = detail::find_link_fault(link)) throw error("bucket times: " + *fault);
-  if (auto const bad = detail::find_bad_load(loads)) throw detail::bucket_load_error(*bad, loads[*bad].backward);
+  if (auto const bad = detail::find_bad_load(loads))
+    throw detail::bucket_load_error("bucket times: the backward time of bucket " + std::to_string(*bad) +
+                                        " is " + std::to_string(loads[*bad].backward) +
+                                        ": times are finite, not negative, and so is their sum",
+                                    *bad);
   bucket_times t;
   double free = 0;  // the link is
   for (auto const& load : loads) {

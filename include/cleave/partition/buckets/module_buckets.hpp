@@ -52,14 +52,7 @@ namespace cleave::detail {
 
 /// The operation at `n` runs a graph that is its operand, which this policy refuses. The witness: the node
 /// that reads the graph.
-class higher_order_error : public witness_error<module_graph::position> {
- public:
-  higher_order_error(module_graph const& g, module_graph::position n)
-      : witness_error("buckets: " + quoted(g[n].name) + " reads the module " + quoted(g[n].target) +
-                          " for a higher-order operation, which torch 2.3 does not split; count parameters "
-                          "by another rule",
-                      n) {}
-};
+using higher_order_error = tagged_error<struct higher_order_tag, module_graph::position>;
 
 /// The first get_attr node that reads a module, or nothing. O(V).
 inline std::optional<module_graph::position> find_higher_order_body(module_graph const& g) {
@@ -279,7 +272,12 @@ inline counted_graph count_parameters(module_graph const& g, model_parameters co
                                       parameter_counting rule) {
   if (auto const fault = find_parameter_fault(parameters)) throw parameter_error(*fault);
   if (rule == parameter_counting::torch_2_3)
-    if (auto const n = find_higher_order_body(g)) throw higher_order_error(g, *n);
+    if (auto const n = find_higher_order_body(g))
+      throw higher_order_error(
+          "buckets: " + quoted(g[*n].name) + " reads the module " + quoted(g[*n].target) +
+              " for a higher-order operation, which torch 2.3 does not split; count parameters "
+              "by another rule",
+          *n);
   auto at = module_parameter_counter(g, parameters).count(rule);
   counted_graph c{snapshot_of(bucket_graph(g)), {}, {}};
   for (auto const n : c.nodes.node.handles()) {

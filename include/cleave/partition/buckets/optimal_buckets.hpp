@@ -151,11 +151,7 @@ class cut_optimizer {
 };
 
 /// A step that makes no sense. The witness: its number.
-class backward_step_error : public witness_error<std::size_t> {
- public:
-  backward_step_error(std::size_t step, std::string const& what)
-      : witness_error("optimal buckets: " + what, step) {}
-};
+using backward_step_error = tagged_error<struct backward_step_tag, std::size_t>;
 
 /// The first step whose time makes no sense or at which a sum overflows, or nothing. O(steps).
 inline std::optional<std::size_t> find_bad_step(std::span<backward_step const> steps,
@@ -177,10 +173,11 @@ inline std::optional<std::size_t> find_bad_step(std::span<backward_step const> s
 inline optimal_cut optimal_cut_of(std::span<backward_step const> steps, link_speed const& link) {
   if (auto const fault = find_link_fault(link)) throw error("optimal buckets: " + *fault);
   if (auto const bad = find_bad_step(steps, link))
-    throw backward_step_error(*bad, "step " + std::to_string(*bad) + " of the backward pass takes " +
-                                        std::to_string(steps[*bad].time) + " and completes " +
-                                        std::to_string(steps[*bad].bytes) +
-                                        " bytes: times are finite, not negative, and so are all sums");
+    throw backward_step_error("optimal buckets: step " + std::to_string(*bad) +
+                                  " of the backward pass takes " + std::to_string(steps[*bad].time) +
+                                  " and completes " + std::to_string(steps[*bad].bytes) +
+                                  " bytes: times are finite, not negative, and so are all sums",
+                              *bad);
   return cut_optimizer(steps, link).find();
 }
 

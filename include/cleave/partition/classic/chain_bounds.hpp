@@ -19,14 +19,20 @@ namespace cleave::detail {
 /// than parts, the first is 0, the last the number of layers. A part may be empty.
 using chain_bounds = std::vector<std::size_t>;
 
-/// A weight of a chain that makes no sense. The witness: which.
-class chain_weight_error : public witness_error<std::size_t> {
- public:
-  chain_weight_error(std::size_t layer, double weight)
-      : witness_error("layer #" + std::to_string(layer) + " weighs " + std::to_string(weight) +
-                          ": weights are finite, not negative, and so is their sum",
-                      layer) {}
+/// A weight of a chain that is negative or not finite, or makes the sum infinite.
+struct chain_weight_fault {
+  std::size_t layer;
+  double weight;
+
+  bool operator==(chain_weight_fault const&) const = default;
 };
+
+inline std::string describe(chain_weight_fault const& f) {
+  return "layer #" + std::to_string(f.layer) + " weighs " + std::to_string(f.weight) +
+         ": weights are finite, not negative, and so is their sum";
+}
+
+using chain_weight_error = fault_error<chain_weight_fault>;
 
 /// The first weight that is negative, not finite or makes the sum infinite, or nothing. O(layers).
 inline std::optional<std::size_t> find_bad_weight(std::span<double const> weights) {
@@ -41,7 +47,7 @@ inline std::optional<std::size_t> find_bad_weight(std::span<double const> weight
 /// What each rule asks for. \throws error for no parts, chain_weight_error.
 inline void check_chain(std::span<double const> weights, std::uint32_t k) {
   if (k == 0) throw error("a chain of " + std::to_string(weights.size()) + " layers into 0 parts: ask for 1");
-  if (auto const bad = find_bad_weight(weights)) throw chain_weight_error(*bad, weights[*bad]);
+  if (auto const bad = find_bad_weight(weights)) throw chain_weight_error({*bad, weights[*bad]});
 }
 
 /// What the heaviest part weighs.

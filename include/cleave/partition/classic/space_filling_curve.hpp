@@ -23,19 +23,25 @@ namespace cleave::detail {
 template <std::size_t Dimensions>
 using point = std::array<double, Dimensions>;
 
-/// A coordinate that is infinite or no number. The witness: the node.
-class point_error : public witness_error<std::size_t> {
- public:
-  explicit point_error(std::size_t n)
-      : witness_error("node #" + std::to_string(n) + " has a coordinate that is infinite or no number", n) {}
+/// A node with a coordinate that is infinite or no number.
+struct point_fault {
+  std::size_t node;
+
+  bool operator==(point_fault const&) const = default;
 };
 
-/// The first node with one, or nothing.
+inline std::string describe(point_fault const& f) {
+  return "node #" + std::to_string(f.node) + " has a coordinate that is infinite or no number";
+}
+
+using point_error = fault_error<point_fault>;
+
+/// The first such node, or nothing.
 template <std::size_t Dimensions>
-std::optional<std::size_t> find_bad_point(std::span<point<Dimensions> const> points) {
+std::optional<point_fault> find_point_fault(std::span<point<Dimensions> const> points) {
   for (std::size_t n = 0; n < points.size(); ++n)
     for (double const x : points[n])
-      if (!is_finite(x)) return n;
+      if (!is_finite(x)) return point_fault{n};
   return std::nullopt;
 }
 
@@ -71,7 +77,7 @@ struct point_options {
 template <std::size_t Dimensions>
 partition bisect_coordinates(std::span<detail::point<Dimensions> const> points, std::uint32_t k,
                              point_options const& o = {}) {
-  if (auto const bad = detail::find_bad_point(points)) throw detail::point_error(*bad);
+  if (auto const f = detail::find_point_fault(points)) throw detail::point_error(*f);
   auto const weight = detail::point_weights(o.node_weight, points.size());
   auto const targets =
       detail::targets_of(std::accumulate(weight.begin(), weight.end(), std::int64_t{}), k, o.weights).target;
@@ -151,7 +157,7 @@ std::uint64_t place_on_curve(std::array<std::uint64_t, Dimensions> cell, space_c
 template <std::size_t Dimensions>
 std::vector<std::uint32_t> curve_order(std::span<point<Dimensions> const> points,
                                        space_curve curve = space_curve::hilbert) {
-  if (auto const bad = find_bad_point(points)) throw point_error(*bad);
+  if (auto const f = find_point_fault(points)) throw point_error(*f);
   constexpr int bits = 63 / static_cast<int>(Dimensions);
   point<Dimensions> least{};
   double length = 0;

@@ -117,7 +117,7 @@ void check_weights(std::span<Weight const> weights) {
   for (std::size_t i = 0; i < weights.size(); ++i) {
     sum.add(weights[i]);
     if (!sum.is_weight(weights[i]) || sum.overflows())
-      throw chain_weight_error(i, static_cast<double>(weights[i]));
+      throw chain_weight_error({i, static_cast<double>(weights[i])});
   }
 }
 

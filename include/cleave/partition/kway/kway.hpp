@@ -563,10 +563,7 @@ namespace cleave::detail {
 
 /// A given partition does not fit the graph: `witness` is the first node without a part, or the number of
 /// nodes that it has.
-class kway_start_error : public witness_error<std::size_t> {
- public:
-  using witness_error::witness_error;
-};
+using kway_start_error = tagged_error<struct kway_start_tag, std::size_t>;
 
 /// Cut, weights and imbalance of parts, in the user's units.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>

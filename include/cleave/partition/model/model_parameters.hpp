@@ -117,16 +117,15 @@ namespace cleave::detail {
 
 /// What is wrong with a table of parameters: where, and what.
 struct parameter_fault {
+  static constexpr char subject[] = "parameters: ";
   std::string path, what;
 
   bool operator==(parameter_fault const&) const = default;
 };
 
-class parameter_error : public witness_error<parameter_fault> {
- public:
-  explicit parameter_error(parameter_fault f)
-      : witness_error("parameters: " + quoted(f.path) + " " + f.what, f) {}
-};
+inline std::string describe(parameter_fault const& f) { return quoted(f.path) + " " + f.what; }
+
+using parameter_error = fault_error<parameter_fault>;
 
 /// The first place that is listed twice or names a parameter which is not listed, or nothing. Expected O(size
 /// of the table).

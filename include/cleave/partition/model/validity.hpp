@@ -67,10 +67,7 @@ part_graph part_graph_of(basic_dense<Index> const& s, partition const& p) {
 }
 
 /// Numbers that sum up to more than can be held, or to no number. The witness: the node that the sum reached.
-class overflow_error : public witness_error<std::size_t> {
- public:
-  using witness_error::witness_error;
-};
+using overflow_error = tagged_error<struct overflow_tag, std::size_t>;
 
 /// Adds bytes. \throws overflow_error that names `n` if they exceed what std::size_t holds.
 template <std::unsigned_integral Index>

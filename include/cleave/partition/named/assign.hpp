@@ -107,10 +107,7 @@ auto assign(basic_dense<Index> const& g, F f) {
 namespace cleave::detail {
 
 /// An array that has not one entry a node. The witness: the position from which entries or nodes are missing.
-class assignment_size_error : public witness_error<std::size_t> {
- public:
-  using witness_error::witness_error;
-};
+using assignment_size_error = tagged_error<struct assignment_size_tag, std::size_t>;
 
 }  // namespace cleave::detail
 
@@ -156,10 +153,7 @@ partition assign_at_markers(Graph const& g, F is_marker) {
 namespace cleave::detail {
 
 /// A module that is to be cut after, and that no node lies in. The witness: its path.
-class module_path_error : public witness_error<std::string> {
- public:
-  using witness_error::witness_error;
-};
+using module_path_error = tagged_error<struct module_path_tag, std::string>;
 
 }  // namespace cleave::detail
 
@@ -207,10 +201,7 @@ struct named_part {
 };
 
 /// An entry that cannot be followed, or a node without one. The witness: the entry, or the number of entries.
-class assignment_error : public witness_error<std::size_t> {
- public:
-  using witness_error::witness_error;
-};
+using assignment_error = tagged_error<struct assignment_tag, std::size_t>;
 
 /// Puts each node of `g` into the part that the one entry for it names; parts are numbered by their first
 /// node. A name that several nodes have names none of them. Expected O(V + entries), more where one is

@@ -221,19 +221,20 @@ struct marker_fault {
 };
 
 /// A marker that stages cannot be made without. The witness: the node.
-class marker_error : public witness_error<marker_fault> {
- public:
-  marker_error(marker_fault f, std::string const& label)
-      : witness_error(f.what == marker_fault::kind::nested
-                          ? "node " + label +
-                                " has a marker in one of its bodies; a program is cut between its own nodes, "
-                                "so put the marker before or after that node"
-                          : "marker " + label +
-                                (f.what == marker_fault::kind::reads ? " reads values" : " gives a value") +
-                                "; a marker is taken out of the program, so it neither reads nor gives any: "
-                                "name such a node by a policy instead",
-                      f) {}
-};
+using marker_error = witness_error<marker_fault>;
+
+/// What is wrong with a node, by its label.
+inline std::string marker_text(marker_fault::kind what, std::string const& label) {
+  if (what == marker_fault::kind::nested)
+    return "node " + label +
+           " has a marker in one of its bodies; a program is cut between its own nodes, so put the marker "
+           "before "
+           "or after that node";
+  return "marker " + label + (what == marker_fault::kind::reads ? " reads values" : " gives a value") +
+         "; a marker is taken out of the program, so it neither reads nor gives any: name such a node by a "
+         "policy "
+         "instead";
+}
 
 /// The first node that is a marker, as `is_marker(n)` says of positions, and cannot be one. O(V).
 template <std::unsigned_integral Index, class F>
@@ -280,7 +281,7 @@ cut_list cuts_at_markers(basic_dense<Index> const& s, F is_marker) {
   std::vector<char> marks(s.nodes());
   for (std::size_t n = 0; n < s.nodes(); ++n) marks[n] = is_marker(n);
   if (auto const f = detail::find_marker_fault(s, [&](std::size_t n) { return marks[n] != 0; }))
-    throw detail::marker_error(*f, s.label(f->node));
+    throw detail::marker_error(detail::marker_text(f->what, s.label(f->node)), *f);
   cut_list list;
   for (std::size_t n = 0; n < s.nodes(); ++n) {
     if (!marks[n]) continue;
@@ -299,7 +300,7 @@ cut_list cuts_at_markers(Graph const& g, snapshot<Graph, Index> const& s, F is_m
     if (auto const f = detail::find_nested_marker(g, is_marker)) {
       std::size_t at = f->node;
       for (auto n : g.nodes())
-        if (at-- == 0) throw detail::marker_error(*f, label(g, n, f->node));
+        if (at-- == 0) throw detail::marker_error(detail::marker_text(f->what, label(g, n, f->node)), *f);
     }
   basic_dense<Index> const& flat = s;
   return cuts_at_markers(flat, [&](std::size_t n) { return is_marker(s.node[static_cast<Index>(n)]); });
@@ -336,10 +337,7 @@ inline module_side module_side_of(std::string_view text) {
 namespace cleave {
 
 /// A cut at a module that the program does not have. The witness: its place in the list of cuts.
-class unknown_module_error : public witness_error<std::size_t> {
- public:
-  using witness_error::witness_error;
-};
+using unknown_module_error = tagged_error<struct unknown_module_tag, std::size_t>;
 
 }  // namespace cleave
 
