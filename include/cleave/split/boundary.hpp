@@ -41,13 +41,7 @@ enum class holding_rule : std::uint8_t {
 using boundary_error = witness_error<dependency>;
 
 /// A state that is written cannot be passed by the caller, who would not get it back. The witness: the value.
-class holding_error : public witness_error<std::size_t> {
- public:
-  explicit holding_error(std::size_t v)
-      : witness_error("value #" + std::to_string(v) +
-                          " is state that a node writes: stages hold it, the caller cannot pass it",
-                      v) {}
-};
+using holding_error = tagged_error<struct holding_tag, std::size_t>;
 
 }  // namespace cleave::detail
 
@@ -205,7 +199,10 @@ class boundary_settler {
       if ((s().from[v] != source::state && s().from[v] != source::constant) || readers[v] == 0) continue;
       auto const r = holding_(std::size_t{v});
       if (r == holding_rule::hold || (r == holding_rule::lift && readers[v] == 1)) continue;
-      if (s().latest[s().slot[v]] != v) throw holding_error(v);
+      if (s().latest[s().slot[v]] != v)
+        throw holding_error("value #" + std::to_string(v) +
+                                " is state that a node writes: stages hold it, the caller cannot pass it",
+                            v);
       s().from[v] = source::input;
       out_.passed.push_back(v);
     }

@@ -19,14 +19,7 @@ namespace cleave {
 
 /// A builder's `clone` looked up a value that its stage neither is given nor makes before. The witness: the
 /// node's position.
-class lookup_error : public witness_error<std::size_t> {
- public:
-  lookup_error(std::size_t n, std::string const& label)
-      : witness_error("emit: node " + label +
-                          " looks up a value that its stage does not have; operands(n), or the bodies that "
-                          "regions(n) names, must list all that clone(n) reads",
-                      n) {}
-};
+using lookup_error = tagged_error<struct lookup_tag, std::size_t>;
 
 }  // namespace cleave
 
@@ -61,7 +54,12 @@ void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Ind
   auto const clone = [&](Index n) {
     auto&& results = b.clone(s.node[n], [&](value_t<Graph> const& v) -> made {
       auto const* m = find_held(s.find_slot(v));
-      if (!m) throw lookup_error(n, s.label(n));
+      if (!m)
+        throw lookup_error(
+            "emit: node " + s.label(n) +
+                " looks up a value that its stage does not have; operands(n), or the bodies that "
+                "regions(n) names, must list all that clone(n) reads",
+            n);
       return *m;
     });
     auto result = std::ranges::begin(results);

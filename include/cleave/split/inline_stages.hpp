@@ -21,13 +21,7 @@ namespace cleave::detail {
 
 /// A piece that does not have the arguments, nodes, results, values or outputs that the plan says of its
 /// stage. The witness: the stage.
-class piece_error : public witness_error<stage_id> {
- public:
-  piece_error(stage_id i, std::string const& what)
-      : witness_error("inline_stages: stage " + std::to_string(index(i)) + " does not have the " + what +
-                          " of its plan",
-                      i) {}
-};
+using piece_error = tagged_error<struct piece_tag, stage_id>;
 
 }  // namespace cleave::detail
 
@@ -58,7 +52,10 @@ void inline_stages(basic_dense<Index> const& s, basic_plan<Index> const& p, std:
 
   expects(pieces.size() == p.stages.size(), "a piece for each stage");
   auto const demand = [](bool ok, stage_id i, char const* what) {
-    if (!ok) throw detail::piece_error(i, what);
+    if (!ok)
+      throw detail::piece_error(
+          "inline_stages: stage " + std::to_string(index(i)) + " does not have the " + what + " of its plan",
+          i);
   };
   for (stage_id const i : p.order) {
     auto const& stage = p.stages[index(i)];

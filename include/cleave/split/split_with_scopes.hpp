@@ -212,17 +212,7 @@ std::optional<cut_scope> find_cut_scope(basic_dense<Index> const& s, partition c
 namespace cleave {
 
 /// A scope that must not be cut is cut. The witness: two nodes of it.
-class scope_cut_error : public witness_error<std::pair<std::size_t, std::size_t>> {
- public:
-  template <std::unsigned_integral Index>
-  scope_cut_error(basic_dense<Index> const& s, partition const& p, basic_scopes<Index> const& scopes,
-                  detail::cut_scope const& cut)
-      : witness_error("scope " + quoted(scopes.kinds[scopes.list[cut.scope].kind].name) +
-                          " must not be cut: node " + s.label(cut.first) + " is in part " +
-                          std::to_string(index(p.of[cut.first])) + ", node " + s.label(cut.second) +
-                          " in part " + std::to_string(index(p.of[cut.second])) + "; give both one part",
-                      {cut.first, cut.second}) {}
-};
+using scope_cut_error = tagged_error<struct scope_cut_tag, std::pair<std::size_t, std::size_t>>;
 
 }  // namespace cleave
 
@@ -237,18 +227,7 @@ struct late_start {
 
 /// Parts need each other in an order in which a node would run under a state that is set after it. The
 /// witness: that node, and one that needs the state set.
-class scope_order_error : public witness_error<std::pair<std::size_t, std::size_t>> {
- public:
-  template <std::unsigned_integral Index>
-  scope_order_error(basic_dense<Index> const& s, partition const& p, basic_scopes<Index> const& scopes,
-                    late_start const& x)
-      : witness_error("scope " + quoted(scopes.kinds[x.kind].name) + ": node " + s.label(x.early) +
-                          " in part " + std::to_string(index(p.of[x.early])) +
-                          " runs before the state is first set, but part " +
-                          std::to_string(index(p.of[x.late])) + ", where node " + s.label(x.late) +
-                          " needs it set, cannot run after it; cut elsewhere",
-                      {x.early, x.late}) {}
-};
+using scope_order_error = tagged_error<struct scope_order_tag, std::pair<std::size_t, std::size_t>>;
 
 /// In which order parts keep the states that are set; `scoped_order` is its one use. Who runs before the
 /// first setting has a node before it, who sets has one from it on.
@@ -324,8 +303,14 @@ std::vector<stage_id> scoped_order(basic_dense<Index> const& s, partition const&
   if (!late) return order;
   order = emission_order(states.gated(parts), options.stages, options.priority);
   std::erase_if(order, [&](stage_id i) { return index(i) >= p.parts; });
-  if (order.size() < p.parts) throw scope_order_error(s, p, scopes, *late);
-  if (auto const still = states.find_late_start(order)) throw scope_order_error(s, p, scopes, *still);
+  auto const still = order.size() < p.parts ? late : states.find_late_start(order);
+  if (still)
+    throw scope_order_error(
+        "scope " + quoted(scopes.kinds[still->kind].name) + ": node " + s.label(still->early) + " in part " +
+            std::to_string(index(p.of[still->early])) + " runs before the state is first set, but part " +
+            std::to_string(index(p.of[still->late])) + ", where node " + s.label(still->late) +
+            " needs it set, cannot run after it; cut elsewhere",
+        {still->early, still->late});
   return order;
 }
 
@@ -341,7 +326,12 @@ namespace cleave {
 template <std::unsigned_integral Index>
 basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
                             basic_scopes<Index> const& scopes, plan_options const& options = {}) {
-  if (auto const cut = detail::find_cut_scope(s, p, scopes)) throw scope_cut_error(s, p, scopes, *cut);
+  if (auto const cut = detail::find_cut_scope(s, p, scopes))
+    throw scope_cut_error("scope " + quoted(scopes.kinds[scopes.list[cut->scope].kind].name) +
+                              " must not be cut: node " + s.label(cut->first) + " is in part " +
+                              std::to_string(index(p.of[cut->first])) + ", node " + s.label(cut->second) +
+                              " in part " + std::to_string(index(p.of[cut->second])) + "; give both one part",
+                          {cut->first, cut->second});
   if (scopes.list.empty()) return make_plan(s, p, options);
   detail::check_assignment(s, p);
   auto const parts = detail::part_graph_of(s, p);

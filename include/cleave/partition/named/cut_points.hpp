@@ -227,13 +227,11 @@ using marker_error = witness_error<marker_fault>;
 inline std::string marker_text(marker_fault::kind what, std::string const& label) {
   if (what == marker_fault::kind::nested)
     return "node " + label +
-           " has a marker in one of its bodies; a program is cut between its own nodes, so put the marker "
-           "before "
-           "or after that node";
+           " has a marker in one of its bodies; a program is cut between its own nodes, "
+           "so put the marker before or after that node";
   return "marker " + label + (what == marker_fault::kind::reads ? " reads values" : " gives a value") +
-         "; a marker is taken out of the program, so it neither reads nor gives any: name such a node by a "
-         "policy "
-         "instead";
+         "; a marker is taken out of the program, so it neither reads nor gives any: "
+         "name such a node by a policy instead";
 }
 
 /// The first node that is a marker, as `is_marker(n)` says of positions, and cannot be one. O(V).

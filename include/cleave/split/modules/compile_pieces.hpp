@@ -276,32 +276,25 @@ concept told_what_it_holds = std::invocable<Compiled&, std::span<Value const>, s
 
 /// A compiler threw; what it threw is nested in this (`std::rethrow_if_nested`). The witness: the path of the
 /// piece, empty for a whole graph.
-class compile_error : public witness_error<std::string> {
- public:
-  compile_error(std::string const& piece, std::string const& reason)
-      : witness_error("compile: " + (piece.empty() ? "the whole graph" : "piece " + quoted(piece)) +
-                          " cannot be compiled: " + reason,
-                      piece) {}
-};
+using compile_error = tagged_error<struct compile_tag, std::string>;
 
 /// A piece gave another number of results than it has. The witness: its path.
-class result_count_error : public witness_error<std::string> {
- public:
-  result_count_error(std::string const& piece, std::size_t expected, std::size_t given)
-      : witness_error("compile: piece " + quoted(piece) + " has " + std::to_string(expected) +
-                          " results, and " + std::to_string(given) + " were given",
-                      piece) {}
-};
+using result_count_error = tagged_error<struct result_count_tag, std::string>;
 
 /// Calls `f`, a compiler. \throws compile_error with what `f` throws nested in it.
 template <class F>
 auto naming_piece(std::string_view path, F f) {
+  auto const because = [&](std::string const& reason) {
+    return compile_error("compile: " + (path.empty() ? "the whole graph" : "piece " + quoted(path)) +
+                             " cannot be compiled: " + reason,
+                         std::string(path));
+  };
   try {
     return f();
   } catch (std::exception const& e) {
-    std::throw_with_nested(compile_error(std::string(path), e.what()));
+    std::throw_with_nested(because(e.what()));
   } catch (...) {
-    std::throw_with_nested(compile_error(std::string(path), "it threw what is no std::exception"));
+    std::throw_with_nested(because("it threw what is no std::exception"));
   }
 }
 
@@ -429,7 +422,10 @@ class compiled_split {
     if (!same_.holds.empty()) holds = same_.holds[piece];
     auto results = step(request, *c, holds);
     if (results.size() != outputs_[piece])
-      throw result_count_error(paths_[piece], outputs_[piece], results.size());
+      throw result_count_error("compile: piece " + quoted(paths_[piece]) + " has " +
+                                   std::to_string(outputs_[piece]) + " results, and " +
+                                   std::to_string(results.size()) + " were given",
+                               paths_[piece]);
     return results;
   }
 

@@ -250,10 +250,7 @@ struct fuse_options {
 namespace cleave::detail {
 
 /// A group that cannot become a piece. The witness: the nodes concerned.
-class fuse_error : public witness_error<std::vector<module_graph::position>> {
- public:
-  using witness_error::witness_error;
-};
+using fuse_error = tagged_error<struct fuse_tag, std::vector<module_graph::position>>;
 }  // namespace cleave::detail
 
 namespace cleave {

@@ -56,14 +56,7 @@ namespace cleave::detail {
 
 /// A node of an outer graph is neither a stage nor the reading of an element under a constant key. The
 /// witness: the node.
-class liveness_error : public witness_error<module_graph::position> {
- public:
-  liveness_error(module_graph const& g, module_graph::position n)
-      : witness_error(
-            "liveness: node " + quoted(g[n].name) + " (" + printable(g[n].target) +
-                ") is neither the call of a stage nor the reading of an element; move it into a stage",
-            n) {}
-};
+using liveness_error = tagged_error<struct liveness_tag, module_graph::position>;
 
 /// The first call of `outer` that is neither a stage, which every called module is, nor a reading
 /// `getitem(value, constant)`. O(V).
@@ -194,7 +187,11 @@ namespace cleave {
 /// returns is not sent. Expected O(V + E + size of the table).
 /// \throws liveness_error
 inline liveness_table liveness_of(module_graph const& outer) {
-  if (auto const n = detail::find_work_between_stages(outer)) throw detail::liveness_error(outer, *n);
+  if (auto const n = detail::find_work_between_stages(outer))
+    throw detail::liveness_error(
+        "liveness: node " + quoted(outer[*n].name) + " (" + printable(outer[*n].target) +
+            ") is neither the call of a stage nor the reading of an element; move it into a stage",
+        *n);
   return detail::liveness_maker(outer).make();
 }
 

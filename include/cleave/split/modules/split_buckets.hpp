@@ -17,14 +17,7 @@
 namespace cleave::detail {
 
 /// A call is in no bucket, or in two. The witness: its position.
-class bucket_assignment_error : public witness_error<module_graph::position> {
- public:
-  bucket_assignment_error(module_graph const& g, module_graph::position n)
-      : witness_error(
-            "buckets: " + (n < g.list().size() ? "node " + quoted(g[n].name) : "a position outside") +
-                " is not in exactly one bucket",
-            n) {}
-};
+using bucket_assignment_error = tagged_error<struct bucket_assignment_tag, module_graph::position>;
 
 /// The first call that is not in exactly one bucket, or a position that the graph does not have, or nothing.
 /// O(V).
@@ -60,7 +53,11 @@ struct bucket_split {
 /// \throws bucket_assignment_error where a call is in no bucket or in two; what split_module throws.
 inline bucket_split split_at_buckets(module_graph const& g, std::vector<module_bucket> buckets,
                                      order stages = order::program) {
-  if (auto const n = detail::find_misplaced_call(g, buckets)) throw detail::bucket_assignment_error(g, *n);
+  if (auto const n = detail::find_misplaced_call(g, buckets))
+    throw detail::bucket_assignment_error(
+        "buckets: " + (*n < g.list().size() ? "node " + quoted(g[*n].name) : "a position outside") +
+            " is not in exactly one bucket",
+        *n);
   bucket_split result{std::move(buckets), {}};
   if (result.buckets.size() < 2) return result;
   std::vector<std::uint32_t> bucket_of(g.list().size());

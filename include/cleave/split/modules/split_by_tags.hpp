@@ -27,16 +27,11 @@
 namespace cleave::detail {
 
 /// A tag that a node has and the list of tags has not, or that the list has twice. The witness: the tag.
-class tag_error : public witness_error<std::string> {
- public:
-  using witness_error::witness_error;
-};
+using tag_error = tagged_error<struct tag_tag, std::string>;
 
 /// A node needs a value or an effect of a node whose tag is listed later. The witness: the two nodes.
-class tag_order_error : public witness_error<std::pair<module_graph::position, module_graph::position>> {
- public:
-  using witness_error::witness_error;
-};
+using tag_order_error =
+    tagged_error<struct tag_order_tag, std::pair<module_graph::position, module_graph::position>>;
 
 /// A builder (`stage_builder`) that writes a piece like `module_builder`, but each placeholder and attribute
 /// just before the first node that reads it.
@@ -128,8 +123,8 @@ split_module_result split_by_tags(module_graph const& g, F tag_of, std::vector<s
       return quoted(g[n].name) + " (tag " + quoted(tags[index(p.of[at])]) + ")";
     };
     throw detail::tag_order_error("node " + tagged(consumer, edge->consumer) + " needs " +
-                              tagged(producer, edge->producer) + ", whose tag is listed later",
-                          {producer, consumer});
+                                      tagged(producer, edge->producer) + ", whose tag is listed later",
+                                  {producer, consumer});
   }
   check_partition(s, p);
   std::vector<stage_id> listed;

@@ -35,13 +35,7 @@ struct level_call_fault {
 };
 
 /// A call whose arguments do not fit the module that is to be opened. The witness: the call.
-class level_call_error : public witness_error<level_call_fault> {
- public:
-  level_call_error(hierarchical_cut const& cut, level_call_fault const& f)
-      : witness_error("hierarchy: call " + quoted(label(cut, f.call)) + " of " + quoted(f.path) +
-                          " cannot be opened: " + argument_error(f.fault).what(),
-                      f) {}
-};
+using level_call_error = witness_error<level_call_fault>;
 
 /// The first call of a level that holds cuts whose arguments do not fit, or nothing. O(opened calls *
 /// placeholders).
@@ -706,7 +700,11 @@ inline split_hierarchy_result split_hierarchy(module_graph const& root, std::vec
   for (auto const& level : cut.levels)
     if (auto const n = detail::find_missing_target(*level.graph))
       throw detail::missing_target_error(*level.graph, *n);
-  if (auto const fault = detail::find_level_call_fault(cut)) throw detail::level_call_error(cut, *fault);
+  if (auto const fault = detail::find_level_call_fault(cut))
+    throw detail::level_call_error(
+        "hierarchy: call " + quoted(label(cut, fault->call)) + " of " + quoted(fault->path) +
+            " cannot be opened: " + detail::argument_fault::subject + describe(fault->fault),
+        *fault);
   return detail::hierarchy_splitter(std::move(cut), options).split();
 }
 

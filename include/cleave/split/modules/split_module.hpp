@@ -52,25 +52,12 @@ class unstable_answer_error : public witness_error<module_graph::position> {
 };
 
 /// Numbers of parts are asked for that do not decrease along the graph. The witness: the node whose does.
-class part_number_error : public witness_error<module_graph::position> {
- public:
-  part_number_error(module_graph const& g, module_graph::position n, std::string const& label,
-                    std::string const& highest)
-      : witness_error("node " + quoted(g[n].name) + " is given part " + quoted(label) +
-                          "; in a graph with scopes this order asks for numbers, none below an earlier one, "
-                          "and here the highest is " +
-                          highest,
-                      n) {}
-};
+using part_number_error = tagged_error<struct part_number_tag, module_graph::position>;
 
-/// Parts in order of first appearance would run `consumer` before `producer`. The witness: the two nodes.
-class stage_order_error : public witness_error<std::pair<module_graph::position, module_graph::position>> {
- public:
-  stage_order_error(module_graph const& g, module_graph::position producer, module_graph::position consumer)
-      : witness_error("node " + quoted(g[consumer].name) + " needs " + quoted(g[producer].name) +
-                          ", whose part appears later: the parts have no order of first appearance",
-                      {producer, consumer}) {}
-};
+/// Parts in order of first appearance would run a node before one that it needs. The witness: the needed node
+/// and the other.
+using stage_order_error =
+    tagged_error<struct stage_order_tag, std::pair<module_graph::position, module_graph::position>>;
 
 /// A value crosses into a piece, and nothing binds a symbol of its shape. The witness: the value and the node
 /// that reads it.
@@ -173,7 +160,12 @@ class part_asker {
     for (auto const n : g_.nodes()) {
       auto const& label = parts.label[index(parts.of_node[n])];
       if (!numbers || std::stoll(label) < highest)
-        throw part_number_error(g_, n, label, std::to_string(highest));
+        throw part_number_error(
+            "node " + quoted(g_[n].name) + " is given part " + quoted(label) +
+                "; in a graph with scopes this order asks for numbers, none below an earlier one, "
+                "and here the highest is " +
+                std::to_string(highest),
+            n);
       highest = std::stoll(label);
     }
   }
@@ -448,9 +440,14 @@ split_module_result split_module(module_graph const& g, F part_of, split_module_
                              {options.stages, options.outputs, options.inputs,
                               detail::priorities(parts, options.priority), options.settings});
   if (options.first == appearance::required)
-    if (auto const edge = detail::find_backward_edge(s, parts.p))
-      throw detail::stage_order_error(g, s.node[static_cast<std::uint32_t>(edge->producer)],
-                                      s.node[static_cast<std::uint32_t>(edge->consumer)]);
+    if (auto const edge = detail::find_backward_edge(s, parts.p)) {
+      auto const producer = s.node[static_cast<std::uint32_t>(edge->producer)];
+      auto const consumer = s.node[static_cast<std::uint32_t>(edge->consumer)];
+      throw detail::stage_order_error(
+          "node " + quoted(g[consumer].name) + " needs " + quoted(g[producer].name) +
+              ", whose part appears later: the parts have no order of first appearance",
+          {producer, consumer});
+    }
   return detail::piece_writer(g, calls, s, parts, cut, options).write();
 }
 
