@@ -78,7 +78,7 @@ TEST_CASE("gradient agreement: processes tell each other, however many gradients
       try {
         agree_on_gradients(board, claims(first, counts), rank_id{r}, 3, {}, until);
       } catch (disagreement_error const& e) {
-        thrown[r] = e.witness;
+        thrown[r] = e.witness.what;
       }
     });
   for (auto& p : processes) p.join();

@@ -31,10 +31,10 @@ std::string fault_of(region_pair const& p) {
     make_sum_table(pairs);
     FAIL("nothing was thrown");
   } catch (sums_error const& e) {
-    CHECK(std::string(e.what()) == "sums: " + f->sentence());
+    CHECK(std::string(e.what()) == "sums: " + describe(*f));
     CHECK(e.witness.what == f->what);
   }
-  return f->sentence();
+  return describe(*f);
 }
 
 }  // namespace

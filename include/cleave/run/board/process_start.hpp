@@ -72,17 +72,17 @@ namespace cleave::detail {
 
 /// What a variable lacks.
 struct start_fault {
+  static constexpr char subject[] = "start of ranks: ";
   std::string variable;  ///< empty: there is none that says which rank this is
   std::string message;
 
   bool operator==(start_fault const&) const = default;
 };
 
+inline std::string describe(start_fault const& f) { return f.message; }
+
 /// An environment that does not say who a process is. The witness: which variable, and what it lacks.
-class start_error : public witness_error<start_fault> {
- public:
-  explicit start_error(start_fault f) : witness_error("start of ranks: " + f.message, f) {}
-};
+using start_error = fault_error<start_fault>;
 
 /// How a launcher names what it tells.
 struct process_launcher {

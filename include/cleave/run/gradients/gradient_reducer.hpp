@@ -151,7 +151,11 @@ class gradient_reducer {
     for (std::size_t i = 0; i < sets.size(); ++i) {
       for (auto const& s : stages)
         if (auto const g = find_missing_tied_gradient(sets[i], s.stage, s.regions.size()))
-          throw tie_gradient_error(*g, s.regions.size());
+          throw tie_gradient_error("ties: stage " + std::to_string(index(g->stage)) + " has " +
+                                       std::to_string(s.regions.size()) +
+                                       " gradients, but a tie names gradient #" + std::to_string(g->number) +
+                                       "; number them from 0",
+                                   *g);
       std::vector<gradient_copies> tensors;
       std::vector<stage_id> here;
       for (auto const& t : sets[i].ties) {
@@ -399,7 +403,7 @@ void agree_on_gradients(B& board, std::vector<gradient_claim> own, rank_id here,
       board.broadcast(std::as_writable_bytes(some), rank_id{r}, until);
     }
   }
-  if (auto what = find_gradient_disagreement(all, sets)) throw disagreement_error(*std::move(what));
+  if (auto what = find_gradient_disagreement(all, sets)) throw disagreement_error({*std::move(what)});
 }
 
 }  // namespace cleave::detail

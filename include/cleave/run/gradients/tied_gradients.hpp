@@ -61,36 +61,21 @@ inline std::optional<stage_gradient> find_missing_tied_gradient(tie_set const& s
 }
 
 /// A tie whose gradients are not in order. The witness: which.
-class tie_order_error : public witness_error<std::size_t> {
- public:
-  explicit tie_order_error(std::size_t t)
-      : witness_error("ties: the gradients of tie #" + std::to_string(t) +
-                          " are not in the order of their stages, each once",
-                      t) {}
-};
+using tie_order_error = tagged_error<struct tie_order_tag, std::size_t>;
 
-/// A tie of a gradient that its stage, with `count` of them, does not have. The witness: which.
-class tie_gradient_error : public witness_error<stage_gradient> {
- public:
-  tie_gradient_error(stage_gradient g, std::size_t count)
-      : witness_error("ties: stage " + std::to_string(index(g.stage)) + " has " + std::to_string(count) +
-                          " gradients, but a tie names gradient #" + std::to_string(g.number) +
-                          "; number them from 0",
-                      g) {}
-};
+/// A tie of a gradient that its stage does not have. The witness: which.
+using tie_gradient_error = witness_error<stage_gradient>;
 
 /// A tie of a stage that does not exist. The witness: which.
-class tie_stage_error : public witness_error<stage_id> {
- public:
-  explicit tie_stage_error(stage_id s)
-      : witness_error("ties: there is no stage " + std::to_string(index(s)) + "; stages are numbered from 0",
-                      s) {}
-};
+using tie_stage_error = tagged_error<struct tie_stage_tag, stage_id>;
 
 /// Ties by their stages, sets in the order in which they come. O(gradients + ties * sets).
 /// \throws tie_order_error
 inline std::vector<tie_set> tie_sets_of(std::span<tied_gradients const> ties) {
-  if (auto const t = find_tie_out_of_order(ties)) throw tie_order_error(*t);
+  if (auto const t = find_tie_out_of_order(ties))
+    throw tie_order_error("ties: the gradients of tie #" + std::to_string(*t) +
+                              " are not in the order of their stages, each once",
+                          *t);
   std::vector<tie_set> sets;
   for (auto const& t : ties) {
     std::vector<stage_id> stages;
@@ -105,7 +90,9 @@ inline std::vector<tie_set> tie_sets_of(std::span<tied_gradients const> ties) {
 
 /// The ranks that hold stages of a set, ascending. O(stages log stages). \throws tie_stage_error
 inline std::vector<rank_id> ranks_of(tie_set const& set, std::span<rank_id const> rank_of) {
-  if (auto const s = find_missing_tied_stage(set, rank_of.size())) throw tie_stage_error(*s);
+  if (auto const s = find_missing_tied_stage(set, rank_of.size()))
+    throw tie_stage_error(
+        "ties: there is no stage " + std::to_string(index(*s)) + "; stages are numbered from 0", *s);
   std::vector<rank_id> ranks;
   for (auto const s : set.stages) ranks.push_back(rank_of[index(s)]);
   std::ranges::sort(ranks);

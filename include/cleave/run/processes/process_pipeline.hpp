@@ -289,7 +289,7 @@ class process_pipeline : activity_source {
       f(until);
     } catch (detail::disagreement_error const& e) {
       if (rank() == rank_id{0})
-        teller_.publish({.code = failure_code::mismatch, .detail = e.witness, .reporter = rank()});
+        teller_.publish({.code = failure_code::mismatch, .detail = e.witness.what, .reporter = rank()});
     }
     board().barrier(until);
   }

@@ -117,11 +117,17 @@ inline std::optional<std::string> difference_of(detail::program_digest const& he
 
 namespace cleave::detail {
 
-/// Ranks whose programs do not go together. The witness: what the first two of them say differently.
-class disagreement_error : public witness_error<std::string> {
- public:
-  explicit disagreement_error(std::string what) : witness_error("ranks disagree: " + what, what) {}
+/// What the first two ranks whose programs do not go together say differently.
+struct disagreement {
+  static constexpr char subject[] = "ranks disagree: ";
+  std::string what;
+
+  bool operator==(disagreement const&) const = default;
 };
+
+inline std::string describe(disagreement const& d) { return d.what; }
+
+using disagreement_error = fault_error<disagreement>;
 
 /// \throws disagreement_error where two claims differ; of an edge, if of any, for that says more. `claims[r]`
 /// is of rank r. O(ranks * edges log edges).
@@ -129,10 +135,10 @@ inline void demand_agreement(std::span<program_claim const> claims) {
   for (std::uint32_t b = 1; b < claims.size(); ++b)
     for (std::uint32_t a = 0; a < b; ++a)
       if (auto what = find_edge_disagreement(claims[a], rank_id{a}, claims[b], rank_id{b}))
-        throw disagreement_error(*std::move(what));
+        throw disagreement_error({*std::move(what)});
   for (std::uint32_t b = 1; b < claims.size(); ++b)
     if (auto what = difference_of(claims[b].digest, rank_id{b}, claims[0].digest, rank_id{0}))
-      throw disagreement_error(*std::move(what));
+      throw disagreement_error({*std::move(what)});
 }
 
 /// Every rank tells all others what it has been given; all find the same differences. Each of `ranks` ranks

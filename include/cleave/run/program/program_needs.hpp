@@ -15,15 +15,7 @@
 namespace cleave::detail {
 
 /// Something that a program asks of stages which cannot do it. The witness: the first such call.
-class program_need_error : public witness_error<rank_call> {
- public:
-  /// Of the rank's program; `parts` are those of the call.
-  program_need_error(rank_id rank, rank_call const& c, std::span<rank_call const> parts,
-                     std::string const& member)
-      : witness_error("program: rank " + std::to_string(index(rank)) + ", " + call_text(c, parts) +
-                          " needs stages with " + member,
-                      c) {}
-};
+using program_need_error = witness_error<rank_call>;
 
 /// What member a call needs that the stages lack, or nothing.
 template <class S, class D>
@@ -74,7 +66,9 @@ void demand_abilities(rank_program const& p) {
   auto const& c = p.instructions[*at].call;
   std::vector<rank_call> parts;
   for (std::size_t i = 1; i <= c.parts; ++i) parts.push_back(p.instructions[*at + i].call);
-  throw program_need_error(p.rank, c, parts, lacking_member<S, D>(c));
+  throw program_need_error("program: rank " + std::to_string(index(p.rank)) + ", " + call_text(c, parts) +
+                               " needs stages with " + lacking_member<S, D>(c),
+                           c);
 }
 
 }  // namespace cleave::detail

@@ -139,6 +139,7 @@ inline void sum_in_order(std::span<region const> regions, reduce_op op) {
 
 /// Why a list of additions cannot be carried out: pair number `pair`.
 struct sums_fault {
+  static constexpr char subject[] = "sums: ";
   enum class kind : std::uint8_t {
     type,     ///< one side is no floating-point number
     count,    ///< there are not as many elements on both sides
@@ -148,27 +149,29 @@ struct sums_fault {
   std::size_t pair;
   kind what;
   region_pair regions;
-
-  /// `pair 3 adds 4 elements of i32 to 4 of f32: …`.
-  std::string sentence() const {
-    auto const name = [](region const& r) { return std::string(name_of(r.type)); };
-    std::string text = "pair " + std::to_string(pair) + " adds " + std::to_string(regions.from.count) +
-                       " elements of " + name(regions.from) + " to " + std::to_string(regions.to.count) +
-                       " of " + name(regions.to) + ": ";
-    switch (what) {
-      case kind::type:
-        return text + name(is_floating(regions.from.type) ? regions.to : regions.from) +
-               " cannot be accumulated, only f32, f64, f16 and bf16 can";
-      case kind::count:
-        return text + "there must be as many on both sides";
-      case kind::memory:
-        return text + "an address is missing";
-      case kind::overlap:
-        return text + "their memory overlaps; it must be the same, with one type, or apart";
-    }
-    return text;
-  }
 };
+
+/// `pair 3 adds 4 elements of i32 to 4 of f32: …`.
+inline std::string describe(sums_fault const& f) {
+  using enum sums_fault::kind;
+  auto const& [from, to] = f.regions;
+  auto const name = [](region const& r) { return std::string(name_of(r.type)); };
+  std::string text = "pair " + std::to_string(f.pair) + " adds " + std::to_string(from.count) +
+                     " elements of " + name(from) + " to " + std::to_string(to.count) + " of " + name(to) +
+                     ": ";
+  switch (f.what) {
+    case type:
+      return text + name(is_floating(from.type) ? to : from) +
+             " cannot be accumulated, only f32, f64, f16 and bf16 can";
+    case count:
+      return text + "there must be as many on both sides";
+    case memory:
+      return text + "an address is missing";
+    case overlap:
+      return text + "their memory overlaps; it must be the same, with one type, or apart";
+  }
+  return text;
+}
 
 /// The first pair that cannot be added, or nothing. Linear.
 inline std::optional<sums_fault> find_sums_fault(std::span<region_pair const> pairs) {
@@ -187,10 +190,7 @@ inline std::optional<sums_fault> find_sums_fault(std::span<region_pair const> pa
   return std::nullopt;
 }
 
-class sums_error : public witness_error<sums_fault> {
- public:
-  explicit sums_error(sums_fault const& f) : witness_error("sums: " + f.sentence(), f) {}
-};
+using sums_error = fault_error<sums_fault>;
 
 /// Segments of the same two types that share no memory that is written: their tiles may run in any order.
 struct sum_run {

@@ -56,13 +56,7 @@ inline std::vector<stage_message> stage_messages(transport const& t) {
 namespace cleave::detail {
 
 /// A schedule for other stages than its transport has. The witness: how many stages the transport has.
-class stage_count_error : public witness_error<std::uint32_t> {
- public:
-  stage_count_error(std::uint32_t in_transport, std::uint32_t in_schedule)
-      : witness_error("schedule: it has " + std::to_string(in_schedule) + " stages and its transport " +
-                          std::to_string(in_transport) + "; make it for as many",
-                      in_transport) {}
-};
+using stage_count_error = tagged_error<struct stage_count_tag, std::uint32_t>;
 
 }  // namespace cleave::detail
 
@@ -74,7 +68,11 @@ namespace cleave {
 /// `schedule_faults` tells; those of a chain are, wherever stages feed higher ones alone and each the next.
 /// O(stages + edges log edges). \throws transport_error, stage_count_error
 inline schedule connect_stages(schedule s, transport const& t) {
-  if (t.stages != s.place.stages()) throw detail::stage_count_error(t.stages, s.place.stages());
+  if (t.stages != s.place.stages())
+    throw detail::stage_count_error("schedule: it has " + std::to_string(s.place.stages()) +
+                                        " stages and its transport " + std::to_string(t.stages) +
+                                        "; make it for as many",
+                                    t.stages);
   s.place.edges.clear();
   for (auto const& m : stage_messages(t)) s.place.edges.push_back(m.edge);
   return s;

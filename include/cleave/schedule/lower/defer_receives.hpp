@@ -29,19 +29,19 @@ namespace cleave::detail {
 
 /// A receive that no later action of its rank uses.
 struct unused_receive {
+  static constexpr char subject[] = "defer receives: ";
   std::uint32_t rank = 0;
   action at = {};
 
   bool operator==(unused_receive const&) const = default;
 };
 
-class unused_receive_error : public witness_error<unused_receive> {
- public:
-  explicit unused_receive_error(unused_receive r)
-      : witness_error("defer receives: nothing on rank " + std::to_string(r.rank) + " uses '" +
-                          action_text(r.at) + "'; receive what a later pass needs, and once",
-                      r) {}
-};
+inline std::string describe(unused_receive const& r) {
+  return "nothing on rank " + std::to_string(r.rank) + " uses '" + action_text(r.at) +
+         "'; receive what a later pass needs, and once";
+}
+
+using unused_receive_error = fault_error<unused_receive>;
 
 /// Moves the receives of one list; `defer_receives` is its one use.
 class receive_holder {

@@ -18,14 +18,7 @@ namespace cleave::detail {
 
 /// An edge between two ranks, of a schedule that is said to be lowered and sends nothing. The witness: the
 /// edge.
-class unsent_edge_error : public witness_error<stage_edge> {
- public:
-  explicit unsent_edge_error(stage_edge e)
-      : witness_error("lowered schedule: stage " + std::to_string(index(e.from)) + " feeds stage " +
-                          std::to_string(index(e.to)) +
-                          " on another rank, but no message is sent; lower the schedule first",
-                      e) {}
-};
+using unsent_edge_error = tagged_error<struct unsent_edge_tag, stage_edge>;
 }  // namespace cleave::detail
 
 namespace cleave {
@@ -50,7 +43,11 @@ inline schedule finish_lowered(schedule const& s, lower_options const& options =
   if (options.lookahead.how != unshard_ahead::policy::full)
     throw detail::lower_option_error({detail::lower_option_fault::kind::lowered_already});
   detail::demand_schedule(s, {.passes = passes_of(s)});
-  if (auto edge = find_unsent_edge(s)) throw detail::unsent_edge_error(*edge);
+  if (auto const e = find_unsent_edge(s))
+    throw detail::unsent_edge_error("lowered schedule: stage " + std::to_string(index(e->from)) +
+                                        " feeds stage " + std::to_string(index(e->to)) +
+                                        " on another rank, but no message is sent; lower the schedule first",
+                                    *e);
   detail::demand_send_waits(s);
   return detail::limit_sends(s, options);
 }

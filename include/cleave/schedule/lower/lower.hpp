@@ -114,20 +114,19 @@ struct unshard_window {
 
 /// A compound that needs more stages at once than may be active.
 struct window_fault {
+  static constexpr char subject[] = "unshard: ";
   std::string compound;
   std::uint32_t needed = 0, active = 0;
 
   bool operator==(window_fault const&) const = default;
 };
 
-class window_error : public witness_error<window_fault> {
- public:
-  explicit window_error(window_fault f)
-      : witness_error("unshard: " + f.compound + " runs " + std::to_string(f.needed) +
-                          " stages as one, but only " + std::to_string(f.active) +
-                          " may be active; allow more active stages, or split the compound",
-                      f) {}
-};
+inline std::string describe(window_fault const& f) {
+  return f.compound + " runs " + std::to_string(f.needed) + " stages as one, but only " +
+         std::to_string(f.active) + " may be active; allow more active stages, or split the compound";
+}
+
+using window_error = fault_error<window_fault>;
 
 /// The first compound that needs more stages than may be active, or nothing. O(actions log(parts)).
 inline std::optional<window_fault> find_window_fault(std::span<action const> row, std::uint32_t active) {
@@ -342,6 +341,7 @@ inline schedule send_in_rounds(schedule const& s) {
 
 /// A send that would be one too many, where none of those before it can be waited for.
 struct send_limit_fault {
+  static constexpr char subject[] = "send budget: ";
   std::uint32_t rank = 0;
   std::uint32_t limit = 0;
   action send = {};
@@ -350,19 +350,15 @@ struct send_limit_fault {
   bool operator==(send_limit_fault const&) const = default;
 };
 
-class send_limit_error : public witness_error<send_limit_fault> {
- public:
-  explicit send_limit_error(send_limit_fault f) : witness_error(message_of(f), f) {}
+inline std::string describe(send_limit_fault const& f) {
+  std::string pending;
+  for (action const& a : f.pending) pending += (pending.empty() ? "" : ", ") + action_text(a);
+  return "rank " + std::to_string(f.rank) + " may have " + std::to_string(f.limit) +
+         " sends on their way, and cannot wait for any of [" + pending + "] before '" + action_text(f.send) +
+         "'; raise the limit or change the order";
+}
 
- private:
-  static std::string message_of(send_limit_fault const& f) {
-    std::string pending;
-    for (action const& a : f.pending) pending += (pending.empty() ? "" : ", ") + action_text(a);
-    return "send budget: rank " + std::to_string(f.rank) + " may have " + std::to_string(f.limit) +
-           " sends on their way, and cannot wait for any of [" + pending + "] before '" +
-           action_text(f.send) + "'; raise the limit or change the order";
-  }
-};
+using send_limit_error = fault_error<send_limit_fault>;
 
 /// Moves waits forward; `limit_sends` is its one use.
 class send_limiter {

@@ -99,20 +99,10 @@ class message_table {
 };
 
 /// A send that nothing receives.
-class unreceived_error : public witness_error<action> {
- public:
-  explicit unreceived_error(action const& send)
-      : witness_error(
-            "send budget: '" + action_text(send) + "' has no receive; let the other rank receive it", send) {}
-};
+using unreceived_error = tagged_error<struct unreceived_tag, action>;
 
 /// Sends, receives and waits that wait for each other. The witness: an action of the cycle, or behind it.
-class message_cycle_error : public witness_error<action> {
- public:
-  explicit message_cycle_error(action const& at)
-      : witness_error("send budget: sends, receives and waits make '" + action_text(at) + "' wait for ever",
-                      at) {}
-};
+using message_cycle_error = tagged_error<struct message_cycle_tag, action>;
 
 /// What comes before what in a lowered schedule: each action after the one before it in its list, a receive
 /// after its send, and what follows the wait for a send after the receive of it. Waits may come earlier later
@@ -194,20 +184,20 @@ class message_graph {
     message_table receives(what_.size() / 4);
     for (node n = 0; n < what_.size(); ++n)
       if (is_receive(what_[n].kind)) receives.add(what_[n], n);
-    for (node n = 0; n < what_.size(); ++n) {
-      if (!is_send(what_[n].kind)) continue;
-      auto const* receive = receives.find(as_receive(what_[n]));
-      if (!receive) throw unreceived_error(what_[n]);
-      matching_[n] = static_cast<node>(receive->position);
-    }
+    auto const position_of_receive = [&](action const& send) {
+      if (auto const* receive = receives.find(as_receive(send))) return receive->position;
+      throw unreceived_error(
+          "send budget: '" + action_text(send) + "' has no receive; let the other rank receive it", send);
+    };
+    for (node n = 0; n < what_.size(); ++n)
+      if (is_send(what_[n].kind)) matching_[n] = static_cast<node>(position_of_receive(what_[n]));
     for (std::uint32_t r = 0; r < schedule_.ranks.size(); ++r)
       for (std::size_t i = 0; i < schedule_.ranks[r].size(); ++i) {
         action const& a = schedule_.ranks[r][i];
         if (!is_wait_send(a.kind)) continue;
-        auto const* receive = receives.find(as_receive(a));
-        if (!receive) throw unreceived_error(a);
+        auto const receive = position_of_receive(a);
         auto const next = at(r, i);
-        if (next < what_.size() && rank_[next] == r) released_[receive->position] = next;
+        if (next < what_.size() && rank_[next] == r) released_[receive] = next;
       }
   }
 
@@ -230,7 +220,9 @@ class message_graph {
       });
     if (in_order_.size() < what_.size()) {
       auto const waiting = std::ranges::find_if(missing, [](std::uint32_t n) { return n > 0; });
-      throw message_cycle_error(what_[static_cast<std::size_t>(waiting - missing.begin())]);
+      action const& at = what_[static_cast<std::size_t>(waiting - missing.begin())];
+      throw message_cycle_error(
+          "send budget: sends, receives and waits make '" + action_text(at) + "' wait for ever", at);
     }
     order_.resize(what_.size());
     for (std::uint32_t i = 0; i < in_order_.size(); ++i) order_[in_order_[i]] = i;

@@ -23,20 +23,16 @@ struct stuck_rank {
   bool operator==(stuck_rank const&) const = default;
 };
 
-/// Ranks that wait for each other, or for what nobody does. The witness: all of them.
-class stuck_error : public witness_error<std::vector<stuck_rank>> {
- public:
-  explicit stuck_error(std::vector<stuck_rank> ranks)
-      : witness_error("messages: " + list_of(ranks) + "; put what they wait for before it", ranks) {}
+/// `messages: rank 0 is stuck at 0B0, rank 2 is stuck at 2F1; put what they wait for before it`.
+inline std::string describe(std::vector<stuck_rank> const& ranks) {
+  std::string list;
+  for (auto const& r : ranks)
+    list += (list.empty() ? "rank " : ", rank ") + std::to_string(index(r.rank)) + " is stuck at " + r.at;
+  return "messages: " + list + "; put what they wait for before it";
+}
 
- private:
-  static std::string list_of(std::vector<stuck_rank> const& ranks) {
-    std::string list;
-    for (auto const& r : ranks)
-      list += (list.empty() ? "rank " : ", rank ") + std::to_string(index(r.rank)) + " is stuck at " + r.at;
-    return list;
-  }
-};
+/// Ranks that wait for each other, or for what nobody does. The witness: all of them.
+using stuck_error = fault_error<std::vector<stuck_rank>>;
 
 /// The lists of a schedule while messages are put in: how far each has come, and what has been made so far.
 /// A send is appended to the list of its rank and at once its receive to that of the other rank. Whoever

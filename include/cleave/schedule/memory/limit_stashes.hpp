@@ -110,6 +110,7 @@ namespace cleave::detail {
 
 /// A cell in which a rank must keep more than it may, whatever is let go.
 struct stash_limit_fault {
+  static constexpr char subject[] = "stashes: ";
   rank_id rank{};
   action at = {};  ///< or the first part of the compound
   std::uint64_t needed = 0, allowed = 0;
@@ -117,15 +118,13 @@ struct stash_limit_fault {
   bool operator==(stash_limit_fault const&) const = default;
 };
 
-class stash_limit_error : public witness_error<stash_limit_fault> {
- public:
-  explicit stash_limit_error(stash_limit_fault f)
-      : witness_error("stashes: rank " + std::to_string(index(f.rank)) + " must keep " +
-                          std::to_string(f.needed) + " bytes at '" + action_text(f.at) + "' and may keep " +
-                          std::to_string(f.allowed) +
-                          "; allow more, keep fewer microbatches, or let more stages offload or recompute",
-                      f) {}
-};
+inline std::string describe(stash_limit_fault const& f) {
+  return "rank " + std::to_string(index(f.rank)) + " must keep " + std::to_string(f.needed) + " bytes at '" +
+         action_text(f.at) + "' and may keep " + std::to_string(f.allowed) +
+         "; allow more, keep fewer microbatches, or let more stages offload or recompute";
+}
+
+using stash_limit_error = fault_error<stash_limit_fault>;
 
 /// Finds and makes room on one rank.
 class stash_limiter {

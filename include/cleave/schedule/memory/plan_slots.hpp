@@ -40,14 +40,7 @@ struct slot_options {
 namespace cleave::detail {
 
 /// A message or a hand-over whose bytes nobody has told. The witness: its edge.
-class unknown_bytes_error : public witness_error<stage_edge> {
- public:
-  unknown_bytes_error(stage_edge e, char const* what)
-      : witness_error("slots: nobody has told how many bytes the " + std::string(what) + " from stage " +
-                          std::to_string(index(e.from)) + " to stage " + std::to_string(index(e.to)) +
-                          " has; give each edge its bytes",
-                      e) {}
-};
+using unknown_bytes_error = tagged_error<struct unknown_bytes_tag, stage_edge>;
 
 /// Finds what each rank keeps and when; `plan_slots` is its one use.
 class slot_survey {
@@ -136,7 +129,12 @@ class slot_survey {
     if (first == nowhere || last == nowhere) return;  // it computes only, or forward
     bool const is_gradient = use == slot_use::sent_gradient || use == slot_use::received_gradient ||
                              use == slot_use::handed_gradient;
-    if (bytes == 0) throw unknown_bytes_error(e, is_gradient ? "gradient" : "activation");
+    if (bytes == 0)
+      throw unknown_bytes_error("slots: nobody has told how many bytes the " +
+                                    std::string(is_gradient ? "gradient" : "activation") + " from stage " +
+                                    std::to_string(index(e.from)) + " to stage " +
+                                    std::to_string(index(e.to)) + " has; give each edge its bytes",
+                                e);
     values_[index(schedule_.place.rank_of[index(here)])].push_back({.use = use,
                                                                     .stage = here,
                                                                     .microbatch = m,

@@ -38,6 +38,7 @@ namespace cleave::detail {
 
 /// A pass before which a rank must have received more than it has slots for.
 struct slot_shortage {
+  static constexpr char subject[] = "receive slots: ";
   rank_id rank{};
   action at = {};
   edge_flow what = edge_flow::activations;
@@ -46,16 +47,14 @@ struct slot_shortage {
   bool operator==(slot_shortage const&) const = default;
 };
 
-class slot_shortage_error : public witness_error<slot_shortage> {
- public:
-  explicit slot_shortage_error(slot_shortage s)
-      : witness_error(
-            "receive slots: rank " + std::to_string(index(s.rank)) + " needs " + std::to_string(s.needed) +
-                (s.what == edge_flow::activations ? " slots for activations" : " slots for gradients") +
-                " at '" + action_text(s.at) + "' and has " + std::to_string(s.given) +
-                "; give it more, or keep fewer microbatches",
-            s) {}
-};
+inline std::string describe(slot_shortage const& s) {
+  return "rank " + std::to_string(index(s.rank)) + " needs " + std::to_string(s.needed) +
+         (s.what == edge_flow::activations ? " slots for activations" : " slots for gradients") + " at '" +
+         action_text(s.at) + "' and has " + std::to_string(s.given) +
+         "; give it more, or keep fewer microbatches";
+}
+
+using slot_shortage_error = fault_error<slot_shortage>;
 
 /// In which order ranks use what they receive, and when what they have received is let go. Messages are
 /// numbers: two for each edge, activations first, times the microbatches.

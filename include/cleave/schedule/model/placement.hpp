@@ -34,10 +34,7 @@ struct placement {
 };
 
 /// A count that no schedule can have. The witness: the count.
-class schedule_count_error : public witness_error<std::uint64_t> {
- public:
-  using witness_error::witness_error;
-};
+using schedule_count_error = tagged_error<struct schedule_count_tag, std::uint64_t>;
 
 }  // namespace cleave
 
@@ -148,12 +145,7 @@ constexpr std::optional<map_style> find_map_style(std::string_view name) {
 }
 
 /// A name that no way over the ranks has. The witness: the name.
-class map_style_error : public witness_error<std::string> {
- public:
-  explicit map_style_error(std::string_view name)
-      : witness_error("no map of stages is called " + quoted(name) + "; there are 'loop' and 'v'",
-                      std::string(name)) {}
-};
+using map_style_error = tagged_error<struct map_style_tag, std::string>;
 }  // namespace cleave::detail
 
 namespace cleave {
@@ -161,7 +153,8 @@ namespace cleave {
 /// \throws map_style_error
 inline map_style map_style_of(std::string_view name) {
   if (auto const style = detail::find_map_style(name)) return *style;
-  throw detail::map_style_error(name);
+  throw detail::map_style_error("no map of stages is called " + quoted(name) + "; there are 'loop' and 'v'",
+                                std::string(name));
 }
 
 /// A chain of `stages` over `ranks`. A loop may end anywhere, so that some ranks have a stage less or none;

@@ -110,11 +110,7 @@ constexpr std::optional<pytorch_schedule> find_pytorch_schedule(std::string_view
 namespace cleave {
 
 /// A name that no schedule has. The witness: the nearest names.
-class schedule_name_error : public witness_error<std::vector<std::string>> {
- public:
-  schedule_name_error(std::string_view name, std::vector<std::string> nearest)
-      : witness_error("no schedule is called " + quoted(name) + suggestion(nearest), nearest) {}
-};
+using schedule_name_error = tagged_error<struct schedule_name_tag, std::vector<std::string>>;
 
 /// \throws schedule_name_error
 inline schedule_family schedule_family_of(std::string_view name) {
@@ -128,7 +124,7 @@ inline schedule_family schedule_family_of(std::string_view name) {
   for (auto const s : schedule_names) known.push_back(lower(s));
   for (auto const& s : nearest_names(lower(name), known))
     nearest.emplace_back(name_of(*detail::find_schedule_family(s)));
-  throw schedule_name_error(name, nearest);
+  throw schedule_name_error("no schedule is called " + quoted(name) + suggestion(nearest), nearest);
 }
 
 /// How large a schedule is.

@@ -55,6 +55,7 @@ namespace cleave::detail {
 
 /// A time that is no number, negative or beyond `longest_cost`.
 struct stage_cost_fault {
+  static constexpr char subject[] = "costs: ";
   stage_id stage;
   action_kind kind;
 
@@ -64,13 +65,12 @@ struct stage_cost_fault {
 /// Sums of so many actions stay finite.
 inline constexpr double longest_cost = 1e100;
 
-class stage_cost_error : public witness_error<stage_cost_fault> {
- public:
-  explicit stage_cost_error(stage_cost_fault f)
-      : witness_error("costs: " + std::string(name_of(f.kind)) + " of stage " +
-                          std::to_string(index(f.stage)) + " must take a time from 0 to 1e100",
-                      f) {}
-};
+inline std::string describe(stage_cost_fault const& f) {
+  return std::string(name_of(f.kind)) + " of stage " + std::to_string(index(f.stage)) +
+         " must take a time from 0 to 1e100";
+}
+
+using stage_cost_error = fault_error<stage_cost_fault>;
 
 /// The first cost that no action can have, or nothing.
 constexpr std::optional<stage_cost_fault> find_stage_cost_fault(std::span<stage_cost const> costs) {

@@ -655,11 +655,7 @@ class simulated_waits {
 namespace cleave {
 
 /// A schedule in which ranks wait for ever. The witness: where, and who for whom.
-class deadlock_error : public witness_error<deadlock> {
- public:
-  explicit deadlock_error(deadlock const& d)
-      : witness_error("simulate: ranks wait for ever: " + describe(d) + "; reorder what they wait for", d) {}
-};
+using deadlock_error = tagged_error<struct deadlock_tag, deadlock>;
 
 }  // namespace cleave
 
@@ -696,7 +692,10 @@ inline std::optional<deadlock> find_simulated_deadlock(schedule const& s, simula
 inline schedule_times simulate(schedule const& s, simulate_options const& o = {}) {
   detail::demand_simulate_options(o, s.place);
   detail::time_walk walk(s, o);
-  if (!walk.run()) throw deadlock_error(detail::simulated_waits(s, walk).found());
+  if (!walk.run()) {
+    auto const d = detail::simulated_waits(s, walk).found();
+    throw deadlock_error("simulate: ranks wait for ever: " + describe(d) + "; reorder what they wait for", d);
+  }
   auto times = walk.take();
   times.most_kept = detail::most_kept_passes(s);
   return times;

@@ -113,11 +113,7 @@ inline std::string describe(layer_layout_fault const& f) {
   return {};
 }
 
-class layer_layout_error : public witness_error<layer_layout_fault> {
- public:
-  layer_layout_error(std::string_view text, layer_layout_fault f)
-      : witness_error("layout " + quoted(text) + ": " + describe(f), f) {}
-};
+using layer_layout_error = fault_error<layer_layout_fault>;
 
 /// Writes out what a layout repeats; `read_layer_layout` is its one use.
 class layout_expander {
@@ -153,7 +149,7 @@ class layout_expander {
 
  private:
   [[noreturn]] void fail(layer_layout_fault::kind what) const {
-    throw layer_layout_error(text_, {what, at_});
+    throw layer_layout_error("layout " + quoted(text_), {what, at_});
   }
 
   /// What stands from `last_` on, as often as the number says.
@@ -268,11 +264,7 @@ inline std::string describe(parts_fault const& f) {
   return {};
 }
 
-class parts_error : public witness_error<parts_fault> {
- public:
-  parts_error(std::string_view text, parts_fault f)
-      : witness_error("parts " + quoted(text) + ": " + describe(f), f) {}
-};
+using parts_error = fault_error<parts_fault>;
 }  // namespace cleave::detail
 
 namespace cleave {
@@ -285,6 +277,9 @@ inline std::vector<std::uint32_t> read_deepspeed_parts(std::string_view text) {
     auto const first = t.find_first_not_of(off);
     return first == t.npos ? std::string_view() : t.substr(first, t.find_last_not_of(off) + 1 - first);
   };
+  auto const refuse = [&](detail::parts_fault const& f) {
+    throw detail::parts_error("parts " + quoted(text), f);
+  };
   auto rest = trimmed(text, " \t\r\n");
   if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
   std::vector<std::uint32_t> bounds;
@@ -292,16 +287,16 @@ inline std::vector<std::uint32_t> read_deepspeed_parts(std::string_view text) {
     auto const end = rest.find(',');
     auto const bound = trimmed(rest.substr(0, end), " \t\r\n");
     if (bound.empty() || bound.size() > 9 || bound.find_first_not_of("0123456789") != bound.npos)
-      throw detail::parts_error(text, {not_a_number, bounds.size()});
+      refuse({not_a_number, bounds.size()});
     std::uint32_t n = 0;
     for (char const c : bound) n = n * 10 + static_cast<std::uint32_t>(c - '0');
-    if (bounds.empty() && n != 0) throw detail::parts_error(text, {not_from_zero, 0});
-    if (!bounds.empty() && n < bounds.back()) throw detail::parts_error(text, {descending, bounds.size()});
+    if (bounds.empty() && n != 0) refuse({not_from_zero, 0});
+    if (!bounds.empty() && n < bounds.back()) refuse({descending, bounds.size()});
     bounds.push_back(n);
     if (end == rest.npos) break;
     rest.remove_prefix(end + 1);
   }
-  if (bounds.size() < 2) throw detail::parts_error(text, {too_short, 0});
+  if (bounds.size() < 2) refuse({too_short, 0});
   return bounds;
 }
 

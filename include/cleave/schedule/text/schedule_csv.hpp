@@ -319,18 +319,14 @@ constexpr std::optional<row_contents> find_csv_format(std::string_view name) {
 }
 
 /// A name that no format has. The witness: the name.
-class csv_format_error : public witness_error<std::string> {
- public:
-  explicit csv_format_error(std::string_view name)
-      : witness_error("no format of schedules is called " + quoted(name) +
-                          "; there are 'compute_only' and 'compute_comms'",
-                      std::string(name)) {}
-};
+using csv_format_error = tagged_error<struct csv_format_tag, std::string>;
 
 /// \throws csv_format_error
 inline row_contents csv_format_of(std::string_view name) {
   if (auto const format = find_csv_format(name)) return *format;
-  throw csv_format_error(name);
+  throw csv_format_error(
+      "no format of schedules is called " + quoted(name) + "; there are 'compute_only' and 'compute_comms'",
+      std::string(name));
 }
 
 /// Lists as CSV, one line a rank, ended by CR LF, as PyTorch's `_dump_csv` writes it. O(actions).

@@ -418,13 +418,7 @@ inline std::optional<repaired_order> find_repair(schedule const& s, delivery_rul
 namespace cleave::detail {
 
 /// A deadlock that no order is free of. The witness: where it is.
-class repair_error : public witness_error<deadlock> {
- public:
-  explicit repair_error(deadlock d)
-      : witness_error("repair: what is waited for is never done: " + describe(d) +
-                          "; see schedule_faults for what is missing",
-                      d) {}
-};
+using repair_error = tagged_error<struct repair_tag, deadlock>;
 
 }  // namespace cleave::detail
 
@@ -433,7 +427,10 @@ namespace cleave {
 /// As `find_repair`. \throws repair_error where there is none, and as `find_repair`
 inline repaired_order repair_order(schedule const& s, delivery_rules const& rules = {}) {
   if (auto repaired = find_repair(s, rules)) return *std::move(repaired);
-  throw detail::repair_error(*find_deadlock(s, rules));
+  auto const d = *find_deadlock(s, rules);
+  throw detail::repair_error("repair: what is waited for is never done: " + describe(d) +
+                                 "; see schedule_faults for what is missing",
+                             d);
 }
 
 }  // namespace cleave
