@@ -12,11 +12,31 @@
 
 using namespace cleave;
 
+namespace {
+
+struct lid_fault {
+  static constexpr char subject[] = "box: ";
+  int lids;
+};
+
+std::string describe(lid_fault const& f) { return "there are " + std::to_string(f.lids) + " lids"; }
+
+struct key_fault {};
+
+std::string describe(key_fault) { return "no key fits"; }
+
+using row_error = tagged_error<struct row_tag, int>;
+using column_error = tagged_error<struct column_tag, int>;
+
+}  // namespace
+
 // What a request cannot meet is told apart from data that is wrong, and both from what is no error of ours.
 static_assert(std::is_base_of_v<error, infeasible_error> &&
               !std::is_base_of_v<infeasible_error, witness_error<int>>);
 static_assert(std::is_base_of_v<error, witness_error<int>> &&
               !std::is_base_of_v<witness_error<int>, infeasible_error>);
+static_assert(std::is_base_of_v<witness_error<lid_fault>, fault_error<lid_fault>>);
+static_assert(std::is_base_of_v<witness_error<int>, row_error> && !std::is_same_v<row_error, column_error>);
 static_assert(std::is_base_of_v<std::runtime_error, error>);
 static_assert(std::is_nothrow_copy_constructible_v<error>);  // what is thrown is copied
 
@@ -45,4 +65,12 @@ TEST_CASE("error: a witness is carried beside the message, through a catch of an
 TEST_CASE("error: the witness is moved in, so what cannot be copied may be one until it is thrown") {
   witness_error const e("held", std::make_unique<int>(7));
   CHECK(*e.witness == 7);
+}
+
+TEST_CASE("error: of a fault it says the subject, if there is one, and what describe says") {
+  fault_error<lid_fault> const lids({2});
+  CHECK(lids.what() == doctest::String("box: there are 2 lids"));
+  CHECK(lids.witness.lids == 2);
+  CHECK(fault_error<lid_fault>("chest", {3}).what() == doctest::String("chest: there are 3 lids"));
+  CHECK(fault_error<key_fault>(key_fault()).what() == doctest::String("no key fits"));
 }
