@@ -56,4 +56,5 @@ inline std::string describe(stage_bytes_fault const& f) {
 
 /// Bytes that are refused. The witness: the first fault.
 using stage_bytes_error = fault_error<stage_bytes_fault>;
+
 }  // namespace cleave

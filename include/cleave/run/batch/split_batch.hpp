@@ -241,6 +241,7 @@ inline std::string describe(microbatch_fault const& f) {
 
 /// Values that cannot be divided or merged as asked for. The witness: the place, and why.
 using microbatch_error = fault_error<microbatch_fault>;
+
 struct split_batch_options {
   std::int64_t microbatches = 1;  ///< how many are asked for
   /// Where some value has fewer rows: one microbatch a row of it, which the result reports, or an error.

@@ -19,6 +19,7 @@ namespace cleave::detail {
 /// An edge between two ranks, of a schedule that is said to be lowered and sends nothing. The witness: the
 /// edge.
 using unsent_edge_error = tagged_error<struct unsent_edge_tag, stage_edge>;
+
 }  // namespace cleave::detail
 
 namespace cleave {

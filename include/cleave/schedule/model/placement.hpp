@@ -146,6 +146,7 @@ constexpr std::optional<map_style> find_map_style(std::string_view name) {
 
 /// A name that no way over the ranks has. The witness: the name.
 using map_style_error = tagged_error<struct map_style_tag, std::string>;
+
 }  // namespace cleave::detail
 
 namespace cleave {

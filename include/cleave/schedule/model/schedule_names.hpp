@@ -187,4 +187,5 @@ inline std::string describe(shape_fault const& f) {
 
 /// A shape that a kind of schedule does not take.
 using shape_error = fault_error<shape_fault>;
+
 }  // namespace cleave

@@ -265,6 +265,7 @@ inline std::string describe(parts_fault const& f) {
 }
 
 using parts_error = fault_error<parts_fault>;
+
 }  // namespace cleave::detail
 
 namespace cleave {

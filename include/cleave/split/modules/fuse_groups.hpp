@@ -251,6 +251,7 @@ namespace cleave::detail {
 
 /// A group that cannot become a piece. The witness: the nodes concerned.
 using fuse_error = tagged_error<struct fuse_tag, std::vector<module_graph::position>>;
+
 }  // namespace cleave::detail
 
 namespace cleave {

@@ -164,4 +164,5 @@ inline std::string describe(state_fault const& f) {
 
 /// State that cannot be placed as the options say. The witness: the first fault.
 using state_error = fault_error<state_fault>;
+
 }  // namespace cleave
