@@ -89,6 +89,20 @@ TEST_CASE("make_plan: lists are in the order that was asked for, on random graph
   CHECK(given > 100);
 }
 
+TEST_CASE("make_plan: a constant is held like state by each stage that reads it, and sent by nobody") {
+  testing::dense_builder b;
+  auto const x = b.input(), w = b.state(), pi = b.constant();
+  auto const y = b.node(1, {pi, x, w});
+  b.node(1, {pi, y});
+  auto const g = b.build();
+  auto const made = make_plan(g, {{part_id{0}, part_id{1}}, 2});
+  CHECK(made.stages[0].inputs == list{x});
+  CHECK(made.stages[0].state == list{pi, w});
+  CHECK(made.stages[1].inputs == list{y});
+  CHECK(made.stages[1].state == list{pi});
+  CHECK(made.transfers == std::vector<transfer>{{y, stage_id{0}, stage_id{1}}});
+}
+
 TEST_CASE("make_plan: a companion follows the value that it comes with, in the lists of both ends") {
   testing::dense_builder b;
   auto const size = b.node(1), x = b.node(1), y = b.node(1);

@@ -15,6 +15,17 @@ namespace cleave {
 /// Where a value comes from.
 enum class source : std::uint8_t { node, input, state, constant };
 
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// Returns whether each stage that reads such a value holds it, and none sends it: state and constants.
+constexpr bool is_held(source from) { return from == source::state || from == source::constant; }
+
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// A graph as flat arrays: all that an algorithm sees. Nodes are numbered by their position in `nodes()`,
 /// values as they first appear. A *value* is what a slot holds between two writes; a *slot* is a value's
 /// handle, or memory that is written in place (then each write makes a new value in the same slot). An
@@ -42,7 +53,7 @@ struct basic_dense {
   std::vector<std::size_t> bytes;  ///< of a value; 0 = unknown
   std::vector<char> portable;      ///< of a value: it may cross a boundary
   std::vector<Index> storage;      ///< of a value: equal where memory is shared
-  detail::csr<Index, char> name;           ///< of a node; may be empty
+  detail::csr<Index, char> name;   ///< of a node; may be empty
 
   std::size_t nodes() const { return operands.rows(); }
   std::size_t values() const { return producer.size(); }

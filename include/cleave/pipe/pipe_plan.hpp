@@ -174,7 +174,7 @@ class pipe_planner {
     if (stages().empty()) return;
     auto& last = stages().back();
     for (Index const v : s_.outputs) {
-      if (s_.from[v] != source::state && s_.from[v] != source::constant) continue;
+      if (!is_held(s_.from[v])) continue;
       if (std::ranges::find(last.state, v) == last.state.end()) last.state.push_back(v);
       if (std::ranges::find(last.outputs, v) == last.outputs.end()) last.outputs.push_back(v);
     }

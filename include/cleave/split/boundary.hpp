@@ -196,7 +196,7 @@ class boundary_settler {
   void place_states() {
     auto const readers = count_reading_parts();
     for (Index v = 0; v < s().values(); ++v) {
-      if ((s().from[v] != source::state && s().from[v] != source::constant) || readers[v] == 0) continue;
+      if (!is_held(s().from[v]) || readers[v] == 0) continue;
       auto const r = holding_(std::size_t{v});
       if (r == holding_rule::hold || (r == holding_rule::lift && readers[v] == 1)) continue;
       if (s().latest[s().slot[v]] != v)

@@ -33,7 +33,7 @@ struct plan_fault {
     early_node,         ///< `node` stands before one that it must follow, or its stage before the other's
     absent_value,       ///< `node` reads `value`, or needs it as a companion, and `stage` has it not or later
     repeated_value,     ///< a list of `stage` has `value` twice
-    misplaced_value,    ///< `value` is unsent state among the inputs, no state among the state, or made here
+    misplaced_value,    ///< `value` is held and among the inputs, or not held and among the state, or made here
     unused_value,       ///< `stage` is given `value` for nothing
     foreign_output,     ///< `stage` gives `value`, which it does not make
     missing_output,     ///< nobody gives `value`, which the caller or another stage receives
@@ -221,7 +221,6 @@ class plan_checker {
     }
   }
 
-  bool is_held(Index v) const { return s_.from[v] == source::state || s_.from[v] == source::constant; }
   static bool has(std::vector<Index> const& list, Index v) {
     return std::ranges::find(list, v) != list.end();
   }
@@ -244,7 +243,8 @@ class plan_checker {
     sender_.assign(s_.values(), nowhere);
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i)
       for (Index const v : p_.stages[i].outputs)
-        if (is_held(v) && !is_passed_on(stage_id{i}, v) && std::exchange(sender_[v], stage_id{i}) != nowhere)
+        if (is_held(s_.from[v]) && !is_passed_on(stage_id{i}, v) &&
+            std::exchange(sender_[v], stage_id{i}) != nowhere)
           fault(kind::repeated_value, stage_id{i}, none<std::size_t>, v);
   }
 
@@ -257,7 +257,7 @@ class plan_checker {
       for (Index const v : *list) {
         Index const m = s_.producer[v];
         bool const sent = list == &stage.inputs && sender_[v] != nowhere && sender_[v] != i;
-        bool const right = is_held(v) ? sent || list == &stage.state : list == &stage.inputs;
+        bool const right = is_held(s_.from[v]) ? sent || list == &stage.state : list == &stage.inputs;
         if (!right || (m != none<Index> && (repeats(m) || home_[m] == i)))
           fault(kind::misplaced_value, i, none<std::size_t>, v), used_[v] = i;
         else if (given_[v] == i)
@@ -276,7 +276,7 @@ class plan_checker {
     }
     check_companions(i);
     for (Index const v : stage.outputs)
-      if (is_held(v) || (relays_ && given_[v] == i)) used_[v] = i;
+      if (is_held(s_.from[v]) || (relays_ && given_[v] == i)) used_[v] = i;
     for (auto const* list : {&stage.inputs, &stage.state})
       for (Index const v : *list)
         if (std::exchange(used_[v], i) != i) fault(kind::unused_value, i, none<std::size_t>, v);
@@ -327,7 +327,7 @@ class plan_checker {
     }
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i)
       for (Index const v : p_.stages[i].inputs) {
-        if (s_.producer[v] == none<Index> && !is_held(v)) continue;
+        if (s_.producer[v] == none<Index> && !is_held(s_.from[v])) continue;
         basic_transfer<Index> const direct{v, giver(v), stage_id{i}};
         auto const relay = std::ranges::lower_bound(relays, key(direct), {}, key);
         bool const passed = relay != relays.end() && key(*relay) == key(direct);

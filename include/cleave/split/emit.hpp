@@ -73,7 +73,7 @@ void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Ind
   expects(opening <= stage.nodes.size(), "an opening among the nodes of the stage");
   for (std::size_t i = 0; i < opening; ++i) clone(stage.nodes[i]);
   auto const sent = [](source from) {  // state among the inputs comes from the stage that has it
-    return from == source::state || from == source::constant ? source::node : from;
+    return is_held(from) ? source::node : from;
   };
   for (Index const v : stage.inputs) hold(s.slot[v], b.argument(s.value[v], sent(s.from[v])));
   for (Index const v : stage.state) hold(s.slot[v], b.argument(s.value[v], s.from[v]));

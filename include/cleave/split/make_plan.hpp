@@ -117,7 +117,7 @@ class plan_maker {
     auto& here = plan_.stages[index(to)];
     auto const elsewhere = [&](Index m) { return index(part_[m]) != index(to); };
     Index const m = s_.producer[v];
-    bool const held = s_.from[v] == source::state || s_.from[v] == source::constant;
+    bool const held = is_held(s_.from[v]);
     (held ? here.state : here.inputs).push_back(v);
     if (m != none<Index>) send(plan_.transfers, v, to);
     if (Index const last = s_.latest[s_.slot[v]]; held && last != v && elsewhere(s_.producer[last]))
@@ -167,8 +167,9 @@ namespace cleave {
 ///
 /// A stage lists its nodes in program order, its inputs and its state by first use. A replicable node is in
 /// each stage that needs its result; where nobody does, in its own part. What other stages or the caller read
-/// leaves the producer's stage once. A value that no node makes is sent by nobody: the caller hands it to
-/// each stage that reads it. O(V + E + parts log parts).
+/// leaves the producer's stage once. No stage sends a value that no node makes: the caller hands each stage
+/// the inputs that it reads, and each stage holds the state and constants that it reads.
+/// O(V + E + parts log parts).
 ///
 /// \throws partition_error if a node has no part, a group is cut, or parts need each other in a cycle, with
 /// the witness.

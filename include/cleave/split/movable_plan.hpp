@@ -218,7 +218,7 @@ class movable_plan {
     std::ranges::sort(stage.nodes);
     auto const take = [&](Index v) {
       if (!comes_from_outside(v, i) || !first_time(v)) return;
-      bool const held = s_.from[v] == source::state || s_.from[v] == source::constant;
+      bool const held = detail::is_held(s_.from[v]);
       (held ? stage.state : stage.inputs).push_back(v);
     };
     for (Index const n : stage.nodes)

@@ -88,7 +88,7 @@ void each_held(basic_dense<Index> const& g, F f) {
   std::vector<std::size_t> met(g.nodes(), g.values());
   std::vector<Index> copies, holders;
   for (std::size_t v = 0; v < g.values() && !g.bytes.empty(); ++v) {
-    if (g.bytes[v] == 0 || (g.from[v] != source::state && g.from[v] != source::constant)) continue;
+    if (g.bytes[v] == 0 || !is_held(g.from[v])) continue;
     copies.clear();
     holders.clear();
     auto const give_to = [&](Index user) {
