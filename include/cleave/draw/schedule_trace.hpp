@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/core/step_index.hpp"
 #include "cleave/formats/json/json_writer.hpp"
 #include "cleave/formats/timed_schedule.hpp"
 #include "cleave/schedule/model/action.hpp"
@@ -74,16 +75,16 @@ class schedule_trace_writer {
   /// From each pass to those on other ranks that use its result.
   void arrows(std::vector<schedule_bar> const& bars) {
     auto const& place = t_.order.place;
-    std::size_t const stages = place.stages(), microbatches = t_.order.microbatches;
+    auto const stages = place.stages(), microbatches = t_.order.microbatches;
+    auto const numbers = step_index_of(t_.order);
     constexpr std::size_t none = static_cast<std::size_t>(-1);
-    std::vector<std::size_t> forward(stages * microbatches, none), backward = forward;
-    auto const cell = [&](stage_id s, microbatch_id m) { return index(s) * microbatches + index(m); };
+    std::vector<std::size_t> forward(numbers.passes(), none), backward = forward;
     for (std::size_t i = 0; i < bars.size(); ++i) {
       auto const& a = bars[i].what;
       if (!is_compute(a.kind) || index(a.stage) >= stages || index(a.microbatch) >= microbatches) continue;
-      if (a.kind == action_kind::forward) forward[cell(a.stage, a.microbatch)] = i;
+      if (a.kind == action_kind::forward) forward[numbers.pass(a.stage, a.microbatch)] = i;
       if (a.kind == action_kind::backward || a.kind == action_kind::input_gradient)
-        backward[cell(a.stage, a.microbatch)] = i;
+        backward[numbers.pass(a.stage, a.microbatch)] = i;
     }
     auto const arrow = [&](std::size_t from, std::size_t to, std::string_view what) {
       if (from == none || to == none || bars[from].rank == bars[to].rank) return;
@@ -100,7 +101,7 @@ class schedule_trace_writer {
     };
     for (auto const& e : place.edges)
       for (std::uint32_t m = 0; m < microbatches; ++m) {
-        auto const from = cell(e.from, microbatch_id{m}), to = cell(e.to, microbatch_id{m});
+        auto const from = numbers.pass(e.from, microbatch_id{m}), to = numbers.pass(e.to, microbatch_id{m});
         arrow(forward[from], forward[to], "activation");
         arrow(backward[to], backward[from], "gradient");
       }

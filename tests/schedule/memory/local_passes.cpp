@@ -22,12 +22,12 @@ struct fixture {
   edge_numbers edges{s.place};
   receive_uses uses{s, edges, input_use::until_gradient};
   local_passes passes{s, edges, uses};
-  std::vector<double> arrivals = std::vector<double>(uses.messages(), -1);
+  std::vector<double> arrivals = std::vector<double>(uses.numbers().messages(), -1);
   double begin = 1;
 
   std::size_t ready(std::string const& row) {
     begin = 1;
-    return passes.count_ready(read_row(row), [&](std::uint32_t m) { return arrivals[m]; }, begin);
+    return passes.count_ready(read_row(row), [&](std::size_t m) { return arrivals[m]; }, begin);
   }
 };
 
@@ -48,11 +48,11 @@ TEST_CASE("local passes: each pass needs those before it, and tried ones are not
 TEST_CASE("local passes: what comes from another rank must have arrived, and moves the beginning") {
   fixture f;
   CHECK(f.ready("2F0") == 0);
-  f.arrivals[f.uses.message(1, edge_flow::activations, microbatch_id{0})] = 2.5;
+  f.arrivals[f.uses.numbers().message(1, edge_flow::activations, microbatch_id{0})] = 2.5;
   CHECK(f.ready("2F0,2B0") == 2);
   CHECK(f.begin == 2.5);
   CHECK(f.ready("0F0,1F0,1I0") == 2);
-  f.arrivals[f.uses.message(1, edge_flow::gradients, microbatch_id{0})] = 0.5;
+  f.arrivals[f.uses.numbers().message(1, edge_flow::gradients, microbatch_id{0})] = 0.5;
   CHECK(f.ready("0F0,1F0,1I0,1W0,0B0,0W0") == 5);
   CHECK(f.begin == 1);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cleave/core/expects.hpp"
+#include "cleave/core/step_index.hpp"
 #include "cleave/run/executor/detail/executor.hpp"
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/schedule/model/schedule.hpp"
@@ -41,13 +42,14 @@ inline void align_ranks(schedule const& s, schedule_times& t) {
     std::size_t rank = 0;
     time_span when;
   };
-  std::vector<pass_span> forward(std::size_t{s.place.stages()} * s.microbatches), gradient(forward.size());
+  auto const numbers = step_index_of(s);
+  std::vector<pass_span> forward(numbers.passes()), gradient(forward.size());
   for (std::size_t r = 0; r < s.ranks.size(); ++r)
     for (std::size_t i = 0; i < s.ranks[r].size(); ++i) {
       auto const& a = s.ranks[r][i];
       if (!is_compute(a.kind) || a.kind == action_kind::weight_gradient) continue;
       auto& passes = a.kind == action_kind::forward ? forward : gradient;
-      passes[std::size_t{index(a.stage)} * s.microbatches + index(a.microbatch)] = {r, t.spans[r][i]};
+      passes[numbers.pass(a.stage, a.microbatch)] = {r, t.spans[r][i]};
     }
   std::vector<double> later(s.ranks.size());
   auto const follow = [&](pass_span const& made, pass_span const& read) {
@@ -56,8 +58,7 @@ inline void align_ranks(schedule const& s, schedule_times& t) {
   for (std::size_t round = 0; round < s.ranks.size(); ++round)
     for (auto const& e : s.place.edges)
       for (std::uint32_t m = 0; m < s.microbatches; ++m) {
-        auto const from = std::size_t{index(e.from)} * s.microbatches + m,
-                   to = std::size_t{index(e.to)} * s.microbatches + m;
+        auto const from = numbers.pass(e.from, microbatch_id{m}), to = numbers.pass(e.to, microbatch_id{m});
         if (forward[from].rank == forward[to].rank) continue;
         follow(forward[from], forward[to]);
         if (gradient[to].when.end > 0) follow(gradient[to], gradient[from]);

@@ -10,6 +10,7 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/step_index.hpp"
 #include "cleave/core/transport.hpp"
 #include "cleave/run/model/edge_layout.hpp"
 #include "cleave/run/model/ports.hpp"
@@ -68,15 +69,18 @@ class program_writer {
  public:
   /// Refers to the plan.
   program_writer(step_plan const& p, rank_id r)
-      : plan_(p), rank_(r), places_(p.slots().ranks[index(r)]), numbers_(p.order().place) {
+      : plan_(p),
+        rank_(r),
+        places_(p.slots().ranks[index(r)]),
+        edges_(p.order().place),
+        numbers_(step_index_of(p.order())) {
     auto const& s = p.order();
     made_ = {
         r, s.place.ranks, s.microbatches,         {}, {}, {}, p.layouts(), p.slots().ranks[index(r)].bytes,
         0, p.digest(),    p.options().calls.scale};
-    auto const pairs = std::size_t{s.place.stages()} * s.microbatches;
-    forward_pass_.assign(pairs, none);
-    forward_done_.assign(pairs, none);
-    gradient_done_.assign(pairs, none);
+    forward_pass_.assign(numbers_.passes(), none);
+    forward_done_.assign(numbers_.passes(), none);
+    gradient_done_.assign(numbers_.passes(), none);
   }
 
   rank_program write() {
@@ -93,9 +97,7 @@ class program_writer {
  private:
   static constexpr std::uint32_t none = rank_instruction::none;
 
-  std::size_t pair_of(action const& a) const {
-    return std::size_t{index(a.stage)} * made_.microbatches + index(a.microbatch);
-  }
+  std::size_t pair_of(action const& a) const { return numbers_.pass(a.stage, a.microbatch); }
 
   void write_last() {
     auto& i = made_.instructions.back();
@@ -150,15 +152,16 @@ class program_writer {
   void write_message(rank_instruction& i) {
     auto const& a = i.call.of;
     bool const forward = is_activation_message(a.kind), sends = is_send(a.kind);
-    auto const edge = *numbers_.find(index(sends == forward ? a.stage : a.peer),
-                                     index(sends == forward ? a.peer : a.stage));
+    auto const edge =
+        *edges_.find(index(sends == forward ? a.stage : a.peer), index(sends == forward ? a.peer : a.stage));
     auto const use = forward ? sends ? slot_use::sent_activation : slot_use::received_activation
                      : sends ? slot_use::sent_gradient
                              : slot_use::received_gradient;
     auto const& slot = *places_.find(use, a.stage, a.microbatch, a.peer);
     auto const& blocks = plan_.blocks()[edge];
     i.peer = plan_.rank_of(a.peer);
-    i.number = (2 * edge + (forward ? 0 : 1)) * made_.microbatches + index(a.microbatch);
+    auto const flow = forward ? edge_flow::activations : edge_flow::gradients;
+    i.number = static_cast<std::uint32_t>(numbers_.message(edge, flow, a.microbatch));
     i.at = slot.offset;
     i.bytes = (forward ? blocks.activations : blocks.gradients).bytes;
     i.after = sends ? (forward ? forward_done_ : gradient_done_)[pair_of(a)] : last_until(slot.after);
@@ -253,7 +256,7 @@ class program_writer {
     auto const& slot = !sent   ? *places_.find(slot_use::handed_activation, e.from, m, e.to)
                        : makes ? *places_.find(slot_use::sent_activation, e.from, m, e.to)
                                : *places_.find(slot_use::received_activation, e.to, m, e.from);
-    return value_in(slot, plan_.blocks()[*numbers_.find(index(e.from), index(e.to))].activations, number);
+    return value_in(slot, plan_.blocks()[*edges_.find(index(e.from), index(e.to))].activations, number);
   }
 
   /// The same of its gradient; nowhere, where nobody wants it.
@@ -266,7 +269,7 @@ class program_writer {
     auto const& slot = !sent   ? *places_.find(slot_use::handed_gradient, e.to, m, e.from)
                        : makes ? *places_.find(slot_use::received_gradient, e.from, m, e.to)
                                : *places_.find(slot_use::sent_gradient, e.to, m, e.from);
-    return value_in(slot, plan_.blocks()[*numbers_.find(index(e.from), index(e.to))].gradients, number);
+    return value_in(slot, plan_.blocks()[*edges_.find(index(e.from), index(e.to))].gradients, number);
   }
 
   static program_value value_in(slot_value const& slot, message_block const& b, std::uint32_t edge) {
@@ -290,7 +293,8 @@ class program_writer {
   step_plan const& plan_;
   rank_id rank_;
   arena_places places_;
-  edge_numbers numbers_;
+  edge_numbers edges_;
+  step_index numbers_;
   rank_program made_;
   std::vector<std::uint32_t> forward_pass_, forward_done_, gradient_done_;  // by stage and microbatch
   std::vector<std::pair<std::uint32_t, std::uint32_t>> computing_;          // cell, instruction

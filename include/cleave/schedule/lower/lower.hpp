@@ -13,6 +13,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/step_index.hpp"
 #include "cleave/schedule/lower/defer_receives.hpp"
 #include "cleave/schedule/lower/group_messages.hpp"
 #include "cleave/schedule/lower/message_graph.hpp"
@@ -214,7 +215,7 @@ class passes_done {
  public:
   /// Precondition: `neighbours` lives as long. O(stages * microbatches).
   passes_done(stage_neighbours const& neighbours, std::uint32_t microbatches)
-      : neighbours_(neighbours), microbatches_(microbatches), done_(neighbours.stages() * microbatches) {}
+      : neighbours_(neighbours), numbers_(neighbours.stages(), 0, microbatches), done_(numbers_.passes()) {}
 
   /// O(neighbours of the stage).
   bool is_ready(action const& a) const {
@@ -222,8 +223,8 @@ class passes_done {
     if (!is_compute(a.kind)) return true;
     auto const s = index(a.stage);
     if (a.kind == forward) return all_have(neighbours_.before(s), a.microbatch, forward_mark);
-    if (a.kind == weight_gradient) return (done_[number(s, a.microbatch)] & input_mark) != 0;
-    return (done_[number(s, a.microbatch)] & forward_mark) != 0 &&
+    if (a.kind == weight_gradient) return (done_[numbers_.pass(s, a.microbatch)] & input_mark) != 0;
+    return (done_[numbers_.pass(s, a.microbatch)] & forward_mark) != 0 &&
            all_have(neighbours_.after(s), a.microbatch, gradient_mark);
   }
 
@@ -243,18 +244,15 @@ class passes_done {
  private:
   static constexpr std::uint8_t forward_mark = 1, gradient_mark = 2, input_mark = 4;
 
-  std::size_t number(std::uint32_t stage, microbatch_id i) const {
-    return std::size_t{stage} * microbatches_ + index(i);
-  }
   bool all_have(std::span<std::uint32_t const> stages, microbatch_id i, std::uint8_t what) const {
     for (auto const s : stages)
-      if ((done_[number(s, i)] & what) == 0) return false;
+      if ((done_[numbers_.pass(s, i)] & what) == 0) return false;
     return true;
   }
   /// What was marked before.
   std::uint8_t mark(action const& a) {
     using enum action_kind;
-    auto& done = done_[number(index(a.stage), a.microbatch)];
+    auto& done = done_[numbers_.pass(a.stage, a.microbatch)];
     auto const before = done;
     int const marks = a.kind == forward          ? forward_mark
                       : a.kind == backward       ? gradient_mark
@@ -265,11 +263,11 @@ class passes_done {
   }
   void undo(std::span<action const> parts) {
     for (std::size_t i = before_.size(); i-- > 0;)
-      if (is_compute(parts[i].kind)) done_[number(index(parts[i].stage), parts[i].microbatch)] = before_[i];
+      if (is_compute(parts[i].kind)) done_[numbers_.pass(parts[i].stage, parts[i].microbatch)] = before_[i];
   }
 
   stage_neighbours const& neighbours_;
-  std::size_t microbatches_;
+  step_index numbers_;
   std::vector<std::uint8_t> done_;    ///< by stage and microbatch
   std::vector<std::uint8_t> before_;  ///< what was marked before each part that is being done
 };

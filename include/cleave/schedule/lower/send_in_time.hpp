@@ -11,6 +11,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/core/language.hpp"
+#include "cleave/core/step_index.hpp"
 #include "cleave/schedule/lower/nominal_times.hpp"
 #include "cleave/schedule/lower/sending_lists.hpp"
 #include "cleave/schedule/model/action.hpp"
@@ -88,11 +89,11 @@ class timed_sender {
   timed_sender(schedule const& s, nominal_times const& times)
       : place_(s.place),
         times_(times),
-        microbatches_(s.microbatches),
+        numbers_(step_index_of(s)),
         lists_(s),
         next_(lists_.ranks()),
         ranks_(lists_.ranks()),
-        ends_(std::size_t{s.place.stages()} * s.microbatches) {}
+        ends_(numbers_.passes()) {}
 
   schedule take() {
     for (std::uint32_t r = 0; r < lists_.ranks(); ++r) look_at(r);
@@ -194,17 +195,17 @@ class timed_sender {
     using enum action_kind;
     if (!is_compute(a.kind)) return 0;
     auto const s = index(a.stage);
-    if (a.kind == weight_gradient) return ends_[number(s, a.microbatch)].gradient;
+    if (a.kind == weight_gradient) return ends_[numbers_.pass(s, a.microbatch)].gradient;
     auto const& neighbours = lists_.neighbours();
     double at = 0;
     if (a.kind == forward) {
       for (auto const feeder : neighbours.before(s))
-        at = (std::max)(at, ends_[number(feeder, a.microbatch)].forward + hop(feeder, s));
+        at = (std::max)(at, ends_[numbers_.pass(feeder, a.microbatch)].forward + hop(feeder, s));
       return at;
     }
-    at = ends_[number(s, a.microbatch)].forward;
+    at = ends_[numbers_.pass(s, a.microbatch)].forward;
     for (auto const reader : neighbours.after(s))
-      at = (std::max)(at, ends_[number(reader, a.microbatch)].gradient + hop(reader, s));
+      at = (std::max)(at, ends_[numbers_.pass(reader, a.microbatch)].gradient + hop(reader, s));
     return at;
   }
 
@@ -218,10 +219,7 @@ class timed_sender {
     return costs.empty() ? stage_cost{}.of(a.kind) : costs[costs.size() == 1 ? 0 : index(a.stage)].of(a.kind);
   }
 
-  std::size_t number(std::uint32_t s, microbatch_id i) const {
-    return std::size_t{s} * microbatches_ + index(i);
-  }
-  pass_ends& ends_of(action const& a) { return ends_[number(index(a.stage), a.microbatch)]; }
+  pass_ends& ends_of(action const& a) { return ends_[numbers_.pass(a.stage, a.microbatch)]; }
   void set_end(action const& a, double end) {
     using enum action_kind;
     if (a.kind == forward)
@@ -232,7 +230,7 @@ class timed_sender {
 
   placement const& place_;
   nominal_times const& times_;
-  std::size_t microbatches_;
+  step_index numbers_;
   sending_lists lists_;
   earliest_rank next_;  ///< of each rank that does something: when that ends
   std::vector<rank_state> ranks_;

@@ -10,6 +10,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/step_index.hpp"
 #include "cleave/schedule/memory/share_slots.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
@@ -87,7 +88,10 @@ using lifetime_error = fault_error<lifetime_fault>;
 class lifetime_survey {
  public:
   lifetime_survey(schedule const& s, rank_id rank, std::span<stage_id const> stages)
-      : rank_(rank), microbatches_(s.microbatches), stages_(stages.begin(), stages.end()) {
+      : rank_(rank),
+        microbatches_(s.microbatches),
+        stages_(stages.begin(), stages.end()),
+        numbers_(stages_.size(), 0, s.microbatches) {
     std::ranges::sort(stages_);
     auto const twice = std::ranges::adjacent_find(stages_);
     if (index(rank) >= s.ranks.size())
@@ -123,8 +127,7 @@ class lifetime_survey {
 
   void survey(std::span<action const> row) {
     // One pass of each pair takes a place in the list: of more pairs than that, one of the first is missing.
-    pairs_.resize(static_cast<std::size_t>(
-        std::min<std::uint64_t>(std::uint64_t{stages_.size()} * microbatches_, row.size() + 1)));
+    pairs_.resize((std::min)(numbers_.passes(), row.size() + 1));
     std::uint32_t cell = 0;
     each_cell(row, [&](action const& head, std::span<action const> parts) {
       each_action(parts.empty() ? std::span(&head, 1) : parts,
@@ -139,9 +142,8 @@ class lifetime_survey {
   }
 
   action action_of(std::size_t pair, action_kind kind) const {
-    return {.kind = kind,
-            .stage = stages_[pair / microbatches_],
-            .microbatch = microbatch_id{static_cast<std::uint32_t>(pair % microbatches_)}};
+    auto const [number, m] = numbers_.pass_at(pair);
+    return {.kind = kind, .stage = stages_[index(number)], .microbatch = m};
   }
 
   void note(action const& a, std::uint32_t cell, bool is_alone) {
@@ -150,10 +152,9 @@ class lifetime_survey {
     if (at == stages_.end() || *at != a.stage) return;
     if (a.microbatch == no_microbatch) return fail(microbatch_missing, a);
     if (index(a.microbatch) >= microbatches_) return fail(unknown_microbatch, a);
-    auto const number =
-        static_cast<std::uint64_t>(at - stages_.begin()) * microbatches_ + index(a.microbatch);
+    auto const number = numbers_.pass(static_cast<std::size_t>(at - stages_.begin()), a.microbatch);
     if (number >= pairs_.size()) return;
-    auto& pair = pairs_[static_cast<std::size_t>(number)];
+    auto& pair = pairs_[number];
     bool const releases = a.kind == action_kind::backward || a.kind == action_kind::weight_gradient;
     auto& place = releases ? pair.release : a.kind == action_kind::forward ? pair.forward : pair.input;
     if (place != nowhere) return fail(releases ? released_again : repeated, a);
@@ -179,6 +180,7 @@ class lifetime_survey {
   rank_id rank_;
   std::uint32_t microbatches_;
   std::vector<stage_id> stages_;
+  step_index numbers_;
   std::vector<pass_pair> pairs_;  ///< by stage, then microbatch
 };
 

@@ -12,6 +12,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/step_index.hpp"
 #include "cleave/schedule/memory/plan_slots.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
@@ -56,23 +57,20 @@ inline std::string describe(slot_shortage const& s) {
 
 using slot_shortage_error = fault_error<slot_shortage>;
 
-/// In which order ranks use what they receive, and when what they have received is let go. Messages are
-/// numbers: two for each edge, activations first, times the microbatches.
+/// In which order ranks use what they receive, and when what they have received is let go.
 class receive_uses {
  public:
   /// Refers to the schedule and its edges.
   receive_uses(schedule const& s, edge_numbers const& edges, input_use inputs)
       : place_(s.place),
         edges_(edges),
-        microbatches_(s.microbatches),
+        numbers_(step_index_of(s)),
         release_at_(inputs == input_use::by_forward || passes_of(s) == expected_passes::forward_alone
                         ? action_kind::forward
                         : action_kind::backward) {}
 
-  std::size_t messages() const { return 2 * place_.edges.size() * microbatches_; }
-  std::uint32_t message(std::uint32_t edge, edge_flow flow, microbatch_id m) const {
-    return (2 * edge + static_cast<std::uint32_t>(flow)) * microbatches_ + index(m);
-  }
+  /// The numbers of messages that it speaks of.
+  step_index const& numbers() const { return numbers_; }
 
   /// `f(edge, flow)` for what comes from another rank before a pass can begin.
   template <class F>
@@ -107,7 +105,7 @@ class receive_uses {
 
   placement const& place_;
   edge_numbers const& edges_;
-  std::uint32_t microbatches_;
+  step_index numbers_;
   action_kind release_at_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/step_index.hpp"
 #include "cleave/schedule/lower/nominal_times.hpp"
 #include "cleave/schedule/lower/sending_lists.hpp"
 #include "cleave/schedule/memory/receive_slots.hpp"
@@ -27,11 +28,7 @@ class local_passes {
  public:
   /// Refers to all of them. O(stages * microbatches).
   local_passes(schedule const& s, edge_numbers const& edges, receive_uses const& uses)
-      : place_(s.place),
-        edges_(edges),
-        uses_(uses),
-        microbatches_(s.microbatches),
-        done_(std::size_t{s.place.stages()} * s.microbatches) {}
+      : place_(s.place), edges_(edges), uses_(uses), done_(uses.numbers().passes()) {}
 
   void mark(action const& a) {
     using enum action_kind;
@@ -62,9 +59,7 @@ class local_passes {
  private:
   static constexpr std::uint8_t forward_mark = 1, gradient_mark = 2, half_mark = 4;
 
-  std::uint8_t& of(stage_id s, microbatch_id m) {
-    return done_[std::size_t{index(s)} * microbatches_ + index(m)];
-  }
+  std::uint8_t& of(stage_id s, microbatch_id m) { return done_[uses_.numbers().pass(s, m)]; }
 
   template <class F>
   bool is_ready(action const& a, F& arrival, double& begin) {
@@ -75,7 +70,7 @@ class local_passes {
     auto const has = [&](stage_id stage, std::uint8_t what) { return (of(stage, a.microbatch) & what) != 0; };
     bool ready = a.kind == forward || has(a.stage, forward_mark);
     uses_.each_received(a, [&](std::uint32_t edge, edge_flow flow) {
-      auto const at = arrival(uses_.message(edge, flow, a.microbatch));
+      auto const at = arrival(uses_.numbers().message(edge, flow, a.microbatch));
       ready = ready && at >= 0;
       begin = (std::max)(begin, at);
     });
@@ -91,7 +86,6 @@ class local_passes {
   placement const& place_;
   edge_numbers const& edges_;
   receive_uses const& uses_;
-  std::size_t microbatches_;
   std::vector<std::uint8_t> done_;                             ///< by stage and microbatch
   std::vector<std::pair<std::uint8_t*, std::uint8_t>> tried_;  ///< what was marked before
 };
@@ -118,14 +112,14 @@ class slot_sender {
         edges_(s.place),
         uses_(s, edges_, options.slots.inputs),
         passes_(s, edges_, uses_),
-        messages_(uses_.messages()),
+        messages_(uses_.numbers().messages()),
         ranks_(s.ranks.size()),
         lists_(s) {
     for (std::size_t r = 0; r < s.ranks.size(); ++r)
       each_action(s.ranks[r], [&](action const& a) {
         uses_.each_received(a, [&](std::uint32_t edge, edge_flow flow) {
           ranks_[r].queues[static_cast<std::size_t>(flow)].messages.push_back(
-              uses_.message(edge, flow, a.microbatch));
+              uses_.numbers().message(edge, flow, a.microbatch));
         });
       });
   }
@@ -154,7 +148,7 @@ class slot_sender {
   };
   /// What a rank receives of one flow, in the order in which it is used.
   struct receive_queue {
-    std::vector<std::uint32_t> messages;
+    std::vector<std::size_t> messages;
     std::size_t granted = 0;  ///< so many have slots
   };
   struct rank_state {
@@ -166,7 +160,7 @@ class slot_sender {
     double time;
     bool is_pass;        ///< that ends; else a message that goes
     std::uint32_t rank;  ///< that ends it, or that sends
-    std::uint32_t message = 0;
+    std::size_t message = 0;
   };
   /// What comes later; of one time, messages come after the passes that end then, rank after rank.
   static bool is_later(event const& a, event const& b) {
@@ -196,7 +190,7 @@ class slot_sender {
     auto const rest = lists_.rest_of_cell(r);
     auto begin = rank.free;
     auto const ready =
-        passes_.count_ready(rest, [&](std::uint32_t message) { return messages_[message].arrival; }, begin);
+        passes_.count_ready(rest, [&](std::size_t message) { return messages_[message].arrival; }, begin);
     if (ready < (least_parts == whole_cell ? rest.size() : least_parts)) return false;
     rank.parts = ready;
     for (action const& a : rest.first(ready)) begin += time_of(a);
@@ -239,7 +233,7 @@ class slot_sender {
 
   void make_ready(std::uint32_t edge, edge_flow flow, microbatch_id m, double now) {
     if (!uses_.crosses(edge)) return;
-    auto const number = uses_.message(edge, flow, m);
+    auto const number = uses_.numbers().message(edge, flow, m);
     messages_[number].ready = now;
     send_once_possible(number);
   }
@@ -252,25 +246,26 @@ class slot_sender {
     send_once_possible(number);
     return true;
   }
-  void send_once_possible(std::uint32_t number) {
+  void send_once_possible(std::size_t number) {
     auto const& m = messages_[number];
     if (m.ready != unknown && m.allowed != unknown)
       add_event({(std::max)(m.ready, m.allowed), false,
-                 index(schedule_.place.rank_of[index(ends_of(number).from)]), number});
+                 index(schedule_.place.rank_of[index(ends_of(uses_.numbers().message_at(number)).from)]),
+                 number});
   }
 
   /// The stages that a message goes between.
-  stage_edge ends_of(std::uint32_t number) const {
-    auto const both = number / schedule_.microbatches;
-    auto const e = schedule_.place.edges[both / 2];
-    return both % 2 == 0 ? e : stage_edge{e.to, e.from};
+  stage_edge ends_of(message_id const& m) const {
+    auto const e = schedule_.place.edges[m.edge];
+    return m.flow == edge_flow::activations ? e : stage_edge{e.to, e.from};
   }
 
-  void deliver(std::uint32_t number, double now) {
+  void deliver(std::size_t number, double now) {
     messages_[number].arrival = now + options_.times.hop;
-    auto const [from, to] = ends_of(number);
-    bool const back = number / schedule_.microbatches % 2 == 1;
-    look_at(lists_.send_one(from, to, microbatch_id{number % schedule_.microbatches},
+    auto const m = uses_.numbers().message_at(number);
+    auto const [from, to] = ends_of(m);
+    bool const back = m.flow == edge_flow::gradients;
+    look_at(lists_.send_one(from, to, m.microbatch,
                             back ? action_kind::send_gradient : action_kind::send_activation),
             whole_cell);
   }

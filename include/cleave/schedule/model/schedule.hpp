@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
@@ -25,4 +26,14 @@ inline std::uint64_t count_actions(schedule const& s) {
   for (auto const& row : s.ranks) each_action(row, [&](action const&) { ++count; });
   return count;
 }
+
 }  // namespace cleave
+
+namespace cleave::detail {
+
+/// The numbers of the passes and messages of a schedule.
+inline step_index step_index_of(schedule const& s) {
+  return {s.place.stages(), s.place.edges.size(), s.microbatches};
+}
+
+}  // namespace cleave::detail

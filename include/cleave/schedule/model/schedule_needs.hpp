@@ -12,6 +12,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
@@ -107,17 +108,6 @@ inline bool has_messages(schedule const& s) {
   return false;
 }
 
-}  // namespace cleave::detail
-
-namespace cleave {
-
-/// Which way something goes along an edge.
-enum class edge_flow : std::uint8_t { activations, gradients };
-
-}  // namespace cleave
-
-namespace cleave::detail {
-
 /// What happens when a schedule runs, as numbers: a pass of a stage for a microbatch is done, or one end of a
 /// message is. What each action needs, in these numbers.
 class schedule_needs {
@@ -127,16 +117,20 @@ class schedule_needs {
   /// Refers to the schedule. Precondition: the actions are not far fewer than there must be.
   /// \throws placement_error, schedule_count_error
   explicit schedule_needs(schedule const& s)
-      : place_(s.place), edges_(s.place), microbatches_(s.microbatches), messages_(has_messages(s)) {
+      : place_(s.place),
+        edges_(s.place),
+        numbers_(step_index_of(s)),
+        messages_(has_messages(s)),
+        microbatches_(s.microbatches) {
     if (!fits(s))
       throw schedule_count_error("schedule: " + std::to_string(s.place.stages()) + " stages, " +
                                      std::to_string(s.place.edges.size()) + " edges and " +
                                      std::to_string(s.microbatches) +
                                      " microbatches are too many for so few actions",
                                  s.microbatches);
-    pairs_ = s.place.stages() * s.microbatches;
+    pairs_ = static_cast<std::uint32_t>(numbers_.passes());
     first_end_ = 3 * pairs_ + pairs_ % 2;
-    events_ = first_end_ + 4 * static_cast<std::uint32_t>(s.place.edges.size()) * s.microbatches;
+    events_ = first_end_ + 2 * static_cast<std::uint32_t>(numbers_.messages());
   }
 
   /// Whether there are so many actions that what must happen fits in memory beside them. O(ranks).
@@ -158,14 +152,16 @@ class schedule_needs {
   bool in_range(action const& a) const {
     return index(a.stage) < place_.stages() && index(a.microbatch) < microbatches_;
   }
-  std::uint32_t forward_done(std::uint32_t s, microbatch_id m) const { return s * microbatches_ + index(m); }
+  std::uint32_t forward_done(std::uint32_t s, microbatch_id m) const {
+    return static_cast<std::uint32_t>(numbers_.pass(s, m));
+  }
   /// Of B or I.
   std::uint32_t gradient_done(std::uint32_t s, microbatch_id m) const { return pairs_ + forward_done(s, m); }
   std::uint32_t half_done(std::uint32_t s, microbatch_id m) const { return 2 * pairs_ + forward_done(s, m); }
 
   /// The sending end of what moves along an edge; the receiving end is the next number.
   std::uint32_t send_done(std::uint32_t edge, edge_flow flow, microbatch_id m) const {
-    return first_end_ + 2 * ((2 * edge + static_cast<std::uint32_t>(flow)) * microbatches_ + index(m));
+    return first_end_ + 2 * static_cast<std::uint32_t>(numbers_.message(edge, flow, m));
   }
   /// The pass that makes what a send takes, or that uses what a receive brings.
   std::uint32_t pass_of(action const& message) const {
@@ -173,7 +169,9 @@ class schedule_needs {
                                                : gradient_done(index(message.stage), message.microbatch);
   }
   /// Where a pass is done.
-  rank_id rank_of(std::uint32_t pass) const { return place_.rank_of[pass % pairs_ / microbatches_]; }
+  rank_id rank_of(std::uint32_t pass) const {
+    return place_.rank_of[index(numbers_.pass_at(pass % pairs_).stage)];
+  }
   bool is_end_of_message(std::uint32_t event) const { return event >= first_end_; }
   static constexpr std::uint32_t receive_of(std::uint32_t send) { return send + 1; }
   /// The other end of a message; those that send have even numbers.
@@ -235,20 +233,21 @@ class schedule_needs {
   /// The action that brings an event about, B for either of B and I.
   action action_of(std::uint32_t event) const {
     using enum action_kind;
-    auto const m = microbatch_id{event % microbatches_};
     if (!is_end_of_message(event)) {
       auto const kind = event < pairs_       ? action_kind::forward
                         : event < 2 * pairs_ ? action_kind::backward
                                              : input_gradient;
-      return {.kind = kind, .stage = stage_id{event % pairs_ / microbatches_}, .microbatch = m};
+      auto const [stage, m] = numbers_.pass_at(event % pairs_);
+      return {.kind = kind, .stage = stage, .microbatch = m};
     }
-    std::uint32_t const end = event - first_end_, both = end / 2;
-    auto const& e = place_.edges[both / microbatches_ / 2];
-    bool const gradient = both / microbatches_ % 2 == 1, receives = end % 2 == 1;
+    auto const end = event - first_end_;
+    auto const m = numbers_.message_at(end / 2);
+    auto const& e = place_.edges[m.edge];
+    bool const gradient = m.flow == edge_flow::gradients, receives = end % 2 == 1;
     auto const [here, there] = gradient != receives ? std::pair(e.to, e.from) : std::pair(e.from, e.to);
     auto const kind = receives ? (gradient ? receive_gradient : receive_activation)
                                : (gradient ? send_gradient : send_activation);
-    return {.kind = kind, .stage = here, .microbatch = microbatch_id{both % microbatches_}, .peer = there};
+    return {.kind = kind, .stage = here, .microbatch = m.microbatch, .peer = there};
   }
 
  private:
@@ -262,8 +261,9 @@ class schedule_needs {
 
   placement const& place_;
   edge_numbers edges_;
-  std::uint32_t microbatches_, pairs_ = 0, first_end_ = 0, events_ = 0;
+  step_index numbers_;
   bool messages_;
+  std::uint32_t microbatches_, pairs_ = 0, first_end_ = 0, events_ = 0;
 };
 
 /// The stages next to each stage, both ways, as plain numbers.

@@ -10,6 +10,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
@@ -35,12 +36,18 @@ namespace cleave::detail {
 class memory_survey {
  public:
   memory_survey(schedule const& s, schedule_times const& t, schedule_bytes const& b)
-      : schedule_(s), times_(t), bytes_(b), needs_(s), kept_(needs_.pairs()), recomputed_(needs_.pairs()) {
+      : schedule_(s),
+        times_(t),
+        bytes_(b),
+        needs_(s),
+        numbers_(step_index_of(s)),
+        kept_(needs_.pairs()),
+        recomputed_(needs_.pairs()) {
     for (auto const& row : s.ranks)
       for (action const& a : row)
         if (a.kind == action_kind::recompute) recomputed_[pair_of(a)] = 1;
     if (needs_.messages())
-      received_.resize(2 * s.place.edges.size() * s.microbatches);
+      received_.resize(numbers_.messages());
     else
       note_results();
   }
@@ -68,9 +75,7 @@ class memory_survey {
   void add(double time, std::uint64_t more, std::uint64_t less) {
     changes_.push_back({time, changes_.size(), more, less});
   }
-  std::size_t pair_of(action const& a) const {
-    return std::size_t{index(a.stage)} * schedule_.microbatches + index(a.microbatch);
-  }
+  std::size_t pair_of(action const& a) const { return numbers_.pass(a.stage, a.microbatch); }
   void change_to(std::uint64_t& kept, double time, std::uint64_t bytes) {
     auto const before = std::exchange(kept, bytes);
     if (before != bytes) add(time, bytes, before);
@@ -101,7 +106,7 @@ class memory_survey {
       case receive_gradient:
         if (auto const e = needs_.edge_of(a); e != schedule_needs::none && needs_.crosses_ranks(e)) {
           auto const flow = is_activation_message(a.kind) ? edge_flow::activations : edge_flow::gradients;
-          change_to(received_[number(e, flow, a.microbatch)], t.begin, size_of(e, flow));
+          change_to(received_[numbers_.message(e, flow, a.microbatch)], t.begin, size_of(e, flow));
         }
         return;
       default:
@@ -109,9 +114,6 @@ class memory_survey {
     }
   }
 
-  std::size_t number(std::uint32_t edge, edge_flow flow, microbatch_id m) const {
-    return (2 * std::size_t{edge} + static_cast<std::size_t>(flow)) * schedule_.microbatches + index(m);
-  }
   std::uint64_t size_of(std::uint32_t edge, edge_flow flow) const {
     auto const size = bytes_.of_edge(edge);
     return flow == edge_flow::activations ? size.activation : size.gradient;
@@ -143,7 +145,7 @@ class memory_survey {
   void free_received(action const& a, time_span const& t) {
     each_received(a, [&](std::uint32_t e, edge_flow flow, std::uint32_t) {
       if (needs_.messages())
-        change_to(received_[number(e, flow, a.microbatch)], t.end, 0);
+        change_to(received_[numbers_.message(e, flow, a.microbatch)], t.end, 0);
       else if (auto const size = size_of(e, flow); size > 0)
         add(t.end, 0, size);
     });
@@ -171,6 +173,7 @@ class memory_survey {
   schedule_times const& times_;
   schedule_bytes const& bytes_;
   schedule_needs needs_;
+  step_index numbers_;
   std::vector<std::uint64_t> kept_;      // of a stage and microbatch
   std::vector<char> recomputed_;         // later on, of a stage and microbatch
   std::vector<std::uint64_t> received_;  // of an edge, a direction and a microbatch

@@ -10,6 +10,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
@@ -106,13 +107,6 @@ class rank_clock {
   std::vector<action_place> causes_;
 };
 
-/// What moves along an edge, one way or the other, for a microbatch.
-struct message_id {
-  std::uint32_t edge;
-  edge_flow flow;
-  microbatch_id microbatch;
-};
-
 /// Where a message is: `sent` and `awaited` are one end each, the other has not begun.
 enum class message_place : std::uint8_t { nowhere, sent, awaited, there };
 
@@ -128,9 +122,9 @@ class message_times {
   /// Precondition: the options make sense for the schedule. O(edges log edges + messages).
   message_times(schedule const& s, simulate_options const& o)
       : jitter_(o.jitter, o.seed),
-        microbatches_(s.microbatches),
+        numbers_(step_index_of(s)),
         ways_(2 * s.place.edges.size()),
-        messages_(ways_.size() * s.microbatches) {
+        messages_(numbers_.messages()) {
     for (std::size_t e = 0; e < s.place.edges.size(); ++e) {
       auto const from = s.place.rank_of[index(s.place.edges[e].from)];
       auto const to = s.place.rank_of[index(s.place.edges[e].to)];
@@ -141,12 +135,8 @@ class message_times {
     number_channels();
   }
 
-  message_state& at(message_id const& m) {
-    return messages_[std::size_t{way_of(m)} * microbatches_ + index(m.microbatch)];
-  }
-  message_state const& at(message_id const& m) const {
-    return messages_[std::size_t{way_of(m)} * microbatches_ + index(m.microbatch)];
-  }
+  message_state& at(message_id const& m) { return messages_[numbers_.message(m)]; }
+  message_state const& at(message_id const& m) const { return messages_[numbers_.message(m)]; }
   bool crosses_ranks(std::uint32_t edge) const {
     return ways_[std::size_t{2} * edge].from != ways_[std::size_t{2} * edge].to;
   }
@@ -183,7 +173,7 @@ class message_times {
     rank_id from{}, to{};
   };
 
-  static std::uint32_t way_of(message_id const& m) { return 2 * m.edge + static_cast<std::uint32_t>(m.flow); }
+  static std::size_t way_of(message_id const& m) { return step_index::way(m.edge, m.flow); }
   double factor(message_id const& m) const {
     auto const kind =
         m.flow == edge_flow::activations ? action_kind::send_activation : action_kind::send_gradient;
@@ -221,7 +211,7 @@ class message_times {
   }
 
   jitter jitter_;
-  std::uint32_t microbatches_;
+  step_index numbers_;
   std::vector<one_way> ways_;  ///< of each edge, that of activations, then that of gradients
   std::vector<message_state> messages_;
   std::vector<double> channel_free_;  ///< of a directed pair of ranks
@@ -239,13 +229,14 @@ class pass_marks {
       : schedule_(s),
         needs_(needs),
         messages_(messages),
-        done_(std::size_t{s.place.stages()} * s.microbatches) {}
+        numbers_(step_index_of(s)),
+        done_(numbers_.passes()) {}
 
   std::size_t pairs() const { return done_.size(); }
   /// The number of the stage and microbatch of an action.
-  std::size_t pair_of(action const& a) const { return pair_of(index(a.stage), a.microbatch); }
+  std::size_t pair_of(action const& a) const { return numbers_.pass(a.stage, a.microbatch); }
   bool is_done(std::uint32_t stage, microbatch_id m, pass_mark which) const {
-    return (done_[pair_of(stage, m)] & static_cast<unsigned>(which)) != 0;
+    return (done_[numbers_.pass(stage, m)] & static_cast<unsigned>(which)) != 0;
   }
   void set_done(action const& a) {
     using enum action_kind;
@@ -280,13 +271,10 @@ class pass_marks {
   }
 
  private:
-  std::size_t pair_of(std::uint32_t stage, microbatch_id m) const {
-    return std::size_t{stage} * schedule_.microbatches + index(m);
-  }
-
   schedule const& schedule_;
   schedule_needs const& needs_;
   message_times const& messages_;
+  step_index numbers_;
   std::vector<std::uint8_t> done_;  // of a stage and microbatch
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
@@ -31,10 +32,11 @@ namespace cleave::detail {
 /// Finds what is not done once.
 class pass_survey {
  public:
-  pass_survey(schedule const& s, schedule_needs const& needs) : schedule_(s), times_(needs.pairs()) {
+  pass_survey(schedule const& s, schedule_needs const& needs)
+      : schedule_(s), numbers_(step_index_of(s)), times_(needs.pairs()) {
     each_placed(s.ranks, [&](placed_action const& p) {
       if (is_compute(p.what.kind) && needs.in_range(p.what))
-        ++times_[needs.forward_done(index(p.what.stage), p.what.microbatch)][slot(p.what.kind)];
+        ++times_[numbers_.pass(p.what.stage, p.what.microbatch)][slot(p.what.kind)];
     });
   }
 
@@ -52,7 +54,7 @@ class pass_survey {
 
   void report_pair(stage_id s, microbatch_id m, expected_passes expected, fault_list& to) const {
     using enum action_kind;
-    auto const& times = times_[std::size_t{index(s)} * schedule_.microbatches + index(m)];
+    auto const& times = times_[numbers_.pass(s, m)];
     auto const add = [&](schedule_fault::kind what, action_kind kind, std::uint64_t count = 0) {
       to.add(what, {schedule_.place.rank_of[index(s)], 0, {.kind = kind, .stage = s, .microbatch = m}}, {},
              count);
@@ -69,6 +71,7 @@ class pass_survey {
   }
 
   schedule const& schedule_;
+  step_index numbers_;
   std::vector<std::array<std::uint32_t, 4>> times_;  // F, B, I, W of a stage and microbatch
 };
 

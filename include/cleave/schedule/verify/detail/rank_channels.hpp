@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
 
@@ -36,9 +37,7 @@ class rank_channels {
   std::uint32_t count() const { return static_cast<std::uint32_t>(channels_.size()); }
   channel operator[](std::uint32_t c) const { return channels_[c]; }
   /// Of what moves along an edge.
-  std::uint32_t of(std::uint32_t edge, edge_flow flow) const {
-    return of_[2 * std::size_t{edge} + static_cast<std::size_t>(flow)];
-  }
+  std::uint32_t of(std::uint32_t edge, edge_flow flow) const { return of_[step_index::way(edge, flow)]; }
 
  private:
   std::vector<channel> channels_;
