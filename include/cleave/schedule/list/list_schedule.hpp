@@ -10,6 +10,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/one_or_each.hpp"
 #include "cleave/schedule/list/backward_choice.hpp"
 #include "cleave/schedule/list/list_passes.hpp"
 #include "cleave/schedule/list/pass_lists.hpp"
@@ -71,7 +72,7 @@ inline placed_step listed_step(placement const& place, std::uint32_t microbatche
 inline schedule list_schedule(placement const& place, std::uint32_t microbatches,
                               list_options const& options = {}) {
   demand_counts(place.ranks, (std::max)(1u, place.stages() / (std::max)(1u, place.ranks)), microbatches);
-  expects(options.costs.size() <= 1 || options.costs.size() == place.stages(), "costs for each stage");
+  expects(one_or_each(options.costs).covers(place.stages()), "costs for each stage");
   expects(options.kept.empty() || options.kept.size() == place.stages(), "what each stage keeps");
   if (auto const fault = find_stage_cost_fault(options.costs)) throw stage_cost_error(*fault);
 

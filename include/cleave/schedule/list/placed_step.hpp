@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
+#include "cleave/core/one_or_each.hpp"
 #include "cleave/schedule/list/search_problem.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
@@ -53,8 +54,7 @@ inline placed_message place_message(search_problem const& p, rank_id from, rank_
                                     std::uint64_t bytes) {
   placed_message m{reader, 0, 0, 0};
   if (from == to) return m;
-  auto const at = std::size_t{index(from)} * p.ranks + index(to);
-  auto const l = p.links.empty() ? rank_link{} : p.links[p.links.size() == 1 ? 0 : at];
+  auto const l = one_or_each(p.links).of(std::size_t{index(from)} * p.ranks + index(to));
   m.leaving = static_cast<double>(bytes) / l.bandwidth;
   m.delay = p.hop + l.latency + m.leaving;
   return m;
@@ -107,8 +107,7 @@ inline placed_step place_step(search_problem const& p, placement place, std::uin
   step.stages.resize(step.place.stages());
   step.locals.resize(p.ranks);
   step.resident.resize(p.ranks);
-  for (std::uint32_t r = 0; r < p.ranks; ++r)
-    step.cap.push_back(p.most_bytes.empty() ? no_cap : p.most_bytes[p.most_bytes.size() == 1 ? 0 : r]);
+  for (std::uint32_t r = 0; r < p.ranks; ++r) step.cap.push_back(one_or_each(p.most_bytes).of(r, no_cap));
   for (auto const s : step.order) {
     auto& stage = step.stages[s];
     auto const like = s % count;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/one_or_each.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
@@ -143,8 +144,7 @@ inline std::optional<search_fault> find_search_fault(search_problem const& p) {
     if (p.resident[s] > left / 2) return search_fault{resident_too_large, s};
     left -= 2 * p.resident[s];
   }
-  if (p.most_bytes.size() > 1 && p.most_bytes.size() != p.ranks)
-    return search_fault{cap_count, p.most_bytes.size()};
+  if (!one_or_each(p.most_bytes).covers(p.ranks)) return search_fault{cap_count, p.most_bytes.size()};
   return std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/one_or_each.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
@@ -61,8 +62,7 @@ using nominal_time_error = fault_error<nominal_time_fault>;
 inline std::optional<nominal_time_fault> find_nominal_time_fault(nominal_times const& t,
                                                                  std::uint32_t stages) {
   using enum nominal_time_fault::kind;
-  if (t.costs.size() > 1 && t.costs.size() != stages)
-    return nominal_time_fault{cost_count, t.costs.size(), stages};
+  if (!one_or_each(t.costs).covers(stages)) return nominal_time_fault{cost_count, t.costs.size(), stages};
   if (auto const f = find_stage_cost_fault(t.costs)) return nominal_time_fault{cost, index(f->stage)};
   if (!(t.hop >= 0 && t.hop <= longest_cost)) return nominal_time_fault{hop};
   return std::nullopt;

@@ -11,6 +11,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/core/language.hpp"
+#include "cleave/core/one_or_each.hpp"
 #include "cleave/core/step_index.hpp"
 #include "cleave/schedule/lower/nominal_times.hpp"
 #include "cleave/schedule/lower/sending_lists.hpp"
@@ -215,8 +216,7 @@ class timed_sender {
   /// How long the rank is busy. What is not a pass runs beside passes.
   double cost_of(action const& a) const {
     if (!is_compute(a.kind) && a.kind != action_kind::recompute) return 0;
-    auto const& costs = times_.costs;
-    return costs.empty() ? stage_cost{}.of(a.kind) : costs[costs.size() == 1 ? 0 : index(a.stage)].of(a.kind);
+    return one_or_each(times_.costs).of(index(a.stage)).of(a.kind);
   }
 
   pass_ends& ends_of(action const& a) { return ends_[numbers_.pass(a.stage, a.microbatch)]; }

@@ -13,6 +13,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/one_or_each.hpp"
 #include "cleave/schedule/memory/detail/stash_stays.hpp"
 #include "cleave/schedule/memory/share_slots.hpp"
 #include "cleave/schedule/model/action.hpp"
@@ -181,8 +182,8 @@ class stash_limiter {
     action what;
   };
 
-  std::uint64_t allowed() const { return limit_.most_bytes[limit_.most_bytes.size() == 1 ? 0 : rank_]; }
-  stash_relief relief_of(stage_id s) const { return limit_.relief[limit_.relief.size() == 1 ? 0 : index(s)]; }
+  std::uint64_t allowed() const { return one_or_each(limit_.most_bytes)[rank_]; }
+  stash_relief relief_of(stage_id s) const { return one_or_each(limit_.relief)[index(s)]; }
 
   /// A stash that has been offloaded or is recomputed already has two stays, and no gap.
   void list_gaps() {
@@ -222,9 +223,9 @@ class stash_limiter {
 
 /// A limit that goes with a schedule. \throws schedule_error, schedule_bytes_error
 inline void demand_stash_limit(schedule const& s, stash_limit const& limit) {
-  auto const fits = [](std::size_t count, std::size_t all) { return count <= 1 || count == all; };
-  expects(fits(limit.most_bytes.size(), s.ranks.size()), "a limit for every rank, for all at once, or none");
-  expects(!limit.relief.empty() && fits(limit.relief.size(), s.place.stages()),
+  expects(one_or_each(limit.most_bytes).covers(s.ranks.size()),
+          "a limit for every rank, for all at once, or none");
+  expects(!limit.relief.empty() && one_or_each(limit.relief).covers(s.place.stages()),
           "a relief for every stage, or for all at once");
   demand_schedule(s, {.passes = passes_of(s)});
   if (auto const f = find_schedule_bytes_fault(limit.bytes, s.place, count_actions(s)))

@@ -13,6 +13,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/one_or_each.hpp"
 #include "cleave/schedule/memory/detail/stash_stays.hpp"
 #include "cleave/schedule/memory/slot_plan.hpp"
 #include "cleave/schedule/model/action.hpp"
@@ -199,7 +200,7 @@ inline slot_plan plan_slots(schedule const& s, schedule_bytes const& bytes,
   detail::demand_schedule(s, {.passes = passes_of(s)});
   if (auto const f = detail::find_schedule_bytes_fault(bytes, s.place, count_actions(s)))
     throw detail::schedule_bytes_error(*f);
-  expects(options.most_bytes.size() <= 1 || options.most_bytes.size() == s.ranks.size(),
+  expects(detail::one_or_each(options.most_bytes).covers(s.ranks.size()),
           "plan_slots: a limit for every rank, for all at once, or none");
   slot_plan made{options.alignment, {}};
   for (auto& values : detail::slot_survey(s, bytes, options).take())

@@ -12,6 +12,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/one_or_each.hpp"
 #include "cleave/core/step_index.hpp"
 #include "cleave/schedule/memory/plan_slots.hpp"
 #include "cleave/schedule/model/action.hpp"
@@ -28,8 +29,7 @@ struct receive_slots {
   input_use inputs = input_use::until_gradient;  ///< when an activation is let go; a gradient by B or I
 
   std::uint32_t of(edge_flow flow, std::uint32_t rank) const {
-    auto const& all = flow == edge_flow::activations ? activations : gradients;
-    return all.empty() ? 0xffffffff : all[all.size() == 1 ? 0 : rank];
+    return detail::one_or_each(flow == edge_flow::activations ? activations : gradients).of(rank, 0xffffffff);
   }
 };
 

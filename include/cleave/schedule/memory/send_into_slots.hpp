@@ -10,6 +10,7 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/one_or_each.hpp"
 #include "cleave/core/step_index.hpp"
 #include "cleave/schedule/lower/nominal_times.hpp"
 #include "cleave/schedule/lower/sending_lists.hpp"
@@ -214,8 +215,7 @@ class slot_sender {
 
   double time_of(action const& a) const {
     if (!is_compute(a.kind) && a.kind != action_kind::recompute) return 0;
-    auto const& costs = options_.times.costs;
-    return costs.empty() ? stage_cost{}.of(a.kind) : costs[costs.size() == 1 ? 0 : index(a.stage)].of(a.kind);
+    return one_or_each(options_.times.costs).of(index(a.stage)).of(a.kind);
   }
 
   /// What a pass made is there, and what it let go is free.
@@ -297,10 +297,8 @@ namespace cleave {
 /// slot_shortage_error, and stuck_error where a compound cannot be split so
 inline schedule send_into_slots(schedule const& s, send_into_slots_options const& options = {}) {
   detail::demand_nominal_times(options.times, s.place.stages());
-  auto const fits = [&](std::vector<std::uint32_t> const& slots) {
-    return slots.size() <= 1 || slots.size() == s.ranks.size();
-  };
-  expects(fits(options.slots.activations) && fits(options.slots.gradients),
+  expects(detail::one_or_each(options.slots.activations).covers(s.ranks.size()) &&
+              detail::one_or_each(options.slots.gradients).covers(s.ranks.size()),
           "send_into_slots: slots for every rank, for all at once, or none");
   detail::demand_schedule(s, {.passes = passes_of(s)});
   if (auto const f = detail::find_slot_shortage(s, options.slots)) throw detail::slot_shortage_error(*f);

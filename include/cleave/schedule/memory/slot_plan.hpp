@@ -17,6 +17,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/language.hpp"
+#include "cleave/core/one_or_each.hpp"
 #include "cleave/schedule/memory/share_slots.hpp"
 
 namespace cleave::detail {
@@ -567,10 +568,10 @@ inline std::pair<std::vector<memory_need>, std::vector<std::uint64_t>> needs_of(
 /// The first value that ends beyond `allowed` bytes of its rank, or nothing. `allowed` is of each rank, or
 /// one number for all. O(values).
 inline std::optional<slot_fault> find_slot_overflow(slot_plan const& p,
-                                                    std::span<std::uint64_t const> allowed) {
+                                                    std::vector<std::uint64_t> const& allowed) {
   for (std::uint32_t r = 0; r < p.ranks.size() && !allowed.empty(); ++r)
     for (auto const& v : p.ranks[r].values)
-      if (auto const most = allowed[allowed.size() == 1 ? 0 : r]; v.bytes > most || v.offset > most - v.bytes)
+      if (auto const most = one_or_each(allowed)[r]; v.bytes > most || v.offset > most - v.bytes)
         return slot_fault{slot_fault::kind::overflow, rank_id{r}, v, {}, v.offset + v.bytes, most};
   return std::nullopt;
 }

@@ -10,6 +10,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/one_or_each.hpp"
 #include "cleave/core/random.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
@@ -124,11 +125,11 @@ inline std::optional<simulate_option_fault> find_link_fault(simulate_options con
 inline std::optional<simulate_option_fault> find_simulate_option_fault(simulate_options const& o,
                                                                        placement const& p) {
   using enum simulate_option_fault::kind;
-  auto const fits = [](std::uint64_t count, std::uint64_t all) { return count <= 1 || count == all; };
   auto const pairs = std::uint64_t{p.ranks} * p.ranks;
-  if (!fits(o.costs.size(), p.stages())) return simulate_option_fault{cost_count, o.costs.size(), p.stages()};
-  if (!fits(o.links.size(), pairs)) return simulate_option_fault{link_count, o.links.size(), pairs};
-  if (!fits(o.bytes.size(), p.edges.size()))
+  if (!one_or_each(o.costs).covers(p.stages()))
+    return simulate_option_fault{cost_count, o.costs.size(), p.stages()};
+  if (!one_or_each(o.links).covers(pairs)) return simulate_option_fault{link_count, o.links.size(), pairs};
+  if (!one_or_each(o.bytes).covers(p.edges.size()))
     return simulate_option_fault{byte_count, o.bytes.size(), p.edges.size()};
   if (auto const f = find_stage_cost_fault(o.costs)) return simulate_option_fault{cost, index(f->stage)};
   if (!(o.hop >= 0 && o.hop <= longest_cost)) return simulate_option_fault{hop};

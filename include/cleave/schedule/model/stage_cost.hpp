@@ -10,6 +10,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/one_or_each.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
@@ -112,12 +113,8 @@ struct schedule_bytes {
 
   bool operator==(schedule_bytes const&) const = default;
 
-  pass_bytes of_stage(std::uint32_t s) const {
-    return stages.empty() ? pass_bytes{} : stages[stages.size() == 1 ? 0 : s];
-  }
-  edge_bytes of_edge(std::uint32_t e) const {
-    return edges.empty() ? edge_bytes{} : edges[edges.size() == 1 ? 0 : e];
-  }
+  pass_bytes of_stage(std::uint32_t s) const { return detail::one_or_each(stages).of(s); }
+  edge_bytes of_edge(std::uint32_t e) const { return detail::one_or_each(edges).of(e); }
 };
 
 }  // namespace cleave
@@ -160,9 +157,9 @@ inline std::optional<schedule_bytes_fault> find_schedule_bytes_fault(schedule_by
                                                                      placement const& p,
                                                                      std::uint64_t actions) {
   using enum schedule_bytes_fault::kind;
-  if (b.stages.size() > 1 && b.stages.size() != p.stages())
+  if (!one_or_each(b.stages).covers(p.stages()))
     return schedule_bytes_fault{stage_count, b.stages.size(), p.stages()};
-  if (b.edges.size() > 1 && b.edges.size() != p.edges.size())
+  if (!one_or_each(b.edges).covers(p.edges.size()))
     return schedule_bytes_fault{edge_count, b.edges.size(), p.edges.size()};
   std::uint64_t most = 0;
   for (auto const& s : b.stages) most = (std::max)({most, s.stash, s.weight_stash, s.input});

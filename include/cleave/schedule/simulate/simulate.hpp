@@ -10,6 +10,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/core/one_or_each.hpp"
 #include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
@@ -128,7 +129,7 @@ class message_times {
     for (std::size_t e = 0; e < s.place.edges.size(); ++e) {
       auto const from = s.place.rank_of[index(s.place.edges[e].from)];
       auto const to = s.place.rank_of[index(s.place.edges[e].to)];
-      auto const size = o.bytes.empty() ? edge_bytes{} : o.bytes[o.bytes.size() == 1 ? 0 : e];
+      auto const size = one_or_each(o.bytes).of(e);
       ways_[2 * e] = make_way(o, s.place.ranks, from, to, size.activation);
       ways_[2 * e + 1] = make_way(o, s.place.ranks, to, from, size.gradient);
     }
@@ -182,8 +183,7 @@ class message_times {
 
   static one_way make_way(simulate_options const& o, std::uint32_t ranks, rank_id from, rank_id to,
                           std::uint64_t bytes) {
-    auto const number = o.links.size() == 1 ? 0 : std::size_t{index(from)} * ranks + index(to);
-    auto const link = o.links.empty() ? rank_link{} : o.links[number];
+    auto const link = one_or_each(o.links).of(std::size_t{index(from)} * ranks + index(to));
     return {o.hop + link.latency, static_cast<double>(bytes) / link.bandwidth, 0, from, to};
   }
 
@@ -501,10 +501,8 @@ class time_walk {
   }
 
   double time_of(action const& a) const {
-    auto const& costs = options_.costs;
-    double const time =
-        costs.empty() ? stage_cost{}.of(a.kind) : costs[costs.size() == 1 ? 0 : index(a.stage)].of(a.kind);
-    return time * jitter_.factor(a.kind, index(a.stage), a.microbatch);
+    return one_or_each(options_.costs).of(index(a.stage)).of(a.kind) *
+           jitter_.factor(a.kind, index(a.stage), a.microbatch);
   }
 
   /// Moves `begin` to when all is there that a pass needs; or waits for a message. What the rank itself has
