@@ -25,7 +25,7 @@ std::vector<subcommand> const subcommands = {
     {"split", "cuts a model into balanced stages", tool::split},
     {"inspect", "says what a model is", tool::inspect},
     {"demo", "cuts a model, runs its stages as a pipeline and shows that they equal the whole", tool::demo},
-    {"schedule", "draws the order in which ranks run stages, of 18 kinds", tool::schedule},
+    {"schedule", "draws the order in which ranks run stages, of any family", tool::schedule},
     {"verify", "says everything that is wrong with such an order", tool::verify},
     {"simulate", "draws an order from a file in time", tool::simulate},
     {"partition", "cuts any graph into parts with few edges between them", tool::partition},

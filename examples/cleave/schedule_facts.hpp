@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cleave/schedule/model/schedule_names.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -32,8 +33,9 @@ inline constexpr std::array<schedule_facts, 18> all_schedule_facts = {{
      "One forward pass, one backward pass, in turn, as soon as that can begin.", "m ≥ p",
      "Narayanan et al., SOSP 2019", "3(p − 1)", bubble_over_stages<3>},
     {cleave::schedule_family::eager_1f1b,
-     "1F1B with twice the forward passes ahead, so that messages have a step to arrive.", "any", "",
-     "3(p − 1)", bubble_over_stages<3>},
+     "1F1B with about twice the forward passes ahead, 2(p − 1 − r) + 1, so that messages have a step to "
+     "arrive.",
+     "any", "", "3(p − 1)", bubble_over_stages<3>},
     {cleave::schedule_family::looped_bfs,
      "All microbatches through a stage before the rank turns to its next one.", "any",
      "Lamy-Poirier, MLSys 2023", "3(p − 1) / v", bubble_over_stages<3>},
@@ -73,5 +75,14 @@ inline constexpr std::array<schedule_facts, 18> all_schedule_facts = {{
     {cleave::schedule_family::forward_only, "Forward passes alone, for inference.", "any", "", "(p − 1) / v",
      bubble_over_stages<1>},
 }};
+
+static_assert(all_schedule_facts.size() == cleave::schedule_names.size(), "a family lacks its facts");
+static_assert(
+    [] {
+      for (std::size_t f = 0; f < all_schedule_facts.size(); ++f)
+        if (all_schedule_facts[f].family != static_cast<cleave::schedule_family>(f)) return false;
+      return true;
+    }(),
+    "facts stand in the order of the families");
 
 }  // namespace tool

@@ -22,7 +22,6 @@
 #include "cleave/backward/autograd.hpp"
 /// The backward graph of a forward one.
 #include "cleave/backward/backward_graph.hpp"
-/// A backward graph of yours, read into arrays.
 /// Input and weight gradients told apart.
 #include "cleave/backward/backward_phases.hpp"
 /// A backward pass cut into both.
@@ -33,8 +32,6 @@
 #include "cleave/backward/recompute_hints.hpp"
 /// The module that holds a stage.
 #include "cleave/backward/stage_root.hpp"
-/// The same of a module graph.
-/// The same of a plan.
 /// State that several stages share.
 #include "cleave/backward/ties.hpp"
 /// The ranks that share it.

@@ -5,7 +5,6 @@
 
 /// A module graph written as JSON.
 #include "cleave/formats/graph_json.hpp"
-/// The same read.
 /// Plans.
 #include "cleave/formats/plan_json.hpp"
 /// Pipes, as PyTorch prints them.
@@ -16,7 +15,6 @@
 #include "cleave/formats/schedule_json.hpp"
 /// Costs of stages as CSV.
 #include "cleave/formats/cost_table.hpp"
-/// The same from a file.
 /// Any graph file, by its suffix.
 #include "cleave/formats/graph_files/graph_file.hpp"
 /// METIS.

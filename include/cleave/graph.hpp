@@ -20,15 +20,12 @@
 #include "cleave/graph/snapshot.hpp"
 /// Topological order, or the cycle.
 #include "cleave/graph/order.hpp"
-/// Lists of nodes put into an order that can run.
 /// Which write of a memory cell a read sees.
 #include "cleave/graph/memory.hpp"
 /// Regions that open and close along a graph.
 #include "cleave/graph/scopes.hpp"
 /// Undirected graphs in CSR arrays, as METIS takes them.
 #include "cleave/graph/adjacency.hpp"
-/// What is wrong with such arrays.
-/// Such arrays from a list of edges.
 /// The members that an adapter of an undirected graph may have.
 #include "cleave/graph/neighbours.hpp"
 /// Reads an undirected graph into CSR arrays.

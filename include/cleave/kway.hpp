@@ -7,7 +7,6 @@
 #include "cleave/partition/model/partition.hpp"
 /// A graph in CSR arrays.
 #include "cleave/graph/adjacency.hpp"
-/// Such arrays from a list of edges.
 /// Balance, preset, seed, threads, fixed nodes.
 #include "cleave/partition/kway/options.hpp"
 /// Partitions, and refines what is there.

@@ -39,6 +39,5 @@
 #include "cleave/split/modules/wrapped_stage.hpp"
 /// Pieces that are the same up to names.
 #include "cleave/split/modules/compile_pieces.hpp"
-/// Each distinct piece compiled once.
 /// A group of nodes made a module of its own.
 #include "cleave/split/modules/outline.hpp"

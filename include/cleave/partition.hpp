@@ -6,17 +6,12 @@
 
 /// The part of each node.
 #include "cleave/partition/model/partition.hpp"
-/// A limit: none, one for all, or one for each part.
 /// K parts of nearly equal load, with a lower bound.
 #include "cleave/partition/slices/balance.hpp"
 /// Parts by callback or by markers.
 #include "cleave/partition/named/assign.hpp"
-/// Parts by the module that a node belongs to.
-/// Parts from a list of names.
 /// Cuts at marker nodes.
 #include "cleave/partition/named/cut_points.hpp"
-/// Cuts before or after a module.
-/// Several kinds of cuts as one list.
 /// Nodes moved to the parts of their readers.
 #include "cleave/partition/named/sink.hpp"
 /// Groups of nodes that a device can run.

@@ -7,7 +7,6 @@
 #include "cleave/core/transport.hpp"
 /// One thing that a rank does.
 #include "cleave/schedule/model/action.hpp"
-/// The same as text.
 /// Which rank has which stage.
 #include "cleave/schedule/model/placement.hpp"
 /// A list of actions for each rank.
@@ -16,7 +15,6 @@
 #include "cleave/schedule/model/schedule_names.hpp"
 /// What passes and messages cost.
 #include "cleave/schedule/model/stage_cost.hpp"
-/// What they keep in memory.
 /// How messages travel.
 #include "cleave/schedule/model/delivery.hpp"
 /// Makes the schedule of a family.
@@ -59,7 +57,6 @@
 #include "cleave/schedule/memory/limit_stashes.hpp"
 /// PyTorch's CSV.
 #include "cleave/schedule/text/schedule_csv.hpp"
-/// Schedules from rows of text, with what is wrong in them.
 /// A schedule listed by hand.
 #include "cleave/schedule/text/listed_schedule.hpp"
 /// What a rank calls, in order.

@@ -5,12 +5,10 @@
 
 /// Stages, their inputs and outputs, and the transfers between them.
 #include "cleave/split/plan.hpp"
-/// Orders of inputs, outputs and stages.
 /// A plan from a snapshot and its parts.
 #include "cleave/split/make_plan.hpp"
 /// What is wrong with a plan that was edited.
 #include "cleave/split/check_plan.hpp"
-/// Finds it.
 /// What builds a stage in the user's IR: three members.
 #include "cleave/split/builder.hpp"
 /// Hands the nodes of a stage to a builder.

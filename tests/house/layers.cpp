@@ -220,7 +220,12 @@ TEST_CASE("layers: a front is a page of includes, and says of each what it is") 
     for (auto const& header : includes)
       CHECK_MESSAGE(!place_of(header).is_detail, name, " includes ", header);
     std::string before;
+    bool has_include = false;
     for (auto const& line : project::lines_of(project::text_of(project::root / "include/cleave" / name))) {
+      bool const ends_sentence = before.starts_with("///") && before.ends_with('.');
+      if (has_include && ends_sentence)
+        CHECK_MESSAGE(line.starts_with("#include"), name, ": ", before, " is of no header");
+      has_include |= line.starts_with("#include");
       static std::regex const known(
           "// SPDX.*|#pragma once|///.*|#include \"cleave/.*\"|#if __has_include.*|#endif|");
       CHECK_MESSAGE(std::regex_match(line, known), name, ": ", line);

@@ -36,9 +36,16 @@ constexpr std::optional<std::uint32_t> stages_per_rank_of(schedule_family family
     case dual_pipe_v:
     case chimera:
       return 2;
-    default:
-      return std::nullopt;
+    case looped_bfs:
+    case depth_first:
+    case interleaved_1f1b:
+    case megatron_interleaved:
+    case interleaved_zero_bubble:
+    case hanayo:
+    case forward_only:
+      break;
   }
+  return std::nullopt;
 }
 
 /// The schedule of a family, for those who choose it at run time. \throws shape_error for a shape that the
