@@ -55,8 +55,7 @@ level_arrays random_level(std::uint32_t nodes, rng& random) {
   return g;
 }
 
-template <class Level>
-void check_clusters(Level const& g, clustering const& c, std::int64_t heaviest, std::uint32_t grain) {
+void check_clusters(weighted_view const& g, clustering const& c, std::int64_t heaviest, std::uint32_t grain) {
   std::vector<std::int64_t> weight(c.clusters, 0);
   std::vector<std::uint32_t> lowest(c.clusters, free_node), highest(c.clusters, 0);
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
@@ -75,8 +74,7 @@ void check_clusters(Level const& g, clustering const& c, std::int64_t heaviest, 
   }
 }
 
-template <class Level>
-void check_contraction(Level const& g, clustering const& c, level_graph const& coarse) {
+void check_contraction(weighted_view const& g, clustering const& c, level_graph const& coarse) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> between, found;
   std::vector<std::int64_t> weight(c.clusters, 0);
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
@@ -105,13 +103,12 @@ bool alike(level_graph const& a, level_graph const& b) {
   return true;
 }
 
-template <class Level>
-void check_level(Level const& g) {
+void check_level(weighted_view const& g) {
   cluster_rules const rules{.heaviest = 9, .fixed = nullptr, .grain = 700};
   for (int kind = 0; kind < 2; ++kind) {
     auto const clusters = [&](thread_team const& team) {
-      return kind == 0 ? label_clustering<Level>(g, rules).clusters(2, team)
-                       : heavy_edge_matching<Level>(g, rules).clusters(2, team);
+      return kind == 0 ? label_clustering<std::int64_t>(g, rules).clusters(2, team)
+                       : heavy_edge_matching(g, rules).clusters(2, team);
     };
     auto const one = clusters(thread_team(1));
     check_clusters(g, one, rules.heaviest, kind == 0 ? rules.grain : g.nodes);
@@ -141,7 +138,7 @@ TEST_CASE("contract: many clusters are merged in pieces alike") {
   rng random(9);
   auto const g = random_level(40000, random);
   cluster_rules const rules{.heaviest = 2, .fixed = nullptr};
-  auto const c = label_clustering<weighted_view>(g.unit(), rules).clusters(1, thread_team(1));
+  auto const c = label_clustering<std::int64_t>(g.unit(), rules).clusters(1, thread_team(1));
   REQUIRE(c.clusters >= 1u << 14);
   CHECK(
       alike(contraction(g.unit(), c).graph(thread_team(1)), contraction(g.unit(), c).graph(thread_team(3))));
@@ -174,8 +171,8 @@ TEST_CASE("contract: no cluster holds nodes that are bound to different parts") 
     cluster_rules const rules{.heaviest = 30, .fixed = &fixed};
     thread_team const team(1);
     for (int kind = 0; kind < 2; ++kind) {
-      auto const c = kind == 0 ? label_clustering<weighted_view>(g.unit(), rules).clusters(3, team)
-                               : heavy_edge_matching<weighted_view>(g.unit(), rules).clusters(2, team);
+      auto const c = kind == 0 ? label_clustering<std::int64_t>(g.unit(), rules).clusters(3, team)
+                               : heavy_edge_matching(g.unit(), rules).clusters(2, team);
       std::vector<std::uint32_t> bound(c.clusters, cleave::detail::free_node);
       for (std::uint32_t n = 0; n < fixed.size(); ++n) {
         if (fixed[n] == cleave::detail::free_node || c.of[n] == cleave::detail::no_cluster) continue;

@@ -38,10 +38,9 @@ struct jet_options {
 /// returns to the best state seen. A node that would lose takes part if the moves of nodes that gain more
 /// make up for it. Gilbert, Madduri, Boman, Rajamanickam, SIAM J. Sci. Comput. 46(5), 2024 (Jet); rounds of
 /// falling boldness: Krause, Gottesbüren, Maas, 2025.
-template <class Level>
 class jet_refinement {
  public:
-  jet_refinement(Level const& g, level_parts& p, std::span<std::uint32_t const> fixed)
+  jet_refinement(weighted_view const& g, level_parts& p, std::span<std::uint32_t const> fixed)
       : g_(g),
         p_(p),
         fixed_(fixed),
@@ -228,7 +227,7 @@ class jet_refinement {
     return gain > 0 ? gain * weight : gain / weight;
   }
 
-  Level const& g_;
+  weighted_view const& g_;
   level_parts& p_;
   std::span<std::uint32_t const> fixed_;
   part_links links_;
@@ -243,10 +242,10 @@ class jet_refinement {
 };
 
 /// Refines by moves without limits; the decrease of the cut.
-template <class Level>
-std::int64_t refine_by_jet(Level const& g, level_parts& p, std::span<std::uint32_t const> fixed,
-                           active_nodes& active, jet_options const& options) {
-  return jet_refinement<Level>(g, p, fixed).refine(active, options);
+inline std::int64_t refine_by_jet(weighted_view const& g, level_parts& p,
+                                  std::span<std::uint32_t const> fixed, active_nodes& active,
+                                  jet_options const& options) {
+  return jet_refinement(g, p, fixed).refine(active, options);
 }
 
 /// What is worth its time where a small cut matters more.
@@ -262,9 +261,8 @@ struct quality_effort {
 };
 
 /// The work that the best preset means for a graph.
-template <class Level>
-quality_effort quality_effort_of(Level const& g, std::uint32_t parts,
-                                 thread_team const& team = thread_team{}) {
+inline quality_effort quality_effort_of(weighted_view const& g, std::uint32_t parts,
+                                        thread_team const& team = thread_team{}) {
   quality_effort e;
   e.standard = effort_of(kway_preset::quality, g, parts, team);
   auto const probe = probe_degrees(g, team);
@@ -313,8 +311,7 @@ class quality_kway {
       : limit_(std::move(limit)), effort_(std::move(effort)), seed_(seed), team_(team), observer_(observer) {}
 
   /// Never worse than what `multilevel_kway` makes with the same seed and the effort `standard`.
-  template <class Level>
-  level_parts parts(Level const& g, std::vector<std::uint32_t> const& fixed) {
+  level_parts parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed) {
     auto made = trials(g, fixed);
     std::vector<rank> ranks;
     for (auto const& p : made) ranks.push_back(rank_of(g, p));
@@ -330,8 +327,7 @@ class quality_kway {
   }
 
   /// Better parts than `p`, which may break their limits.
-  template <class Level>
-  void improve(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
+  void improve(weighted_view const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
     weigh_edges(g);
     refine(g, fixed, p);
     cycle(g, fixed, p, p.of);
@@ -341,8 +337,7 @@ class quality_kway {
  private:
   using rank = std::pair<std::int64_t, std::int64_t>;  // by weight above limits, then by cut
 
-  template <class Level>
-  static rank rank_of(Level const& g, level_parts const& p) {
+  static rank rank_of(weighted_view const& g, level_parts const& p) {
     return {excess_weight(p), cut_of(g, p.of)};
   }
 
@@ -351,8 +346,7 @@ class quality_kway {
   }
 
   /// Independent partitions, made at the same time where there are threads.
-  template <class Level>
-  std::vector<level_parts> trials(Level const& g, std::vector<std::uint32_t> const& fixed) const {
+  std::vector<level_parts> trials(weighted_view const& g, std::vector<std::uint32_t> const& fixed) const {
     auto const count = effort_.trials.size() + 1;
     std::vector<std::uint64_t> seeds{seed_};
     splitmix random(seed_);
@@ -372,15 +366,13 @@ class quality_kway {
     for (std::size_t n = 0; n < other.size(); ++n) other[n] = fits ? p.of[n] * p.parts() + other[n] : p.of[n];
   }
 
-  template <class Level>
-  void weigh_edges(Level const& g) {
+  void weigh_edges(weighted_view const& g) {
     edge_total_ = 0;
     for (std::uint32_t a = 0; a < g.arcs(); ++a) edge_total_ += g.arc_weight(a);
     edge_total_ /= 2;
   }
 
-  template <class Level>
-  void refine(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
+  void refine(weighted_view const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
     auto active = boundary_of(g, p.of, team_);
     auto gained = refine_level(g, p, fixed, active, effort_.standard, team_);
     bool const tangled = 5 * cut_of(g, p.of) > edge_total_;  // no narrow strip holds a cut
@@ -392,8 +384,7 @@ class quality_kway {
   }
 
   /// Coarsens within the parts, or what `together` numbers within them, and refines on the way back.
-  template <class Level>
-  void cycle(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p,
+  void cycle(weighted_view const& g, std::vector<std::uint32_t> const& fixed, level_parts& p,
              std::vector<std::uint32_t> together) {
     weigh_edges(g);
     auto stack = level_hierarchy(p.parts(), effort_.standard, team_).above(g, together);
@@ -420,8 +411,7 @@ class quality_kway {
     if (rank_of(g, before) < rank_of(g, p)) p = before;
   }
 
-  template <class Level>
-  void descend(Level const& below, std::vector<std::uint32_t> const& fixed,
+  void descend(weighted_view const& below, std::vector<std::uint32_t> const& fixed,
                raw_array<std::uint32_t> const& cluster_of, level_parts& p) {
     project(below, p, fixed, cluster_of, team_);
     tell(kway_phase::projected, below.nodes);
@@ -437,8 +427,7 @@ class quality_kway {
     return up;
   }
 
-  template <class Level>
-  void finish(Level const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
+  void finish(weighted_view const& g, std::vector<std::uint32_t> const& fixed, level_parts& p) {
     auto deep = effort_.standard;
     deep.passes = 10, deep.patience = 5000;
     std::int64_t gained = 0;
@@ -458,8 +447,7 @@ class quality_kway {
   }
 
   /// How wide strips may be: the time they take grows with the square.
-  template <class Level>
-  std::uint32_t strip_steps(Level const& g, active_nodes const& boundary) const {
+  std::uint32_t strip_steps(weighted_view const& g, active_nodes const& boundary) const {
     auto const border = static_cast<double>(boundary.list.size());
     auto const fits = [&](std::uint32_t steps) {
       return border * steps * steps <= effort_.strip_share * g.nodes;
@@ -488,8 +476,7 @@ struct kway_task {
   std::uint32_t parts() const { return static_cast<std::uint32_t>(limit.size()); }
 };
 
-template <class Level>
-void finish_parts(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed) {
+inline void finish_parts(weighted_view const& g, level_parts& p, std::vector<std::uint32_t> const& fixed) {
   if (excess_weight(p) > 0) {
     auto active = no_active_nodes(g.nodes);
     rebalance(g, p, fixed, active);
@@ -499,8 +486,7 @@ void finish_parts(Level const& g, level_parts& p, std::vector<std::uint32_t> con
 }
 
 /// The parts that a preset makes.
-template <class Level>
-level_parts made_parts(Level const& g, kway_task const& task, thread_team const& team) {
+inline level_parts made_parts(weighted_view const& g, kway_task const& task, thread_team const& team) {
   auto const& o = task.options;
   if (o.preset == kway_preset::quality)
     return quality_kway(task.limit, quality_effort_of(g, task.parts(), team), o.seed, team, o.observer)
@@ -510,8 +496,7 @@ level_parts made_parts(Level const& g, kway_task const& task, thread_team const&
 }
 
 /// The parts that are given, refined as the preset says.
-template <class Level>
-level_parts refined_parts(Level const& g, kway_task& task, thread_team const& team) {
+inline level_parts refined_parts(weighted_view const& g, kway_task& task, thread_team const& team) {
   auto const& o = task.options;
   level_parts p{std::move(task.start), std::vector<std::int64_t>(task.limit.size()), task.limit};
   for (std::uint32_t n = 0; n < g.nodes; ++n) p.weight[p.of[n]] += g.weight(n);
@@ -525,8 +510,7 @@ level_parts refined_parts(Level const& g, kway_task& task, thread_team const& te
   return p;
 }
 
-template <class Level>
-level_parts parts_of_level(Level const& g, kway_task& task) {
+inline level_parts parts_of_level(weighted_view const& g, kway_task& task) {
   thread_team const team(task.options.threads);
   auto p = task.start.empty() ? made_parts(g, task, team) : refined_parts(g, task, team);
   finish_parts(g, p, task.fixed);

@@ -14,10 +14,10 @@ namespace cleave::detail {
 
 /// Size-constrained label propagation: in rounds, each node moves to the cluster that it is most connected
 /// with, as long as it has room. O(rounds * (n + m)). Meyerhenke, Sanders, Schulz, SEA 2014, §4.
-template <class Level, class Sum = std::int64_t>
+template <class Sum>
 class label_clustering {
  public:
-  label_clustering(Level const& g, cluster_rules const& rules)
+  label_clustering(weighted_view const& g, cluster_rules const& rules)
       : g_(g),
         rules_(rules),
         heaviest_(static_cast<Sum>(rules.heaviest)),
@@ -163,7 +163,7 @@ class label_clustering {
     }
   }
 
-  Level const& g_;
+  weighted_view const& g_;
   cluster_rules const& rules_;
   Sum heaviest_;
   raw_array<std::uint32_t> label_;
@@ -174,10 +174,10 @@ class label_clustering {
 /// Pairs of neighbours along heavy edges: each node in turn takes the free neighbour of the heaviest edge, of
 /// those the lightest. On regular meshes whose nodes are numbered row by row the coarse graph is such a mesh
 /// again, and its straight cuts survive. O(n + m). Karypis, Kumar, SISC 20(1), 1998, §3.1.
-template <class Level>
 class heavy_edge_matching {
  public:
-  heavy_edge_matching(Level const& g, cluster_rules const& rules) : g_(g), rules_(rules), mate_(g.nodes) {}
+  heavy_edge_matching(weighted_view const& g, cluster_rules const& rules)
+      : g_(g), rules_(rules), mate_(g.nodes) {}
 
   /// Pairs (rounds = 1), pairs of pairs (2), and so on, in one step.
   clustering clusters(std::uint32_t rounds, thread_team const& team) {
@@ -324,7 +324,7 @@ class heavy_edge_matching {
     c = std::move(joined);
   }
 
-  Level const& g_;
+  weighted_view const& g_;
   cluster_rules const& rules_;
   raw_array<std::uint32_t> mate_;
 };
@@ -342,8 +342,7 @@ class level_hierarchy {
   level_hierarchy(std::uint32_t parts, level_effort const& effort, thread_team const& team)
       : target_((std::max)(effort.least_nodes, effort.nodes_a_part * parts)), effort_(effort), team_(team) {}
 
-  template <class Level>
-  std::vector<level_above> above(Level const& g, std::vector<std::uint32_t> const& fixed) {
+  std::vector<level_above> above(weighted_view const& g, std::vector<std::uint32_t> const& fixed) {
     std::vector<level_above> levels;
     total_ = 0;
     for (std::uint32_t n = 0; n < g.nodes; ++n) total_ += g.weight(n);
@@ -356,8 +355,8 @@ class level_hierarchy {
   }
 
  private:
-  template <class Level>
-  bool add(std::vector<level_above>& levels, Level const& g, std::vector<std::uint32_t> const& fixed) {
+  bool add(std::vector<level_above>& levels, weighted_view const& g,
+           std::vector<std::uint32_t> const& fixed) {
     auto const level_cap = total_ / std::max<std::int64_t>(1, g.nodes) * std::int64_t{effort_.shrink};
     cluster_rules rules{.heaviest = (std::min)(heaviest_, std::max<std::int64_t>(level_cap, 1)),
                         .fixed = &fixed};
@@ -379,8 +378,7 @@ class level_hierarchy {
   }
 
   /// What weights of all levels above fit in.
-  template <class Level>
-  weight_width width_of(Level const& g) const {
+  weight_width width_of(weighted_view const& g) const {
     if (g.width() == weight_width::narrow) return weight_width::narrow;
     std::int64_t arcs = 0;
     for (std::uint32_t arc = 0; arc < g.arcs(); ++arc) arcs += g.arc_weight(arc);
@@ -396,8 +394,7 @@ class level_hierarchy {
   }
 
   /// Of the arcs of some nodes, the share that stays in the range of its node.
-  template <class Level>
-  static double local_share(Level const& g, std::uint32_t grain) {
+  static double local_share(weighted_view const& g, std::uint32_t grain) {
     std::uint64_t inside = 0, arcs = 0;
     auto const step = std::max<std::uint64_t>(37, g.nodes / 4096);
     for (std::uint64_t n = 0; n < g.nodes && g.nodes > grain; n += step) {
@@ -409,13 +406,12 @@ class level_hierarchy {
     return arcs == 0 ? 1 : static_cast<double>(inside) / static_cast<double>(arcs);
   }
 
-  template <class Level>
-  clustering clusters(Level const& g, cluster_rules const& rules) const {
+  clustering clusters(weighted_view const& g, cluster_rules const& rules) const {
     if (effort_.clusters == coarsening::matching)
-      return heavy_edge_matching<Level>(g, rules).clusters(effort_.match_rounds, team_);
+      return heavy_edge_matching(g, rules).clusters(effort_.match_rounds, team_);
     if (width_ == weight_width::narrow)
-      return label_clustering<Level, std::uint32_t>(g, rules).clusters(effort_.label_rounds, team_);
-    return label_clustering<Level>(g, rules).clusters(effort_.label_rounds, team_);
+      return label_clustering<std::uint32_t>(g, rules).clusters(effort_.label_rounds, team_);
+    return label_clustering<std::int64_t>(g, rules).clusters(effort_.label_rounds, team_);
   }
 
   std::uint32_t target_;

@@ -420,9 +420,8 @@ class corridor {
  public:
   /// `position` has an entry for each node of the level, all of them `nowhere`, and so it leaves them; of
   /// nodes outside of the two parts it is not read.
-  template <class Level>
-  void make(Level const& g, level_parts const& p, std::span<std::uint32_t const> fixed, part_pair const& pair,
-            corridor_width const& width, std::span<std::uint32_t> position) {
+  void make(weighted_view const& g, level_parts const& p, std::span<std::uint32_t const> fixed,
+            part_pair const& pair, corridor_width const& width, std::span<std::uint32_t> position) {
     node_.assign(2, 0);
     net.weight.assign(2, 0);
     net.depth.assign(2, 0);
@@ -444,8 +443,7 @@ class corridor {
   static constexpr std::uint32_t nowhere = 0xffffffff;
 
  private:
-  template <class Level>
-  void collect(Level const& g, level_parts const& p, std::span<std::uint32_t const> fixed,
+  void collect(weighted_view const& g, level_parts const& p, std::span<std::uint32_t const> fixed,
                part_pair const& pair, std::uint32_t own, std::uint32_t other, corridor_width const& width,
                std::span<std::uint32_t> position) {
     auto const room = most(p, own, other, width.slack);
@@ -454,7 +452,7 @@ class corridor {
     auto const sign = own == pair.a ? 1 : -1;
     auto const take = [&](std::uint32_t n, std::uint32_t steps) {
       if (p.of[n] != own || position[n] != nowhere || (!fixed.empty() && fixed[n] != free_node)) return;
-      auto const weight = static_cast<std::int64_t>(g.weight(n));
+      auto const weight = g.weight(n);
       if (taken + weight > room) return;
       taken += weight;
       position[n] = static_cast<std::uint32_t>(node_.size());
@@ -482,15 +480,13 @@ class corridor {
     return room <= 0 ? 0 : static_cast<std::int64_t>((std::min)(room, static_cast<double>(p.weight[own])));
   }
 
-  template <class Level>
-  static bool touches(Level const& g, level_parts const& p, std::uint32_t n, std::uint32_t part) {
+  static bool touches(weighted_view const& g, level_parts const& p, std::uint32_t n, std::uint32_t part) {
     for (auto a = g.first[n]; a < g.first[n + 1]; ++a)
       if (p.of[g.head[a]] == part) return true;
     return false;
   }
 
-  template <class Level>
-  void connect(Level const& g, level_parts const& p, part_pair const& pair,
+  void connect(weighted_view const& g, level_parts const& p, part_pair const& pair,
                std::span<std::uint32_t const> position) {
     net.flow.clear(node_.size());
     cut_ = 0;
@@ -501,7 +497,7 @@ class corridor {
         auto const to = g.head[a];
         auto const part = p.of[to];
         if (part != pair.a && part != pair.b) continue;
-        auto const weight = static_cast<std::int64_t>(g.arc_weight(a));
+        auto const weight = g.arc_weight(a);
         auto const at = position[to];
         if (at == nowhere)
           beyond[part == pair.b] += weight;
@@ -529,12 +525,11 @@ struct flow_options {
 /// of threads. Gives up where strips with as many arcs as the graph have brought nothing: no narrow strip
 /// holds the cut of a graph without locality. Sanders, Schulz, ESA 2011; Gottesbüren, Heuer, Sanders, SEA
 /// 2022 (parallel).
-template <class Level>
 class flow_refinement {
  public:
   /// `active` holds all nodes with neighbours in other parts, and does so afterwards.
-  flow_refinement(Level const& g, level_parts& p, std::span<std::uint32_t const> fixed, active_nodes& active,
-                  thread_team const& team)
+  flow_refinement(weighted_view const& g, level_parts& p, std::span<std::uint32_t const> fixed,
+                  active_nodes& active, thread_team const& team)
       : g_(g),
         p_(p),
         fixed_(fixed),
@@ -668,7 +663,7 @@ class flow_refinement {
   std::int64_t apply(work const& w) {
     for (auto const n : w.moved) {
       auto const from = p_.of[n], to = from == w.pair.a ? w.pair.b : w.pair.a;
-      auto const weight = static_cast<std::int64_t>(g_.weight(n));
+      auto const weight = g_.weight(n);
       p_.of[n] = to;
       p_.weight[from] -= weight, p_.weight[to] += weight;
       active_.add(n);
@@ -679,7 +674,7 @@ class flow_refinement {
     return w.gain;
   }
 
-  Level const& g_;
+  weighted_view const& g_;
   level_parts& p_;
   std::span<std::uint32_t const> fixed_;
   active_nodes& active_;
@@ -695,10 +690,10 @@ class flow_refinement {
 
 /// Refines by flows; the decrease of the cut. Limits that hold keep holding. `active` holds all nodes with
 /// neighbours in other parts, and does so afterwards.
-template <class Level>
-std::int64_t refine_by_flows(Level const& g, level_parts& p, std::span<std::uint32_t const> fixed,
-                             active_nodes& active, flow_options const& options, thread_team const& team) {
-  return flow_refinement<Level>(g, p, fixed, active, team).refine(options);
+inline std::int64_t refine_by_flows(weighted_view const& g, level_parts& p,
+                                    std::span<std::uint32_t const> fixed, active_nodes& active,
+                                    flow_options const& options, thread_team const& team) {
+  return flow_refinement(g, p, fixed, active, team).refine(options);
 }
 
 }  // namespace cleave::detail

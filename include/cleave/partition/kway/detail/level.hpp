@@ -392,9 +392,8 @@ inline clustering numbered_clusters(raw_array<std::uint32_t> leader, id_ranges c
 }
 
 /// Puts nodes without edges where they must be or where there is most room, the heaviest first.
-template <class Level>
-void place_left_out(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
-                    std::vector<std::uint32_t> const& nodes) {
+inline void place_left_out(weighted_view const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
+                           std::vector<std::uint32_t> const& nodes) {
   if (nodes.empty()) return;
   std::vector<std::pair<std::int64_t, std::uint32_t>> heaviest_first;
   for (auto const n : nodes) {
@@ -402,7 +401,7 @@ void place_left_out(Level const& g, level_parts& p, std::vector<std::uint32_t> c
       p.of[n] = fixed[n];
       p.weight[fixed[n]] += g.weight(n);
     } else {
-      heaviest_first.emplace_back(-static_cast<std::int64_t>(g.weight(n)), n);
+      heaviest_first.emplace_back(-g.weight(n), n);
     }
   }
   std::sort(heaviest_first.begin(), heaviest_first.end());
@@ -421,9 +420,8 @@ void place_left_out(Level const& g, level_parts& p, std::vector<std::uint32_t> c
 
 /// Makes the parts of a level those of `below`, the level it stands on: each node gets the part of its
 /// cluster, and nodes that have none go where there is room. O(nodes).
-template <class Level>
-void project(Level const& below, level_parts& p, std::vector<std::uint32_t> const& fixed,
-             raw_array<std::uint32_t> const& cluster_of, thread_team const& team) {
+inline void project(weighted_view const& below, level_parts& p, std::vector<std::uint32_t> const& fixed,
+                    raw_array<std::uint32_t> const& cluster_of, thread_team const& team) {
   id_ranges const ranges{below.nodes, 1u << 16};
   std::vector<std::vector<std::uint32_t>> alone(ranges.count());
   std::vector<std::uint32_t> of(below.nodes);
@@ -446,8 +444,7 @@ class part_links {
   explicit part_links(std::uint32_t parts) : weight_(parts, 0) { near_.reserve(64); }
 
   /// Counts the links of a node, forgetting those of the last one.
-  template <class Level>
-  void count(Level const& g, std::vector<std::uint32_t> const& of, std::uint32_t n) {
+  void count(weighted_view const& g, std::vector<std::uint32_t> const& of, std::uint32_t n) {
     for (auto const part : near_) weight_[part] = 0;
     near_.clear();
     for (auto arc = g.first[n], stop = g.first[n + 1]; arc < stop; ++arc) {
@@ -481,9 +478,8 @@ class part_links {
 };
 
 /// Puts a node into another part.
-template <class Level>
-void move_node(Level const& g, level_parts& p, std::uint32_t n, std::uint32_t to) {
-  auto const w = static_cast<std::int64_t>(g.weight(n));
+inline void move_node(weighted_view const& g, level_parts& p, std::uint32_t n, std::uint32_t to) {
+  auto const w = g.weight(n);
   p.weight[p.of[n]] -= w;
   p.weight[to] += w;
   p.of[n] = to;
@@ -535,10 +531,9 @@ std::size_t check_arrays(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g
 /// The level above: a node for each cluster, and edges between them with the sum of the weights of those that
 /// they stand for. The rows are merged with an array that remembers where each neighbour was put last, not by
 /// hashing. O(n + m).
-template <class Level>
 class contraction {
  public:
-  contraction(Level const& g, clustering const& c) : g_(g), c_(c) {}
+  contraction(weighted_view const& g, clustering const& c) : g_(g), c_(c) {}
 
   level_graph graph(thread_team const& team) const { return graph(team, g_.width()); }
 
@@ -586,7 +581,7 @@ class contraction {
       for (auto i = ranges.begin(r); i < ranges.end(r); ++i) coarse.first[i] -= place[r] - arcs[r];
     });
     coarse.head = drawn_together(coarse.head, place, arcs, team);
-    auto& weights = coarse.arc_weights.template array<Weight>();
+    auto& weights = coarse.arc_weights.array<Weight>();
     weights = drawn_together(weights, place, arcs, team);
   }
 
@@ -607,7 +602,7 @@ class contraction {
   std::uint32_t merge(std::uint32_t lo, std::uint32_t hi, level_graph& coarse, std::uint32_t begin) const {
     auto last = raw_array<std::uint32_t>::zeros(c_.clusters);  // one past where it was put last
     auto* const head = coarse.head.data();
-    auto* const weight = coarse.arc_weights.template array<Weight>().data();
+    auto* const weight = coarse.arc_weights.array<Weight>().data();
     auto const* const of = c_.of.data();
     auto const arc_weights = g_.arc_weights;
     auto end = begin;
@@ -632,12 +627,12 @@ class contraction {
           }
         }
       }
-      coarse.node_weights.template array<Weight>()[i] = static_cast<Weight>(sum);
+      coarse.node_weights.array<Weight>()[i] = static_cast<Weight>(sum);
     }
     return end - begin;
   }
 
-  Level const& g_;
+  weighted_view const& g_;
   clustering const& c_;
 };
 

@@ -681,36 +681,25 @@ class multilevel_kway {
                   thread_team const& team, kway_observer* observer)
       : limit_(std::move(limit)), effort_(effort), random_(seed), team_(team), observer_(observer) {}
 
-  template <class Level>
-  level_parts parts(Level const& g, std::vector<std::uint32_t> const& fixed) {
+  level_parts parts(weighted_view const& g, std::vector<std::uint32_t> const& fixed) {
     auto levels = level_hierarchy(static_cast<std::uint32_t>(limit_.size()), effort_, team_).above(g, fixed);
     tell(kway_phase::coarsened, g.nodes);
-    auto const at = [&](auto const& act) {
-      if (levels.empty())
-        act(g, fixed);
-      else
-        act(levels.back().graph.view(), levels.back().fixed);
-    };
-    level_parts p;
-    active_nodes active;
-    at([&](auto const& top, auto const& bound) {
-      p = first_cut(limit_, effort_, team_).parts(top, bound, random_);
-      tell(kway_phase::first_cut, top.nodes);
-      active = no_active_nodes(top.nodes);
-      for (std::uint32_t n = 0; n < top.nodes; ++n) active.add(n);
-      refine(top, p, bound, active);
-    });
+    auto const top = [&] { return levels.empty() ? g : levels.back().graph.view(); };
+    auto const bound = [&]() -> auto const& { return levels.empty() ? fixed : levels.back().fixed; };
+    auto p = first_cut(limit_, effort_, team_).parts(top(), bound(), random_);
+    tell(kway_phase::first_cut, top().nodes);
+    auto active = no_active_nodes(top().nodes);
+    for (std::uint32_t n = 0; n < top().nodes; ++n) active.add(n);
+    refine(top(), p, bound(), active);
     while (!levels.empty()) {
       auto const cluster_of = std::move(levels.back().cluster_of);
       levels.pop_back();
-      at([&](auto const& below, auto const& bound) {
-        project(below, p, bound, cluster_of, team_);
-        active = boundary_of(below, p.of, team_, [&](std::uint32_t n) {
-          return cluster_of[n] != no_cluster && active.is[cluster_of[n]];
-        });
-        tell(kway_phase::projected, below.nodes);
-        refine(below, p, bound, active);
+      project(top(), p, bound(), cluster_of, team_);
+      active = boundary_of(top(), p.of, team_, [&](std::uint32_t n) {
+        return cluster_of[n] != no_cluster && active.is[cluster_of[n]];
       });
+      tell(kway_phase::projected, top().nodes);
+      refine(top(), p, bound(), active);
     }
     return p;
   }
@@ -720,8 +709,7 @@ class multilevel_kway {
     if (observer_) observer_->passed(phase, nodes, gained);
   }
 
-  template <class Level>
-  void refine(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
+  void refine(weighted_view const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
               active_nodes& active) const {
     auto gained = refine_level(g, p, fixed, active, effort_, team_);
     if (effort_.flow_rounds > 0 && g.nodes <= effort_.flow_nodes) {

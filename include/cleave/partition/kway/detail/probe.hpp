@@ -25,8 +25,7 @@ struct degree_probe {
   bool dense_mesh() const { return regular() && mean > 10; }
 };
 
-template <class Level>
-degree_probe probe_degrees(Level const& g, thread_team const& team = thread_team{}) {
+inline degree_probe probe_degrees(weighted_view const& g, thread_team const& team = thread_team{}) {
   struct sums {
     std::uint64_t degrees = 0, squares = 0, nodes = 0;
   };
@@ -53,8 +52,7 @@ degree_probe probe_degrees(Level const& g, thread_team const& team = thread_team
 /// Of the pairs of neighbours of a node, how many are neighbours themselves: from a third up in meshes of
 /// triangles or tetrahedra, and none in grids and trees. From 256 nodes at most. O(sum of the degrees of
 /// their neighbours).
-template <class Level>
-double closed_wedges(Level const& g) {
+inline double closed_wedges(weighted_view const& g) {
   constexpr std::uint32_t most_arcs = 64;  // of nodes that are looked at
   std::uint64_t wedges = 0, closed = 0;
   std::vector<std::uint32_t> neighbours;
@@ -76,8 +74,7 @@ double closed_wedges(Level const& g) {
 }
 
 /// Where the neighbours of a node are, counted from it, in rising order.
-template <class Level>
-std::vector<std::int64_t> steps_to_neighbours(Level const& g, std::uint32_t n) {
+inline std::vector<std::int64_t> steps_to_neighbours(weighted_view const& g, std::uint32_t n) {
   std::vector<std::int64_t> steps;
   for (auto arc = g.first[n]; arc < g.first[n + 1]; ++arc) steps.push_back(std::int64_t{g.head[arc]} - n);
   std::sort(steps.begin(), steps.end());
@@ -86,8 +83,7 @@ std::vector<std::int64_t> steps_to_neighbours(Level const& g, std::uint32_t n) {
 
 /// Whether most nodes are as far from their neighbours, in number, as the next node is from its own, or the
 /// one after that: they are lattices numbered row by row. Looks at 256 nodes at most.
-template <class Level>
-bool is_numbered_in_rows(Level const& g) {
+inline bool is_numbered_in_rows(weighted_view const& g) {
   std::uint32_t alike = 0, seen = 0;
   auto const step = (std::max)(1u, g.nodes / 256);
   for (std::uint64_t at = step / 2; at + 2 < g.nodes; at += step) {
@@ -101,8 +97,7 @@ bool is_numbered_in_rows(Level const& g) {
 }
 
 /// Whether weights of nodes are nearly uniform, and those of edges. Looks at 2047 of each at most.
-template <class Level>
-bool has_uniform_weights(Level const& g) {
+inline bool has_uniform_weights(weighted_view const& g) {
   auto const uniform = [](std::uint64_t count, auto const& weight) {
     double sum = 0, squares = 0, seen = 0;
     for (std::uint64_t i = 0; i < count; i += std::max<std::uint64_t>(1, count / 1024)) {
@@ -119,8 +114,7 @@ bool has_uniform_weights(Level const& g) {
 /// again as in a random graph of these degrees: no part of the graph is far from another. O(arcs) then, and
 /// far less in grids and meshes. Newman, Strogatz, Watts, Physical Review E 64, 2001 (how many are m steps
 /// off).
-template <class Level>
-bool grows_like_random_graph(Level const& g, degree_probe const& probe) {
+inline bool grows_like_random_graph(weighted_view const& g, degree_probe const& probe) {
   double const growth = probe.mean > 0 ? probe.mean + probe.variance / probe.mean - 1 : 0;  // of each step
   if (growth < 1.5) return false;  // paths, cycles, sparse trees
   std::uint32_t steps = 0;
@@ -138,16 +132,14 @@ bool grows_like_random_graph(Level const& g, degree_probe const& probe) {
 
 /// Whether few neighbours of a node are neighbours themselves, and hubs or chance join everything to
 /// everything: then clusters would join what belongs apart.
-template <class Level>
-bool lacks_locality(Level const& g, degree_probe const& probe) {
+inline bool lacks_locality(weighted_view const& g, degree_probe const& probe) {
   return closed_wedges(g) < 0.1 && (probe.skewed() || grows_like_random_graph(g, probe));
 }
 
 /// Whether nodes of a degree below a quarter of the mean one weigh half of all, around a dense core: then
 /// parts of a graph without locality fill up with the core, and the periphery is what is cut. Borgatti,
 /// Everett, Social Networks 21(4), 2000 (core and periphery).
-template <class Level>
-bool has_sparse_periphery(Level const& g, degree_probe const& probe) {
+inline bool has_sparse_periphery(weighted_view const& g, degree_probe const& probe) {
   std::int64_t periphery = 0, total = 0;
   for (std::uint32_t n = 0; n < g.nodes; ++n) {
     total += g.weight(n);
@@ -158,15 +150,13 @@ bool has_sparse_periphery(Level const& g, degree_probe const& probe) {
 
 /// Whether there are enough parts for round ones to pack better than bricks, and enough nodes in each to be
 /// round.
-template <class Level>
-bool suits_centres(Level const& g, std::uint32_t parts) {
+inline bool suits_centres(weighted_view const& g, std::uint32_t parts) {
   return parts >= 16 && g.nodes / parts >= 200;
 }
 
 /// The work that a preset means for a graph.
-template <class Level>
-level_effort effort_of(kway_preset preset, Level const& g, std::uint32_t parts,
-                       thread_team const& team = thread_team{}) {
+inline level_effort effort_of(kway_preset preset, weighted_view const& g, std::uint32_t parts,
+                              thread_team const& team = thread_team{}) {
   level_effort e;
   bool const fast = preset == kway_preset::fast, quality = preset == kway_preset::quality;
   auto const probe = probe_degrees(g, team);

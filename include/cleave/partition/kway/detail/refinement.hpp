@@ -40,17 +40,16 @@ struct active_nodes {
 inline active_nodes no_active_nodes(std::uint32_t nodes) { return {{}, std::vector<std::uint8_t>(nodes)}; }
 
 /// Whether a neighbour is in another part.
-template <class Level>
-bool is_on_boundary(Level const& g, std::vector<std::uint32_t> const& of, std::uint32_t n) {
+inline bool is_on_boundary(weighted_view const& g, std::vector<std::uint32_t> const& of, std::uint32_t n) {
   for (auto arc = g.first[n], stop = g.first[n + 1]; arc < stop; ++arc)
     if (of[g.head[arc]] != of[n]) return true;
   return false;
 }
 
 /// Those nodes with a neighbour in another part for which `may_be(n)`. O(n + m).
-template <class Level, class MayBe>
-active_nodes boundary_of(Level const& g, std::vector<std::uint32_t> const& of, thread_team const& team,
-                         MayBe const& may_be) {
+template <class MayBe>
+active_nodes boundary_of(weighted_view const& g, std::vector<std::uint32_t> const& of,
+                         thread_team const& team, MayBe const& may_be) {
   auto active = no_active_nodes(g.nodes);
   id_ranges const ranges{g.nodes, 1u << 14};
   std::vector<std::vector<std::uint32_t>> found(ranges.count());
@@ -65,14 +64,13 @@ active_nodes boundary_of(Level const& g, std::vector<std::uint32_t> const& of, t
   return active;
 }
 
-template <class Level>
-active_nodes boundary_of(Level const& g, std::vector<std::uint32_t> const& of, thread_team const& team) {
+inline active_nodes boundary_of(weighted_view const& g, std::vector<std::uint32_t> const& of,
+                                thread_team const& team) {
   return boundary_of(g, of, team, [](std::uint32_t) { return true; });
 }
 
 /// The weight of the edges between parts. O(n + m).
-template <class Level>
-std::int64_t cut_of(Level const& g, std::vector<std::uint32_t> const& of) {
+inline std::int64_t cut_of(weighted_view const& g, std::vector<std::uint32_t> const& of) {
   std::int64_t twice = 0;
   for (std::uint32_t n = 0; n < g.nodes; ++n)
     for (auto a = g.first[n], stop = g.first[n + 1]; a < stop; ++a)
@@ -164,10 +162,9 @@ class move_buckets {
 /// What each active node would gain in the part that it is tied to most beside its own, were there room:
 /// known until a neighbour moves. Counted by all threads, so that the moves, one after another, find few
 /// nodes worth a look.
-template <class Level>
 class move_gains {
  public:
-  move_gains(Level const& g, level_parts const& p, std::vector<std::uint32_t> const& fixed,
+  move_gains(weighted_view const& g, level_parts const& p, std::vector<std::uint32_t> const& fixed,
              thread_team const& team)
       : g_(g), p_(p), fixed_(fixed), team_(team) {}
 
@@ -228,7 +225,7 @@ class move_gains {
   }
 
  private:
-  Level const& g_;
+  weighted_view const& g_;
   level_parts const& p_;
   std::vector<std::uint32_t> const& fixed_;
   thread_team const& team_;
@@ -238,9 +235,8 @@ class move_gains {
 /// Goes through the active nodes in rounds and moves each to the part that it is tied to most, where that
 /// lessens the cut or, at the same cut, evens out the parts. Returns by how much the cut fell. O(rounds *
 /// arcs of active nodes).
-template <class Level>
-std::int64_t sweep_boundary(Level const& g, level_parts& p, active_nodes& active, move_gains<Level>& gains,
-                            std::uint32_t rounds) {
+inline std::int64_t sweep_boundary(weighted_view const& g, level_parts& p, active_nodes& active,
+                                   move_gains& gains, std::uint32_t rounds) {
   part_links links(p.parts());
   std::int64_t gained = 0;
   for (std::uint32_t round = 0; round < rounds; ++round) {
@@ -270,10 +266,9 @@ std::int64_t sweep_boundary(Level const& g, level_parts& p, active_nodes& active
 /// Moves active nodes one by one to the part of best gain, each at most once a pass, downhill too, and
 /// returns to the best state seen. Sanders, Schulz, ESA 2011, §4 (k-way local search); Karypis, Kumar, JPDC
 /// 48, 1998.
-template <class Level>
 class kway_fm {
  public:
-  kway_fm(Level const& g, level_parts& p)
+  kway_fm(weighted_view const& g, level_parts& p)
       : g_(g),
         p_(p),
         links_(p.parts()),
@@ -282,8 +277,7 @@ class kway_fm {
         locked_(raw_array<std::uint8_t>::zeros(g.nodes)) {}
 
   /// Returns by how much the cut fell.
-  std::int64_t refine(active_nodes& active, move_gains<Level>& gains, std::uint32_t passes,
-                      std::size_t patience) {
+  std::int64_t refine(active_nodes& active, move_gains& gains, std::uint32_t passes, std::size_t patience) {
     std::int64_t gained = 0;
     for (std::uint32_t pass = 0; pass < passes; ++pass) {
       auto const gain = improve(active, gains, patience);
@@ -298,7 +292,7 @@ class kway_fm {
     std::uint32_t node, from;
   };
 
-  std::int64_t improve(active_nodes& active, move_gains<Level>& gains, std::size_t patience) {
+  std::int64_t improve(active_nodes& active, move_gains& gains, std::size_t patience) {
     gains.count(active);
     least_open_ = gains.bucket_above_which(8 * patience);  // few others are ever looked at
     open_between(least_open_, move_buckets::buckets, active, gains);
@@ -334,15 +328,14 @@ class kway_fm {
   }
 
   /// Opens nodes of gains in the buckets from `lo` up to `hi`, but not those that moves have touched.
-  void open_between(std::uint32_t lo, std::uint32_t hi, active_nodes const& active,
-                    move_gains<Level> const& gains) {
+  void open_between(std::uint32_t lo, std::uint32_t hi, active_nodes const& active, move_gains const& gains) {
     for (auto at = gains.size(); at-- > 0;)
       if (std::uint32_t const b = move_buckets::bucket_of(gains.of(at)); b >= lo && b < hi)
         if (gains.knows(active, at)) offer(active.list[at], gains.of(at));
   }
 
   /// Whether a node is open, the best of all among them.
-  bool any_open(active_nodes const& active, move_gains<Level> const& gains) {
+  bool any_open(active_nodes const& active, move_gains const& gains) {
     if (least_open_ > 0 && (open_.empty() || open_.highest() < least_open_))
       open_between(0, std::exchange(least_open_, 0), active, gains);
     return !open_.empty();
@@ -350,7 +343,7 @@ class kway_fm {
 
   /// Opens a node for moving, or shuts it where it has nowhere to go.
   void offer(std::uint32_t n, std::int64_t gain) {
-    if (gain == move_gains<Level>::nowhere) {
+    if (gain == move_gains::nowhere) {
       if (open_.contains(n)) open_.remove(n);
       return;
     }
@@ -359,7 +352,7 @@ class kway_fm {
   }
 
   void update_neighbours(std::uint32_t n, std::uint32_t from, std::uint32_t to, active_nodes& active,
-                         move_gains<Level> const& gains) {
+                         move_gains const& gains) {
     active.touch(n);
     for (auto arc = g_.first[n], stop = g_.first[n + 1]; arc < stop; ++arc) {
       auto const other = g_.head[arc];
@@ -367,9 +360,9 @@ class kway_fm {
       if (locked_[other] || gains.is_fixed(other)) continue;
       if (g_.degree(other) <= counted_anew || !open_.contains(other)) {
         links_.count(g_, p_.of, other);
-        offer(other, move_gains<Level>::best(links_, p_.of[other]));
+        offer(other, move_gains::best(links_, p_.of[other]));
       } else {  // an estimate: the true gain is counted when its turn comes
-        auto const w = static_cast<std::int64_t>(g_.arc_weight(arc));
+        auto const w = g_.arc_weight(arc);
         if (p_.of[other] == from) gain_[other] += w;
         if (p_.of[other] == to) gain_[other] -= w;
         open_.put(other, gain_[other]);
@@ -379,7 +372,7 @@ class kway_fm {
 
   static constexpr std::uint32_t counted_anew = 40;  // arcs at most, to know the gain after each move nearby
 
-  Level const& g_;
+  weighted_view const& g_;
   level_parts& p_;
   part_links links_;
   move_buckets open_;
@@ -407,9 +400,8 @@ inline std::uint32_t roomiest(level_parts const& p) {
 /// Moves nodes out of parts that break their limits, those first whose leaving costs least, to parts that
 /// have room for them: as far as the weights of nodes let it. Where all nodes weigh 1 and the limits hold all
 /// of them, no part is over its limit afterwards. Returns by how much the cut fell, which is seldom positive.
-template <class Level>
-std::int64_t rebalance(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
-                       active_nodes& active) {
+inline std::int64_t rebalance(weighted_view const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
+                              active_nodes& active) {
   if (excess_weight(p) == 0) return 0;
   std::int64_t gained = 0;
   part_links links(p.parts());
@@ -449,10 +441,9 @@ std::int64_t rebalance(Level const& g, level_parts& p, std::vector<std::uint32_t
 
 /// Lets nodes into parts that have no room for them, each against one that leaves: for parts that are full
 /// and would be denser with others. Moves alone cannot do that. Kernighan, Lin, Bell Syst. Tech. J. 49, 1970.
-template <class Level>
 class swap_refinement {
  public:
-  swap_refinement(Level const& g, level_parts& p, std::span<std::uint32_t const> fixed)
+  swap_refinement(weighted_view const& g, level_parts& p, std::span<std::uint32_t const> fixed)
       : g_(g), p_(p), fixed_(fixed), links_(p.parts()) {}
 
   /// By how much the cut fell; limits that held hold.
@@ -483,7 +474,7 @@ class swap_refinement {
       if (!fixed_.empty() && fixed_[n] != free_node) continue;
       links_.count(g_, p_.of, n);
       auto const own = p_.of[n];
-      auto const weight = static_cast<std::int64_t>(g_.weight(n));
+      auto const weight = g_.weight(n);
       for (auto const part : links_.nearby())
         if (part != own && p_.room(part) < weight && links_.to(part) > links_.to(own))
           in_[part].push_back({links_.to(own) - links_.to(part), n});
@@ -508,7 +499,7 @@ class swap_refinement {
   std::int64_t swap(std::uint32_t comer, std::uint32_t leaver, std::uint32_t part) {
     auto const from = p_.of[comer];
     if (from == part || p_.of[leaver] != part) return 0;
-    auto const room = p_.room(part) + static_cast<std::int64_t>(g_.weight(leaver) - g_.weight(comer));
+    auto const room = p_.room(part) + g_.weight(leaver) - g_.weight(comer);
     if (room < 0) return 0;
     links_.count(g_, p_.of, leaver);
     auto const to = links_.best_target(p_, part, g_.weight(leaver));
@@ -524,7 +515,7 @@ class swap_refinement {
     return std::max<std::int64_t>(gain, 0);
   }
 
-  Level const& g_;
+  weighted_view const& g_;
   level_parts& p_;
   std::span<std::uint32_t const> fixed_;
   part_links links_;
@@ -532,16 +523,15 @@ class swap_refinement {
 };
 
 /// Refines by swaps; the decrease of the cut.
-template <class Level>
-std::int64_t refine_by_swaps(Level const& g, level_parts& p, std::span<std::uint32_t const> fixed,
-                             std::uint32_t rounds) {
-  return swap_refinement<Level>(g, p, fixed).refine(rounds);
+inline std::int64_t refine_by_swaps(weighted_view const& g, level_parts& p,
+                                    std::span<std::uint32_t const> fixed, std::uint32_t rounds) {
+  return swap_refinement(g, p, fixed).refine(rounds);
 }
 
 /// Nodes for parts that have none, as far as there are nodes, each from a part that keeps one: those that
 /// cost least. O(n + m) where a part weighs nothing, O(parts) otherwise.
-template <class Level>
-void fill_empty_parts(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed) {
+inline void fill_empty_parts(weighted_view const& g, level_parts& p,
+                             std::vector<std::uint32_t> const& fixed) {
   if (std::find(p.weight.begin(), p.weight.end(), 0) == p.weight.end()) return;
   std::vector<std::uint32_t> nodes_in(p.parts(), 0), empty;
   for (std::uint32_t n = 0; n < g.nodes; ++n) ++nodes_in[p.of[n]];
@@ -574,8 +564,7 @@ void fill_empty_parts(Level const& g, level_parts& p, std::vector<std::uint32_t>
 
 /// Where parts are still over their limits, packs all nodes anew, the heaviest first to where there is most
 /// room, if that breaks the limits less. For few heavy nodes, where balance leaves the cut no say.
-template <class Level>
-void pack_if_over(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed) {
+inline void pack_if_over(weighted_view const& g, level_parts& p, std::vector<std::uint32_t> const& fixed) {
   if (excess_weight(p) == 0) return;
   auto packed = p;
   std::fill(packed.weight.begin(), packed.weight.end(), 0);
@@ -592,14 +581,13 @@ void pack_if_over(Level const& g, level_parts& p, std::vector<std::uint32_t> con
 
 /// Brings parts within their limits and lessens the cut. Returns by how much it fell; where balance costs
 /// more than moves gain, that is negative.
-template <class Level>
-std::int64_t refine_level(Level const& g, level_parts& p, std::vector<std::uint32_t> const& fixed,
-                          active_nodes& active, level_effort const& effort,
-                          thread_team const& team = thread_team{}) {
+inline std::int64_t refine_level(weighted_view const& g, level_parts& p,
+                                 std::vector<std::uint32_t> const& fixed, active_nodes& active,
+                                 level_effort const& effort, thread_team const& team = thread_team{}) {
   auto gained = rebalance(g, p, fixed, active);
-  move_gains<Level> gains(g, p, fixed, team);
+  move_gains gains(g, p, fixed, team);
   gained += sweep_boundary(g, p, active, gains, effort.sweeps);
-  if (effort.passes > 0) gained += kway_fm<Level>(g, p).refine(active, gains, effort.passes, effort.patience);
+  if (effort.passes > 0) gained += kway_fm(g, p).refine(active, gains, effort.passes, effort.patience);
   return gained;
 }
 
