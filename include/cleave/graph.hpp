@@ -18,14 +18,14 @@
 #include "cleave/graph/dense.hpp"
 /// Reads a graph into them, once.
 #include "cleave/graph/snapshot.hpp"
-/// Topological order, or the cycle.
+/// Topological order, or the cycle; lists of nodes put into an order that can run.
 #include "cleave/graph/order.hpp"
 /// Which write of a memory cell a read sees.
 #include "cleave/graph/memory.hpp"
 /// Regions that open and close along a graph.
 #include "cleave/graph/scopes.hpp"
-/// Undirected graphs in CSR arrays, as METIS takes them.
+/// Undirected graphs in CSR arrays, as METIS takes them: what is wrong with them, and how to make them of
+/// edges.
 #include "cleave/graph/adjacency.hpp"
-/// The members that an adapter of an undirected graph may have.
+/// The members that an adapter of an undirected graph may have, and how it is read into such arrays.
 #include "cleave/graph/neighbours.hpp"
-/// Reads an undirected graph into CSR arrays.

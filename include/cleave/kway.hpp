@@ -5,10 +5,9 @@
 
 /// The nodes of each part.
 #include "cleave/partition/model/partition.hpp"
-/// A graph in CSR arrays.
+/// A graph in CSR arrays, from a list of edges too.
 #include "cleave/graph/adjacency.hpp"
 /// Balance, preset, seed, threads, fixed nodes.
 #include "cleave/partition/kway/options.hpp"
-/// Partitions, and refines what is there.
+/// Partitions such arrays or a graph of yours, and refines what is there.
 #include "cleave/partition/kway/kway.hpp"
-/// The same of a graph of yours.

@@ -4,13 +4,13 @@
 /// Which part each node belongs to: balanced slices, assignments by name or callback, groups, buckets, and
 /// what judges a partition.
 
-/// The part of each node.
+/// The part of each node, and limits: none, one for all, or one for each part.
 #include "cleave/partition/model/partition.hpp"
 /// K parts of nearly equal load, with a lower bound.
 #include "cleave/partition/slices/balance.hpp"
-/// Parts by callback or by markers.
+/// Parts by callback, by markers, by the module that a node belongs to, or from a list of names.
 #include "cleave/partition/named/assign.hpp"
-/// Cuts at marker nodes.
+/// Cuts at marker nodes, before or after a module, and several kinds of them as one list.
 #include "cleave/partition/named/cut_points.hpp"
 /// Nodes moved to the parts of their readers.
 #include "cleave/partition/named/sink.hpp"

@@ -26,6 +26,10 @@ namespace cleave {
 template <class T>
 concept weight_number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
 
+/// What sums of weights are held in.
+template <weight_number Weight>
+using weight_total = std::conditional_t<std::floating_point<Weight>, double, std::int64_t>;
+
 /// An undirected graph in the arrays of whoever has them, as METIS (xadj, adjncy) and SciPy (indptr, indices)
 /// have it: rows of neighbours one after the other, each edge at both of its ends, rows in any order. An edge
 /// from a node to itself is of no account; edges between the same two nodes count as one with the sum of

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/coarsening.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/partition/kway/detail/coarsening.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

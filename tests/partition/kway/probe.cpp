@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/partition/kway/detail/presets.hpp"
 #include "cleave/partition/kway/kway.hpp"
 #include "support/rng.hpp"
 #include "support/weighted_level.hpp"

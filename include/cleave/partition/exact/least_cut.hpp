@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,10 +16,6 @@
 #include "cleave/partition/model/partition.hpp"
 
 namespace cleave {
-
-/// What a sum of weights is.
-template <weight_number Weight>
-using weight_total = std::conditional_t<std::floating_point<Weight>, double, std::int64_t>;
 
 struct least_cut_options {
   double imbalance = 0.03;                  ///< how much more than ceil(total / k) a part may weigh

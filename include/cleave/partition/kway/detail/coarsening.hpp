@@ -12,6 +12,181 @@
 
 namespace cleave::detail {
 
+/// Which nodes become one on the level above. Clusters are numbered in order of their first members, so that
+/// neighbours in memory remain neighbours.
+struct clustering {
+  std::uint32_t clusters = 0;
+  raw_array<std::uint32_t> of;      ///< the cluster of a node, or `no_cluster`
+  raw_array<std::uint32_t> begin;   ///< of a cluster in `member`; clusters + 1 of them
+  raw_array<std::uint32_t> member;  ///< nodes, cluster after cluster
+};
+
+/// What bounds and steers the choice of clusters.
+struct cluster_rules {
+  std::int64_t heaviest = 1;  ///< a cluster may weigh
+  std::vector<std::uint32_t> const*
+      fixed;                       ///< nodes bound to different parts are not put together; may be null
+  std::uint32_t grain = 1u << 17;  ///< nodes a range, which is clustered by itself
+
+  cluster_tie tie = cluster_tie::lighter;
+
+  bool may_join(std::uint32_t a, std::uint32_t b) const {
+    if (!fixed || fixed->empty()) return true;
+    return (*fixed)[a] == free_node || (*fixed)[b] == free_node || (*fixed)[a] == (*fixed)[b];
+  }
+};
+
+/// Numbers the clusters and lists their members, where `leader[n]` is the least member of the cluster of n,
+/// or `no_cluster`, and no cluster reaches from one range into another.
+inline clustering numbered_clusters(raw_array<std::uint32_t> leader, id_ranges const& ranges,
+                                    thread_team const& team) {
+  clustering c;
+  c.of = std::move(leader);
+  std::vector<std::uint32_t> first_cluster(ranges.count() + 1, 0), first_member(ranges.count() + 1, 0);
+  team.share(ranges.count(), [&](std::size_t r) {
+    std::uint32_t clusters = 0, members = 0;
+    for (auto n = ranges.begin(r); n < ranges.end(r); ++n) {
+      if (c.of[n] == no_cluster) continue;
+      ++members;
+      c.of[n] = c.of[n] == n ? clusters++ : c.of[c.of[n]];  // a leader comes first, and has its number
+    }
+    first_cluster[r + 1] = clusters;
+    first_member[r + 1] = members;
+  });
+  for (std::size_t r = 0; r < ranges.count(); ++r) {
+    first_cluster[r + 1] += first_cluster[r];
+    first_member[r + 1] += first_member[r];
+  }
+  c.clusters = first_cluster.back();
+  c.begin = raw_array<std::uint32_t>(std::size_t{c.clusters} + 1);
+  c.member = raw_array<std::uint32_t>(first_member.back());
+  c.begin[c.clusters] = first_member.back();
+  team.share(ranges.count(), [&](std::size_t r) {
+    auto* const begin = c.begin.data() + first_cluster[r];
+    auto const clusters = first_cluster[r + 1] - first_cluster[r];
+    std::fill_n(begin, clusters, 0u);
+    for (auto n = ranges.begin(r); n < ranges.end(r); ++n)
+      if (c.of[n] != no_cluster) ++begin[c.of[n]];
+    auto end = first_member[r];
+    for (std::uint32_t i = 0; i < clusters; ++i) begin[i] = std::exchange(end, end + begin[i]);
+    std::vector<std::uint32_t> next(begin, begin + clusters);
+    for (auto n = ranges.begin(r); n < ranges.end(r); ++n) {
+      if (c.of[n] == no_cluster) continue;
+      c.member[next[c.of[n]]++] = n;
+      c.of[n] += first_cluster[r];
+    }
+  });
+  return c;
+}
+
+/// The level above: a node for each cluster, and edges between them with the sum of the weights of those that
+/// they stand for. The rows are merged with an array that remembers where each neighbour was put last, not by
+/// hashing. O(n + m).
+class contraction {
+ public:
+  contraction(weighted_view const& g, clustering const& c) : g_(g), c_(c) {}
+
+  level_graph graph(thread_team const& team) const { return graph(team, g_.width()); }
+
+  /// Precondition: sums of weights fit `width`.
+  level_graph graph(thread_team const& team, weight_width width) const {
+    level_graph coarse;
+    coarse.nodes = c_.clusters;
+    coarse.first = raw_array<std::uint32_t>(std::size_t{c_.clusters} + 1);
+    coarse.head = raw_array<std::uint32_t>(g_.arcs());
+    coarse.node_weights = level_weights(c_.clusters, width);
+    coarse.arc_weights = level_weights(g_.arcs(), width);
+    if (width == weight_width::narrow)
+      merge_all<std::uint32_t>(coarse, team);
+    else
+      merge_all<std::int64_t>(coarse, team);
+    return coarse;
+  }
+
+ private:
+  /// The threads merge pieces of the rows into places with room for all their arcs; then these are drawn
+  /// together.
+  template <class Weight>
+  void merge_all(level_graph& coarse, thread_team const& team) const {
+    bool const in_one = team.threads() == 1 || c_.clusters < 1u << 14;
+    id_ranges const ranges{c_.clusters,
+                           in_one ? (std::max)(c_.clusters, 1u) : c_.clusters / (4 * team.threads()) + 1};
+    std::vector<std::uint32_t> place(ranges.count() + 1, 0), arcs(ranges.count() + 1, 0);
+    if (ranges.count() > 1)
+      team.share(ranges.count(), [&](std::size_t r) {
+        for (auto at = c_.begin[ranges.begin(r)]; at < c_.begin[ranges.end(r)]; ++at)
+          place[r + 1] += g_.degree(c_.member[at]);
+      });
+    for (std::size_t r = 0; r < ranges.count(); ++r) place[r + 1] += place[r];
+    team.share(ranges.count(), [&](std::size_t r) {
+      arcs[r + 1] = merge<Weight>(ranges.begin(r), ranges.end(r), coarse, place[r]);
+    });
+    for (std::size_t r = 0; r < ranges.count(); ++r) arcs[r + 1] += arcs[r];
+    coarse.first[c_.clusters] = arcs.back();
+    if (ranges.count() == 1) {
+      coarse.head.shrink(arcs.back());
+      coarse.arc_weights.shrink(arcs.back());
+      return;
+    }
+    team.share(ranges.count(), [&](std::size_t r) {
+      for (auto i = ranges.begin(r); i < ranges.end(r); ++i) coarse.first[i] -= place[r] - arcs[r];
+    });
+    coarse.head = drawn_together(coarse.head, place, arcs, team);
+    auto& weights = coarse.arc_weights.array<Weight>();
+    weights = drawn_together(weights, place, arcs, team);
+  }
+
+  /// Of pieces that begin at `from`, those elements that they have, to begin at `to`.
+  template <class T>
+  static raw_array<T> drawn_together(raw_array<T> const& pieces, std::vector<std::uint32_t> const& from,
+                                     std::vector<std::uint32_t> const& to, thread_team const& team) {
+    raw_array<T> all(to.back());
+    team.share(from.size() - 1, [&](std::size_t r) {
+      std::copy_n(pieces.data() + from[r], to[r + 1] - to[r], all.data() + to[r]);
+    });
+    return all;
+  }
+
+  /// Writes rows and weights of the clusters from `lo` up to `hi`, the first arc at `begin`, and returns how
+  /// many arcs they have.
+  template <class Weight>
+  std::uint32_t merge(std::uint32_t lo, std::uint32_t hi, level_graph& coarse, std::uint32_t begin) const {
+    auto last = raw_array<std::uint32_t>::zeros(c_.clusters);  // one past where it was put last
+    auto* const head = coarse.head.data();
+    auto* const weight = coarse.arc_weights.array<Weight>().data();
+    auto const* const of = c_.of.data();
+    auto const arc_weights = g_.arc_weights;
+    auto end = begin;
+    for (auto i = lo; i < hi; ++i) {
+      auto const row = end;
+      coarse.first[i] = row;
+      std::int64_t sum = 0;
+      for (auto at = c_.begin[i]; at < c_.begin[i + 1]; ++at) {
+        auto const n = c_.member[at];
+        sum += g_.weight(n);
+        for (auto arc = g_.first[n], stop = g_.first[n + 1]; arc < stop; ++arc) {
+          auto const other = of[g_.head[arc]];
+          if (other == i) continue;
+          auto const place = last[other];
+          auto const w = static_cast<Weight>(arc_weights[arc]);
+          if (place > row) {
+            weight[place - 1] += w;
+          } else {
+            head[end] = other;
+            weight[end] = w;
+            last[other] = ++end;
+          }
+        }
+      }
+      coarse.node_weights.array<Weight>()[i] = static_cast<Weight>(sum);
+    }
+    return end - begin;
+  }
+
+  weighted_view const& g_;
+  clustering const& c_;
+};
+
 /// Size-constrained label propagation: in rounds, each node moves to the cluster that it is most connected
 /// with, as long as it has room. O(rounds * (n + m)). Meyerhenke, Sanders, Schulz, SEA 2014, §4.
 template <class Sum>

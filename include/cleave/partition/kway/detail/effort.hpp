@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "cleave/core/language.hpp"
 
@@ -46,6 +48,24 @@ struct level_effort {
   std::uint32_t flow_nodes = ~0u;    ///< of the largest level that gets them
   first_method first = first_method::bisections;
   bisection_effort bisection{};
+};
+
+/// How far moves without limits go.
+struct jet_options {
+  std::array<double, 3> boldness{0.75, 0.35, 0};  ///< of its ties to its part a node may lose, round by round
+  std::uint32_t patience = 8;                     ///< steps without a smaller cut before a round ends
+};
+
+/// What is worth its time where a small cut matters more.
+struct quality_effort {
+  level_effort standard;             ///< of the first trial, and of levels made within parts
+  std::vector<level_effort> trials;  ///< of the further ones, each combined with the best so far
+  std::uint32_t jet_nodes = 60'000;  ///< of levels on which moves without limits are tried
+  jet_options jet{};
+  std::uint32_t flow_nodes = ~0u;  ///< of the largest level on which combined parts are refined by flows
+  std::uint32_t strip_rounds = 2;  ///< of flows in wide strips, at the end
+  double strip_share = 1;          ///< nodes of such strips times steps across them, of all nodes
+  std::uint32_t swap_rounds = 0;   ///< of swaps, and moves after each, at the end
 };
 
 }  // namespace cleave::detail

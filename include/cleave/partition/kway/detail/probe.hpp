@@ -6,10 +6,8 @@
 #include <vector>
 
 #include "cleave/core/real.hpp"
-#include "cleave/partition/kway/detail/effort.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
-#include "cleave/partition/kway/options.hpp"
 
 namespace cleave::detail {
 
@@ -152,52 +150,6 @@ inline bool has_sparse_periphery(weighted_view const& g, degree_probe const& pro
 /// round.
 inline bool suits_centres(weighted_view const& g, std::uint32_t parts) {
   return parts >= 16 && g.nodes / parts >= 200;
-}
-
-/// The work that a preset means for a graph.
-inline level_effort effort_of(kway_preset preset, weighted_view const& g, std::uint32_t parts,
-                              thread_team const& team = thread_team{}) {
-  level_effort e;
-  bool const fast = preset == kway_preset::fast, quality = preset == kway_preset::quality;
-  auto const probe = probe_degrees(g, team);
-  bool const skewed = probe.skewed(), regular = probe.regular();
-  bool const uniform = has_uniform_weights(g), lattice = regular && uniform;
-  bool const rows = uniform && is_numbered_in_rows(g);
-  bool const along_rows = rows && g.nodes / parts >= 1000;  // clusters in rows are too coarse for small parts
-  e.tie = along_rows ? cluster_tie::heavier : cluster_tie::lighter;
-  bool const large_clusters_are_ragged = regular ? probe.mean > 7 : rows;
-  e.shrink = large_clusters_are_ragged ? 4 : 8;
-  e.bisection.restarts = skewed ? 16 : regular ? 6 : 8;
-  e.bisection.passes = skewed || !fast ? 4 : 2;
-  e.bisection.least_restarts = 2;
-  e.bisection.arcs = std::clamp(g.arcs(), 1u << 17, 1u << 21) * 2;
-  if (probe.spread() > 0.3) e.bisection.smallest = 25, e.bisection.growths = 6;  // good cuts are few
-  if (fast) {
-    if ((regular || rows) && !probe.dense_mesh()) e.passes = 2, e.patience = 300;
-  } else {
-    e.passes = !probe.dense_mesh() ? 3 : quality ? 10 : 6;
-    e.patience = !probe.dense_mesh() ? 400 : quality ? 2000 : 1000;
-    bool const even = probe.spread() < 0.06 && probe.mean > 5, mesh = even && closed_wedges(g) > 0.25;
-    if (mesh && suits_centres(g, parts)) {
-      e.first = first_method::centres;
-      if (!probe.dense_mesh()) e.tie = cluster_tie::lighter;  // round parts need no rows
-    }
-    if (even && !mesh && lattice) e.clusters = coarsening::matching;  // grids in space
-    e.nodes_a_part = e.first == first_method::centres && probe.mean > 10 && !lattice ? 80 : 40;
-    e.flow_rounds = skewed ? 0 : 1;
-    e.bisection.restarts = skewed ? 32 : 16;
-    e.bisection.least_restarts = skewed ? 8 : 4;
-  }
-  if ((skewed || !fast) && lacks_locality(g, probe)) {
-    e.least_nodes = g.nodes;
-    if (fast) e.bisection.arcs = 2 * (std::min)(g.arcs(), e.bisection.arcs / 2);  // two restarts
-    if (has_sparse_periphery(g, probe)) {
-      e.bisection.smallest = g.nodes;  // contraction would hide the core
-      e.bisection.restarts = e.bisection.least_restarts = e.bisection.growths = 1;
-      e.bisection.passes = fast ? 0 : 2;
-    }
-  }
-  return e;
 }
 
 }  // namespace cleave::detail

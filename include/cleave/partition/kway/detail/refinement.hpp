@@ -382,13 +382,6 @@ class kway_fm {
   std::uint32_t least_open_ = 0;  // bucket, below which only what moves have touched is open
 };
 
-inline std::int64_t excess_weight(level_parts const& p) {
-  std::int64_t sum = 0;
-  for (std::uint32_t part = 0; part < p.parts(); ++part)
-    sum += std::max<std::int64_t>(0, p.weight[part] - p.limit[part]);
-  return sum;
-}
-
 /// The part with most room.
 inline std::uint32_t roomiest(level_parts const& p) {
   std::uint32_t best = 0;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/multilevel.hpp"
+#include "cleave/partition/kway/detail/presets.hpp"
+#include "cleave/partition/kway/detail/quality.hpp"
+#include "cleave/partition/kway/detail/refinement.hpp"
+#include "cleave/partition/kway/detail/task.hpp"
+#include "cleave/partition/kway/detail/team.hpp"
+#include "cleave/partition/kway/options.hpp"
+
+namespace cleave::detail {
+
+inline void finish_parts(weighted_view const& g, level_parts& p, std::vector<std::uint32_t> const& fixed) {
+  if (excess_weight(p) > 0) {
+    auto active = no_active_nodes(g.nodes);
+    rebalance(g, p, fixed, active);
+    pack_if_over(g, p, fixed);
+  }
+  fill_empty_parts(g, p, fixed);
+}
+
+/// The parts that a preset makes.
+inline level_parts made_parts(weighted_view const& g, kway_task const& task, thread_team const& team) {
+  auto const& o = task.options;
+  if (o.preset == kway_preset::quality)
+    return quality_kway(task.limit, quality_effort_of(g, task.parts(), team), o.seed, team, o.observer)
+        .parts(g, task.fixed);
+  return multilevel_kway(task.limit, effort_of(o.preset, g, task.parts(), team), o.seed, team, o.observer)
+      .parts(g, task.fixed);
+}
+
+/// The parts that are given, refined as the preset says.
+inline level_parts refined_parts(weighted_view const& g, kway_task& task, thread_team const& team) {
+  auto const& o = task.options;
+  level_parts p{std::move(task.start), std::vector<std::int64_t>(task.limit.size()), task.limit};
+  for (std::uint32_t n = 0; n < g.nodes; ++n) p.weight[p.of[n]] += g.weight(n);
+  if (o.preset == kway_preset::quality) {
+    quality_kway(task.limit, quality_effort_of(g, p.parts(), team), o.seed, team, o.observer)
+        .improve(g, task.fixed, p);
+  } else {
+    auto active = boundary_of(g, p.of, team);
+    refine_level(g, p, task.fixed, active, effort_of(o.preset, g, p.parts(), team), team);
+  }
+  return p;
+}
+
+inline level_parts parts_of_level(weighted_view const& g, kway_task& task) {
+  thread_team const team(task.options.threads);
+  auto p = task.start.empty() ? made_parts(g, task, team) : refined_parts(g, task, team);
+  finish_parts(g, p, task.fixed);
+  return p;
+}
+
+/// Parts of the nodes.
+inline level_parts kway_parts(kway_task task) {
+  auto const& f = task.graph;
+  return parts_of_level(weighted_view{f.nodes, f.first, f.head, f.node_weight.data(), f.arc_weight.data()},
+                        task);
+}
+
+}  // namespace cleave::detail

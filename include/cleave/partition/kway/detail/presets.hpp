@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "cleave/partition/kway/detail/effort.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/probe.hpp"
+#include "cleave/partition/kway/detail/team.hpp"
+#include "cleave/partition/kway/options.hpp"
+
+namespace cleave::detail {
+
+/// Kinds of graphs that get different work.
+enum class graph_class : std::uint8_t {
+  skewed,       ///< degrees as of a power law
+  skewed_rows,  ///< the same, around a lattice that is numbered row by row
+  uneven,       ///< degrees that differ, as in most meshes
+  uneven_rows,  ///< a lattice numbered row by row whose degrees differ, as where diagonals turn
+  thin_mesh,    ///< degrees alike, up to 7: grids, boxes, triangles
+  mesh,         ///< degrees alike, up to 10
+  dense_mesh,   ///< degrees alike, above 10
+};
+
+inline graph_class class_of(degree_probe const& degrees, bool rows) {
+  if (degrees.dense_mesh()) return graph_class::dense_mesh;
+  if (degrees.regular()) return degrees.mean > 7 ? graph_class::mesh : graph_class::thin_mesh;
+  if (degrees.skewed()) return rows ? graph_class::skewed_rows : graph_class::skewed;
+  return rows ? graph_class::uneven_rows : graph_class::uneven;
+}
+
+/// What a preset gives to graphs of a class.
+struct preset_row {
+  graph_class graph;
+  kway_preset preset;
+  std::uint32_t shrink, nodes_a_part;                        // of levels
+  std::uint32_t passes, patience;                            // of moves
+  std::uint32_t flow_rounds;                                 // of flows
+  std::uint32_t restarts, least_restarts, bisection_passes;  // of bisections
+};
+
+/// The row of the table for a class and a preset. Large clusters are ragged in some classes: these shrink
+/// less. No narrow strip holds a cut of skewed graphs: they get no flows. Straight cuts of dense meshes are
+/// many moves away.
+inline preset_row const& row_of(graph_class graph, kway_preset preset) {
+  using enum graph_class;
+  using enum kway_preset;
+  static constexpr std::array<preset_row, 21> table{{
+      // class, preset: levels; moves; flows; bisections
+      {skewed, fast, 8, 20, 1, 100, 0, 16, 2, 4},
+      {skewed, standard, 8, 40, 3, 400, 0, 32, 8, 4},
+      {skewed, quality, 8, 40, 3, 400, 0, 32, 8, 4},
+      {skewed_rows, fast, 4, 20, 2, 300, 0, 16, 2, 4},
+      {skewed_rows, standard, 4, 40, 3, 400, 0, 32, 8, 4},
+      {skewed_rows, quality, 4, 40, 3, 400, 0, 32, 8, 4},
+      {uneven, fast, 8, 20, 1, 100, 0, 8, 2, 2},
+      {uneven, standard, 8, 40, 3, 400, 1, 16, 4, 4},
+      {uneven, quality, 8, 40, 3, 400, 1, 16, 4, 4},
+      {uneven_rows, fast, 4, 20, 2, 300, 0, 8, 2, 2},
+      {uneven_rows, standard, 4, 40, 3, 400, 1, 16, 4, 4},
+      {uneven_rows, quality, 4, 40, 3, 400, 1, 16, 4, 4},
+      {thin_mesh, fast, 8, 20, 2, 300, 0, 6, 2, 2},
+      {thin_mesh, standard, 8, 40, 3, 400, 1, 16, 4, 4},
+      {thin_mesh, quality, 8, 40, 3, 400, 1, 16, 4, 4},
+      {mesh, fast, 4, 20, 2, 300, 0, 6, 2, 2},
+      {mesh, standard, 4, 40, 3, 400, 1, 16, 4, 4},
+      {mesh, quality, 4, 40, 3, 400, 1, 16, 4, 4},
+      {dense_mesh, fast, 4, 20, 1, 100, 0, 6, 2, 2},
+      {dense_mesh, standard, 4, 40, 6, 1000, 1, 16, 4, 4},
+      {dense_mesh, quality, 4, 40, 10, 2000, 1, 16, 4, 4},
+  }};
+  return *std::find_if(table.begin(), table.end(),
+                       [&](preset_row const& row) { return row.graph == graph && row.preset == preset; });
+}
+
+/// The work that a row of the table says.
+inline level_effort effort_of(preset_row const& row) {
+  level_effort e;
+  e.shrink = row.shrink, e.nodes_a_part = row.nodes_a_part;
+  e.passes = row.passes, e.patience = row.patience;
+  e.flow_rounds = row.flow_rounds;
+  e.bisection.restarts = row.restarts, e.bisection.least_restarts = row.least_restarts;
+  e.bisection.passes = row.bisection_passes;
+  return e;
+}
+
+/// Round parts for meshes of triangles, tetrahedra and the like, if they are many; pairs along heavy edges
+/// for grids in space.
+inline void suit_mesh(level_effort& e, weighted_view const& g, std::uint32_t parts,
+                      degree_probe const& degrees, bool uniform) {
+  if (degrees.spread() >= 0.06 || degrees.mean <= 5) return;
+  bool const lattice = degrees.regular() && uniform;
+  if (closed_wedges(g) <= 0.25) {
+    if (lattice) e.clusters = coarsening::matching;
+  } else if (suits_centres(g, parts)) {
+    e.first = first_method::centres;
+    if (!degrees.dense_mesh()) e.tie = cluster_tie::lighter;  // round parts need no rows
+    if (degrees.mean > 10 && !lattice) e.nodes_a_part = 80;
+  }
+}
+
+/// For a graph without locality: it is cut as it is, and peeled where it has a sparse periphery.
+inline void cut_whole(level_effort& e, weighted_view const& g, degree_probe const& degrees,
+                      kway_preset preset) {
+  bool const fast = preset == kway_preset::fast;
+  e.least_nodes = g.nodes;
+  if (fast) e.bisection.arcs = 2 * (std::min)(g.arcs(), e.bisection.arcs / 2);  // two restarts
+  if (!has_sparse_periphery(g, degrees)) return;
+  e.bisection.smallest = g.nodes;  // contraction would hide the core
+  e.bisection.restarts = e.bisection.least_restarts = e.bisection.growths = 1;
+  e.bisection.passes = fast ? 0 : 2;
+}
+
+/// The work that a preset means for a graph.
+inline level_effort effort_of(kway_preset preset, weighted_view const& g, std::uint32_t parts,
+                              thread_team const& team = thread_team{}) {
+  auto const degrees = probe_degrees(g, team);
+  bool const uniform = has_uniform_weights(g);
+  bool const rows = uniform && is_numbered_in_rows(g);
+  bool const fast = preset == kway_preset::fast;
+  auto e = effort_of(row_of(class_of(degrees, rows), preset));
+  // Clusters in rows are too coarse for small parts.
+  e.tie = rows && g.nodes / parts >= 1000 ? cluster_tie::heavier : cluster_tie::lighter;
+  e.bisection.arcs = std::clamp(g.arcs(), 1u << 17, 1u << 21) * 2;
+  if (degrees.spread() > 0.3) e.bisection.smallest = 25, e.bisection.growths = 6;  // good cuts are few
+  if (!fast) suit_mesh(e, g, parts, degrees, uniform);
+  if ((!fast || degrees.skewed()) && lacks_locality(g, degrees)) cut_whole(e, g, degrees, preset);
+  return e;
+}
+
+/// The work that the best preset means for a graph.
+inline quality_effort quality_effort_of(weighted_view const& g, std::uint32_t parts,
+                                        thread_team const& team = thread_team{}) {
+  quality_effort e;
+  e.standard = effort_of(kway_preset::quality, g, parts, team);
+  auto const probe = probe_degrees(g, team);
+  bool const local = !lacks_locality(g, probe);
+  if (!local && has_sparse_periphery(g, probe)) {
+    e.strip_rounds = 0, e.swap_rounds = 4;
+    return e;
+  }
+  if (probe.skewed()) {
+    e.trials = {e.standard, e.standard};
+    e.flow_nodes = 60'000, e.strip_rounds = 0;
+    return e;
+  }
+  if (parts == 2) {
+    e.strip_share = 0.5;
+    if (!probe.regular() && probe.mean > 8 && closed_wedges(g) > 0.25) {
+      e.trials = {e.standard};
+      e.trials[0].shrink = 4;  // there are few good cuts, and clusters of one size may miss them all
+    }
+    return e;
+  }
+  if (probe.dense_mesh() && parts <= 8) return e;  // straight cuts, which all trials find
+  e.trials = {e.standard};
+  e.trials[0].bisection.first_share = 1. / 3;  // parts in rows of unlike lengths, which may cut less
+  if (probe.dense_mesh() || !local) return e;
+  e.trials[0].first = first_method::bisections;
+  auto other = e.standard;
+  if (probe.regular() && probe.mean > 5) {  // grids in space
+    other.clusters = coarsening::labels, other.tie = cluster_tie::lighter;
+    e.trials.push_back(other);
+  } else if (!probe.regular() && suits_centres(g, parts)) {
+    other.first = other.first == first_method::centres ? first_method::bisections : first_method::centres;
+    e.trials.push_back(other);
+  }
+  return e;
+}
+
+}  // namespace cleave::detail

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/fixed_point.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/graph/adjacency.hpp"
+#include "cleave/partition/kway/detail/level.hpp"
+#include "cleave/partition/kway/detail/team.hpp"
+#include "cleave/partition/kway/options.hpp"
+#include "cleave/partition/model/partition.hpp"
+
+namespace cleave::detail {
+
+/// More nodes or arcs than 32 bits can number.
+class kway_size_error : public error {
+ public:
+  using error::error;
+};
+
+/// A user's graph as the engine reads it: 32-bit numbers, no loops, integral weights. The arrays are the
+/// user's where they already are so.
+struct flat_graph {
+  std::uint32_t nodes = 0;
+  std::uint32_t const* first = nullptr;
+  std::uint32_t const* head = nullptr;
+  bool weighted = false;                ///< otherwise all weights are 1
+  raw_array<std::int64_t> node_weight;  ///< if weighted
+  raw_array<std::int64_t> arc_weight;   ///< if weighted
+  raw_array<std::uint32_t> own_first, own_head;
+  std::int64_t node_total = 0, arc_total = 0;
+  fixed_point node_unit, arc_unit;  ///< of weights that were floating
+
+  std::uint32_t arcs() const { return first ? first[nodes] : 0; }
+};
+
+/// How many arcs lead from a node to itself.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+std::size_t count_loops(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
+  std::size_t loops = 0;
+  for (std::size_t n = 0; n < g.nodes(); ++n)
+    for (auto const to : g.neighbours(n)) loops += static_cast<std::size_t>(to) == n;
+  return loops;
+}
+
+/// `loops` is how many arcs lead from a node to itself. Precondition: `find_adjacency_fault` finds none.
+/// \throws kway_size_error. O(n + m), O(1) where the user's arrays can be read as they are.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, std::size_t loops) {
+  if (g.nodes() >= free_node || g.arcs() >= free_node)
+    throw kway_size_error("k-way partition: " + std::to_string(g.nodes()) + " nodes with " +
+                          std::to_string(g.arcs()) + " arcs are more than 4294967294");
+  flat_graph f;
+  f.nodes = static_cast<std::uint32_t>(g.nodes());
+  f.weighted = !g.node_weight.empty() || !g.edge_weight.empty();
+  f.node_total = f.nodes;
+  f.arc_total = static_cast<std::int64_t>(g.arcs() - loops);
+
+  if (loops == 0 && f.nodes > 0) {
+    // The same bytes: no index is negative. Types that differ in sign only may alias.
+    if constexpr (sizeof(Offset) == sizeof(std::uint32_t))
+      f.first = reinterpret_cast<std::uint32_t const*>(g.offsets.data());
+    if constexpr (sizeof(Index) == sizeof(std::uint32_t))
+      f.head = reinterpret_cast<std::uint32_t const*>(g.targets.data());
+  }
+  bool const rows_copied = f.first == nullptr, heads_copied = f.head == nullptr;
+  if (rows_copied) f.own_first = raw_array<std::uint32_t>(std::size_t{f.nodes} + 1);
+  if (heads_copied) f.own_head = raw_array<std::uint32_t>(g.arcs() - loops + 1);
+  f.node_unit = exact_unit(g.node_weight);
+  f.arc_unit = exact_unit(g.edge_weight);
+  if (f.weighted) {
+    f.node_weight = raw_array<std::int64_t>(f.nodes);
+    f.arc_weight = raw_array<std::int64_t>(g.arcs() - loops);
+    f.node_total = f.arc_total = 0;
+  }
+  if (!rows_copied && !heads_copied && !f.weighted) return f;
+  std::uint32_t to = 0;
+  for (std::uint32_t n = 0; n < f.nodes; ++n) {
+    if (rows_copied) f.own_first[n] = to;
+    if (!heads_copied && !f.weighted) {
+      to = static_cast<std::uint32_t>(g.offsets[n + 1]);
+      continue;
+    }
+    if (f.weighted) f.node_total += f.node_weight[n] = in_unit(g.weight(n), f.node_unit);
+    for (auto arc = static_cast<std::size_t>(g.offsets[n]); arc < static_cast<std::size_t>(g.offsets[n + 1]);
+         ++arc) {
+      auto const other = static_cast<std::uint32_t>(g.targets[arc]);
+      if (other == n) continue;
+      if (heads_copied) f.own_head[to] = other;
+      if (f.weighted) f.arc_total += f.arc_weight[to] = in_unit(g.weight_of_arc(arc), f.arc_unit);
+      ++to;
+    }
+  }
+  if (rows_copied) {
+    f.own_first[f.nodes] = to;
+    f.first = f.own_first.data();
+  }
+  if (heads_copied) f.head = f.own_head.data();
+  return f;
+}
+
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+flat_graph make_flat(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
+  return make_flat(g, count_loops(g));
+}
+
+/// The share of the total that each part should weigh: rounded up, where weights are integers.
+template <class Total>
+std::vector<Total> fair_weights(Total total, std::uint32_t parts, kway_options const& o) {
+  double shares = 0;
+  for (std::uint32_t part = 0; part < parts; ++part) shares += o.share.same() ? 1 : o.share[part];
+  std::vector<Total> fair(parts);
+  for (std::uint32_t part = 0; part < parts; ++part) {
+    if constexpr (std::floating_point<Total>) {
+      fair[part] = total * ((o.share.same() ? 1 : o.share[part]) / shares);
+    } else if (o.share.same()) {
+      fair[part] = total / parts + (total % parts != 0);
+    } else {
+      auto const exact = static_cast<double>(total) * (o.share[part] / shares);
+      fair[part] = exact < static_cast<double>(total) ? static_cast<Total>(exact) : total;
+      if (static_cast<double>(fair[part]) < exact && fair[part] < total) ++fair[part];
+    }
+  }
+  return fair;
+}
+
+/// What each part may weigh: (1 + imbalance) * its fair weight, rounded down; more only where a node or what
+/// is fixed to it leaves no choice.
+inline std::vector<std::int64_t> weight_limits(flat_graph const& g, std::vector<std::int64_t> const& fair,
+                                               kway_options const& o) {
+  auto const parts = fair.size();
+  std::vector<std::int64_t> limit(parts), bound(parts, 0);
+  std::int64_t heaviest = 0;
+  bool const alike = !g.weighted && o.fixed.empty();
+  if (alike) heaviest = 1;
+  for (std::uint32_t n = 0; n < g.nodes && !alike; ++n) {
+    auto const w = g.weighted ? g.node_weight[n] : 1;
+    if (!o.fixed.empty() && o.fixed[n] != no_part)
+      bound[index(o.fixed[n])] += w;
+    else
+      heaviest = (std::max)(heaviest, w);
+  }
+  for (std::size_t part = 0; part < parts; ++part) {
+    auto const slack = o.imbalance[part] * static_cast<double>(fair[part]);
+    auto const room = (std::numeric_limits<std::int64_t>::max)() / 2 - fair[part];
+    limit[part] = fair[part] + (slack < static_cast<double>(room) ? static_cast<std::int64_t>(slack) : room);
+    limit[part] = (std::min)((std::max)(limit[part], bound[part]), g.node_total);
+  }
+  if (std::none_of(limit.begin(), limit.end(), [&](std::int64_t l) { return l >= heaviest; }))
+    for (std::size_t part = 0; part < parts; ++part)
+      if (fair[part] > 0 || heaviest == 0) limit[part] = (std::max)(limit[part], heaviest);
+  return limit;
+}
+
+/// `check_adjacency` on several threads, for graphs without weights; on one for others. Returns how many arcs
+/// lead from a node to itself. \throws adjacency_error.
+template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
+std::size_t check_arrays(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g, thread_team const& team) {
+  auto const all = g.nodes();
+  if (!g.node_weight.empty() || !g.edge_weight.empty() || all == 0 || all >= no_cluster ||
+      static_cast<std::uint64_t>(g.offsets[0]) != 0 ||
+      static_cast<std::uint64_t>(g.offsets[all]) != g.arcs()) {
+    check_adjacency(g);
+    return count_loops(g);
+  }
+  struct findings {
+    arc_balance balance;
+    std::size_t loops = 0;
+    bool sound = true;
+  };
+  id_ranges const ranges{static_cast<std::uint32_t>(all), 1u << 15};
+  std::vector<findings> found(ranges.count());
+  team.share(ranges.count(), [&](std::size_t r) {
+    findings f;
+    for (std::size_t n = ranges.begin(r); n < ranges.end(r) && f.sound; ++n) {
+      auto const begin = static_cast<std::uint64_t>(g.offsets[n]);
+      auto const end = static_cast<std::uint64_t>(g.offsets[n + 1]);
+      f.sound = begin <= end && end <= g.arcs();
+      for (auto arc = begin; f.sound && arc < end; ++arc) {
+        auto const to = static_cast<std::uint64_t>(g.targets[arc]);
+        if (to >= all) f.sound = false;
+        f.loops += to == n;
+        f.balance.add(n, to, 1);
+      }
+    }
+    found[r] = f;
+  });
+  findings sum;
+  for (auto const& f : found) {
+    sum.balance.add(f.balance);
+    sum.loops += f.loops;
+    sum.sound &= f.sound;
+  }
+  if (!sum.sound || !sum.balance.even()) check_adjacency(g);  // which says where
+  return sum.loops;
+}
+
+/// What a front asks of the engine: a graph, limits, options, and parts to start from if there are any.
+struct kway_task {
+  flat_graph const& graph;
+  std::vector<std::int64_t> limit;
+  std::vector<std::uint32_t> fixed;
+  std::vector<std::uint32_t> start;
+  kway_options const& options;
+
+  std::uint32_t parts() const { return static_cast<std::uint32_t>(limit.size()); }
+};
+
+}  // namespace cleave::detail
