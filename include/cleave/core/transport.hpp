@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "cleave/core/cycle.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/stage_text.hpp"
@@ -99,35 +100,13 @@ using transport_error = fault_error<transport_fault>;
 /// Stages that wait for each other, each followed by one that reads from it; not always the shortest such
 /// cycle. Precondition: every edge names stages that there are. O(stages + edges).
 inline std::optional<std::vector<stage_id>> find_stage_cycle(transport const& t) {
-  // Edges between stages, sorted by sender through counting.
-  std::vector<std::uint32_t> missing(t.stages);
-  std::vector<std::size_t> first(std::size_t{t.stages} + 2);
+  std::vector<directed_arc> arcs;
   for (auto const& e : t.edges)
-    if (e.from != the_caller && e.to != the_caller) ++missing[index(e.to)], ++first[index(e.from) + 2];
-  for (std::size_t s = 2; s < first.size(); ++s) first[s] += first[s - 1];
-  std::vector<std::uint32_t> readers(first.back());
-  for (auto const& e : t.edges)
-    if (e.from != the_caller && e.to != the_caller) readers[first[index(e.from) + 1]++] = index(e.to);
-
-  std::vector<std::uint32_t> ready;
-  for (std::uint32_t s = 0; s < t.stages; ++s)
-    if (missing[s] == 0) ready.push_back(s);
-  for (std::size_t done = 0; done < ready.size(); ++done)
-    for (std::size_t i = first[ready[done]]; i < first[ready[done] + 1]; ++i)
-      if (--missing[readers[i]] == 0) ready.push_back(readers[i]);
-  if (ready.size() == t.stages) return std::nullopt;
-
-  // Whoever is left has a sender that is left: going back from any of them ends in a cycle.
-  std::vector<std::uint32_t> sender(t.stages, t.stages);
-  for (auto const& e : t.edges)
-    if (e.from != the_caller && e.to != the_caller && missing[index(e.from)] > 0 && missing[index(e.to)] > 0)
-      sender[index(e.to)] = index(e.from);
-  auto const left = std::ranges::find_if(missing, [](std::uint32_t n) { return n > 0; });
-  auto at = static_cast<std::uint32_t>(left - missing.begin());
-  for (std::uint32_t steps = 0; steps < t.stages; ++steps) at = sender[at];
-  std::vector<stage_id> cycle{stage_id{at}};
-  for (std::uint32_t s = sender[at]; s != at; s = sender[s]) cycle.push_back(stage_id{s});
-  std::ranges::reverse(cycle);
+    if (e.from != the_caller && e.to != the_caller) arcs.push_back({index(e.from), index(e.to)});
+  auto const order = order_of_arcs(t.stages, arc_rows(t.stages, arcs));
+  if (order.size() == t.stages) return std::nullopt;
+  std::vector<stage_id> cycle;
+  for (auto const s : some_cycle(t.stages, arcs, order)) cycle.push_back(stage_id{s});
   return cycle;
 }
 

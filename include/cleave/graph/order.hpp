@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/cycle.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/graph/check_rungs.hpp"
 #include "cleave/graph/concepts.hpp"
@@ -110,27 +111,13 @@ inline std::vector<std::size_t> ready_order(need_table const& t) {
 /// A cycle among the positions that `ready_order` left out, the shortest through the one where it is first
 /// met. O(V + E).
 inline std::vector<std::size_t> cycle_outside(need_table const& t, std::vector<std::size_t> const& order) {
-  std::vector<char> ordered(t.needs.rows());
-  for (auto const n : order) ordered[n] = 1;
-  auto const stuck_need = [&](std::size_t n) {
-    return *std::ranges::find_if(t.needs[n], [&](auto m) { return !ordered[m]; });
-  };
-  std::vector<char> met(ordered.size());
-  auto start = static_cast<std::size_t>(std::ranges::find(ordered, 0) - ordered.begin());
-  while (!std::exchange(met[start], 1)) start = stuck_need(start);
-
-  auto const unseen = none<std::size_t>;  // breadth first from start along users, back to start
-  std::vector<std::size_t> came_from(ordered.size(), unseen), queue{start};
-  for (std::size_t i = 0; i < queue.size() && came_from[start] == unseen; ++i)
-    for (auto const user : t.needed_by[queue[i]])
-      if (!ordered[user] && came_from[user] == unseen) {
-        came_from[user] = queue[i];
-        queue.push_back(user);
-      }
-  std::vector<std::size_t> cycle{start};
-  for (auto n = came_from[start]; n != start; n = came_from[n]) cycle.push_back(n);
-  std::reverse(cycle.begin() + 1, cycle.end());
-  return cycle;
+  auto const nodes = t.needs.rows();
+  auto const stuck = left_out(nodes, order);
+  auto const is_stuck = [&](std::size_t n) { return stuck[n] != 0; };
+  auto const stuck_need = [&](std::size_t n) { return *std::ranges::find_if(t.needs[n], is_stuck); };
+  auto const users = [&](std::size_t n) { return t.needed_by[n]; };
+  return cycle_search(nodes, users)
+      .through(first_met_again(nodes, first_left_out<std::size_t>(stuck), stuck_need), is_stuck);
 }
 
 }  // namespace cleave::detail

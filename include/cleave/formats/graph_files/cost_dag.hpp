@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/cycle.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
@@ -82,15 +83,7 @@ inline std::vector<std::uint32_t> order_of(cost_dag const& d) {
       }
   }
   if (order.size() == n) return order;
-
-  std::vector<std::uint32_t> needs(n), cycle;  // of a node left over: one that it waits for
-  for (auto const& [from, to] : pairs)
-    if (missing[from] != 0) needs[to] = from;
-  auto const left = std::find_if(missing.begin(), missing.end(), [](auto m) { return m != 0; });
-  auto at = static_cast<std::uint32_t>(left - missing.begin());
-  for (std::size_t step = 0; step < n; ++step) at = needs[at];  // into the circle
-  for (auto const begin = at; cycle.empty() || at != begin; at = needs[at]) cycle.push_back(at);
-  std::reverse(cycle.begin(), cycle.end());
+  auto const cycle = detail::some_cycle(static_cast<std::uint32_t>(n), pairs, order);
   std::string path;
   for (std::size_t i = 0; i < cycle.size() && i < 8; ++i) path += "#" + std::to_string(cycle[i]) + " -> ";
   if (cycle.size() > 8) path += "… -> ";

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/cycle.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
@@ -223,46 +224,29 @@ template <std::unsigned_integral Index>
 std::optional<std::vector<dependency>> find_cycle_between_parts(basic_dense<Index> const& s,
                                                                 partition const& p) {
   auto const parts = part_graph_of(s, p);
-  std::vector<std::uint32_t> missing(p.parts), ready;
-  for (auto const to : parts.dependents.item) ++missing[to];
-  for (std::uint32_t i = 0; i < p.parts; ++i)
-    if (missing[i] == 0) ready.push_back(i);
-  for (std::size_t i = 0; i < ready.size(); ++i)
-    for (auto const to : parts.dependents[ready[i]])
-      if (--missing[to] == 0) ready.push_back(to);
-  if (ready.size() == p.parts) return std::nullopt;
+  auto const dependents = [&](std::uint32_t part) { return parts.dependents[part]; };
+  auto const order = order_of_arcs(p.parts, dependents);
+  if (order.size() == p.parts) return std::nullopt;
 
+  auto const stuck = left_out(p.parts, order);
+  auto const is_stuck = [&](std::uint32_t part) { return stuck[part] != 0; };
   std::vector<std::uint32_t> need(p.parts);  // of a part that is stuck: one of the stuck parts it needs
   for (std::uint32_t from = 0; from < p.parts; ++from)
     for (auto const to : parts.dependents[from])
-      if (missing[from] != 0) need[to] = from;
-  std::vector<char> met(p.parts);
-  auto on_cycle = static_cast<std::uint32_t>(std::ranges::find_if(missing, [](auto m) { return m != 0; }) -
-                                             missing.begin());
-  while (!std::exchange(met[on_cycle], 1)) on_cycle = need[on_cycle];
+      if (stuck[from]) need[to] = from;
+  auto const on_cycle = first_met_again(p.parts, first_left_out<std::uint32_t>(stuck),
+                                        [&](std::uint32_t part) { return need[part]; });
 
-  std::vector<std::uint32_t> shortest, came_from(p.parts);
-  std::size_t steps = 0;
-  auto const search_from = [&](std::uint32_t start) {
-    steps += p.parts;
-    came_from.assign(p.parts, index(no_part));
-    std::vector<std::uint32_t> queue{start};
-    for (std::size_t i = 0; i < queue.size() && came_from[start] == index(no_part); ++i)
-      for (auto const to : parts.dependents[queue[i]]) {
-        ++steps;
-        if (missing[to] == 0 || came_from[to] != index(no_part)) continue;
-        came_from[to] = queue[i];
-        queue.push_back(to);
-      }
-    if (came_from[start] == index(no_part)) return;  // behind a cycle, not on one
-    std::vector<std::uint32_t> cycle{start};
-    for (auto i = came_from[start]; i != start; i = came_from[i]) cycle.push_back(i);
-    std::reverse(cycle.begin() + 1, cycle.end());
-    if (shortest.empty() || cycle.size() < shortest.size()) shortest = std::move(cycle);
-  };
-  search_from(on_cycle);
-  for (std::uint32_t start = 0; start < p.parts && shortest.size() > 2 && steps < 4'000'000; ++start)
-    if (missing[start] != 0) search_from(start);
+  cycle_search search(p.parts, dependents);
+  auto shortest = search.through(on_cycle, is_stuck);
+  std::size_t searches = 1;
+  for (std::uint32_t start = 0;
+       start < p.parts && shortest.size() > 2 && search.steps() + searches * p.parts < 4'000'000; ++start) {
+    if (!stuck[start]) continue;
+    auto cycle = search.through(start, is_stuck);
+    ++searches;
+    if (!cycle.empty() && cycle.size() < shortest.size()) shortest = std::move(cycle);
+  }
 
   std::vector<dependency> edges(shortest.size(), dependency{s.nodes(), s.nodes()});
   std::vector<std::uint32_t> place(p.parts, index(no_part));  // of a part: where it is on the cycle

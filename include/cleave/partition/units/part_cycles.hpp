@@ -74,14 +74,7 @@ class label_run_finder {
   };
 
   void sort_rows() {
-    std::vector<Index> missing;
-    for (std::size_t n = 0; n < label_.size(); ++n) {
-      missing.push_back(static_cast<Index>(needs_[n].size()));
-      if (missing[n] == 0) sorted_.push_back(static_cast<Index>(n));
-    }
-    for (std::size_t i = 0; i < sorted_.size(); ++i)
-      for (Index const user : needed_by_[sorted_[i]])
-        if (--missing[user] == 0) sorted_.push_back(user);
+    sorted_ = order_of_arcs(static_cast<Index>(label_.size()), [&](Index n) { return needed_by_[n]; });
   }
 
   /// The most runs on any path that begins at a row.

@@ -4,10 +4,12 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "cleave/core/cycle.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
@@ -81,17 +83,11 @@ class part_needs {
 
   /// Ranks the parts anew, as Kahn does; false, and the ranks stay, where they have no order.
   bool put_in_order() {
-    std::vector<std::size_t> missing(dependents_.size());
-    for (auto const& list : dependents_)
-      for (auto const& d : list) ++missing[d.part];
-    std::vector<std::uint32_t> ready;
-    for (std::uint32_t i = 0; i < missing.size(); ++i)
-      if (missing[i] == 0) ready.push_back(i);
-    for (std::size_t i = 0; i < ready.size(); ++i)
-      for (auto const& d : dependents_[ready[i]])
-        if (--missing[d.part] == 0) ready.push_back(d.part);
-    if (ready.size() < missing.size()) return false;
-    for (std::size_t i = 0; i < ready.size(); ++i) rank_[ready[i]] = i;
+    auto const order = order_of_arcs(static_cast<std::uint32_t>(dependents_.size()), [&](std::uint32_t part) {
+      return dependents_[part] | std::views::transform(&dependent::part);
+    });
+    if (order.size() < dependents_.size()) return false;
+    for (std::size_t i = 0; i < order.size(); ++i) rank_[order[i]] = i;
     return true;
   }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/cycle.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/one_or_each.hpp"
@@ -19,7 +20,6 @@
 #include "cleave/schedule/model/simulate_options.hpp"
 #include "cleave/schedule/model/stray_action.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
-#include "cleave/schedule/verify/shortest_circle.hpp"
 
 namespace cleave::detail {
 
@@ -556,14 +556,14 @@ class simulated_waits {
     deadlock d;
     for (std::uint32_t r = 0; r < schedule_.ranks.size(); ++r)
       if (!walk_.is_finished(r)) d.waiting.push_back(wait_of(r));
-    std::vector<circle_edge> edges;
+    std::vector<directed_arc> edges;
     std::vector<std::size_t> edge_wait;
     for (std::size_t i = 0; i < d.waiting.size(); ++i) {
       if (!is_to_come(d.waiting[i])) continue;
       edges.push_back({index(d.waiting[i].rank), index(d.waiting[i].for_rank)});
       edge_wait.push_back(i);
     }
-    for (auto const e : shortest_circle(static_cast<std::uint32_t>(schedule_.ranks.size()), edges))
+    for (auto const e : shortest_cycle(static_cast<std::uint32_t>(schedule_.ranks.size()), edges))
       d.circle.push_back(d.waiting[edge_wait[e]]);
     return d;
   }

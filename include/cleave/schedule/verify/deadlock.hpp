@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/cycle.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
@@ -18,7 +19,6 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/verify/detail/rank_channels.hpp"
-#include "cleave/schedule/verify/shortest_circle.hpp"
 
 namespace cleave::detail {
 
@@ -503,7 +503,7 @@ class wait_survey {
     list_waits();
     mark_never_done();
     deadlock d;
-    std::vector<circle_edge> edges;
+    std::vector<directed_arc> edges;
     std::vector<std::uint32_t> edge_wait;
     for (std::uint32_t i = 0; i < waits_.size(); ++i) {
       auto const& w = waits_[i];
@@ -512,7 +512,7 @@ class wait_survey {
       edges.push_back({w.list, w.for_list});
       edge_wait.push_back(i);
     }
-    for (auto const e : shortest_circle(lists_.count(), edges)) d.circle.push_back(waits_[edge_wait[e]].wait);
+    for (auto const e : shortest_cycle(lists_.count(), edges)) d.circle.push_back(waits_[edge_wait[e]].wait);
     return d;
   }
 

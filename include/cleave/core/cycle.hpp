@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cleave/core/language.hpp"
+
+/// Cycles of directed graphs. Nodes are numbered from 0; `follow(n)` is a range of the nodes that arcs lead
+/// to from node n.
+namespace cleave::detail {
+
+/// An arc of a directed graph.
+struct directed_arc {
+  std::uint32_t from, to;
+};
+
+/// Arcs by the node where they begin, those of a node in the order in which they were given.
+class arc_rows {
+ public:
+  arc_rows(std::uint32_t nodes, std::span<directed_arc const> arcs)
+      : first_(std::size_t{nodes} + 1), number_(arcs.size()), head_(arcs.size()) {
+    for (auto const& a : arcs) ++first_[a.from + std::size_t{1}];
+    for (std::uint32_t n = 0; n < nodes; ++n) first_[n + std::size_t{1}] += first_[n];
+    auto next = first_;
+    for (std::uint32_t i = 0; i < arcs.size(); ++i) {
+      auto const at = next[arcs[i].from]++;
+      number_[at] = i, head_[at] = arcs[i].to;
+    }
+  }
+
+  std::uint32_t nodes() const { return static_cast<std::uint32_t>(first_.size() - 1); }
+  /// The nodes that follow `n`.
+  std::span<std::uint32_t const> operator()(std::uint32_t n) const { return row(head_, n); }
+  /// The numbers of the arcs to these.
+  std::span<std::uint32_t const> numbers(std::uint32_t n) const { return row(number_, n); }
+
+ private:
+  std::span<std::uint32_t const> row(std::vector<std::uint32_t> const& of, std::uint32_t n) const {
+    return {of.data() + first_[n], of.data() + first_[n + std::size_t{1}]};
+  }
+
+  std::vector<std::size_t> first_;
+  std::vector<std::uint32_t> number_, head_;
+};
+
+/// Nodes in an order in which each stands before those that follow it, the first to be ready first; without
+/// those on a cycle or behind one. O(nodes + arcs). Kahn, CACM 5(11), 1962.
+template <class Node, class Follow>
+std::vector<Node> order_of_arcs(Node nodes, Follow const& follow) {
+  std::vector<Node> missing(nodes), order;
+  for (Node n = 0; n < nodes; ++n)
+    for (Node const to : follow(n)) ++missing[to];
+  for (Node n = 0; n < nodes; ++n)
+    if (missing[n] == 0) order.push_back(n);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    for (Node const to : follow(order[i]))
+      if (--missing[to] == 0) order.push_back(to);
+  return order;
+}
+
+/// Which of `nodes` nodes are not in `order`.
+template <class Node>
+std::vector<char> left_out(std::size_t nodes, std::vector<Node> const& order) {
+  std::vector<char> left(nodes, 1);
+  for (auto const n : order) left[n] = 0;
+  return left;
+}
+
+/// The first node that is left out. Precondition: there is one.
+template <class Node>
+Node first_left_out(std::vector<char> const& left) {
+  return static_cast<Node>(std::find(left.begin(), left.end(), 1) - left.begin());
+}
+
+/// A node on a cycle: the first that a walk from `at` along `next(n)` comes to for the second time.
+template <class Node, class Next>
+Node first_met_again(std::size_t nodes, Node at, Next const& next) {
+  std::vector<char> met(nodes);
+  while (!std::exchange(met[at], 1)) at = next(at);
+  return at;
+}
+
+/// Some cycle, in the direction of the arcs; not always a short one. `order` is an order of them that some
+/// nodes are left out of. Each of these follows another, so a walk back from any ends in a cycle: the cycle
+/// ends with the node to which as many steps lead as there are nodes. O(nodes + arcs).
+template <class Arcs>
+std::vector<std::uint32_t> some_cycle(std::uint32_t nodes, Arcs const& arcs,
+                                      std::vector<std::uint32_t> const& order) {
+  auto const left = left_out(nodes, order);
+  std::vector<std::uint32_t> before(nodes);  // of a node that is left: the last that it follows
+  for (auto const& [from, to] : arcs)
+    if (left[from]) before[to] = from;
+  auto at = first_left_out<std::uint32_t>(left);
+  for (std::uint32_t step = 0; step < nodes; ++step) at = before[at];
+  std::vector<std::uint32_t> cycle{at};
+  for (auto n = before[at]; n != at; n = before[n]) cycle.push_back(n);
+  std::reverse(cycle.begin(), cycle.end());
+  return cycle;
+}
+
+/// Finds the shortest cycle through one node or another, breadth first.
+template <class Node, class Follow>
+class cycle_search {
+ public:
+  cycle_search(Node nodes, Follow const& follow)
+      : follow_(follow), seen_in_(nodes), came_from_(nodes), depth_(nodes) {}
+
+  /// The nodes of a shortest cycle through `start`, which comes first, and other nodes that `may_pass(n)`;
+  /// empty where there is none of less than `below` arcs.
+  template <class MayPass>
+  std::vector<Node> through(Node start, MayPass const& may_pass,
+                            std::size_t below = static_cast<std::size_t>(-1)) {
+    ++search_;
+    queue_.assign(1, start);
+    depth_[start] = 0;
+    for (std::size_t i = 0; i < queue_.size() && seen_in_[start] != search_; ++i) {
+      auto const n = queue_[i];
+      if (depth_[n] + std::size_t{1} >= below) break;
+      for (Node const to : follow_(n)) {
+        ++steps_;
+        if (seen_in_[to] == search_ || !may_pass(to)) continue;
+        seen_in_[to] = search_, came_from_[to] = n, depth_[to] = depth_[n] + 1;
+        queue_.push_back(to);
+      }
+    }
+    std::vector<Node> cycle;
+    if (seen_in_[start] != search_) return cycle;
+    cycle.push_back(start);
+    for (auto n = came_from_[start]; n != start; n = came_from_[n]) cycle.push_back(n);
+    std::reverse(cycle.begin() + 1, cycle.end());
+    return cycle;
+  }
+
+  /// Arcs that were looked at in all searches.
+  std::size_t steps() const { return steps_; }
+
+ private:
+  Follow const& follow_;
+  std::vector<std::size_t> seen_in_;  // of a node: the last search that came to it
+  std::vector<Node> came_from_, depth_, queue_;
+  std::size_t search_ = 0, steps_ = 0;
+};
+
+/// The numbers of the arcs of a shortest cycle, in order; empty where there is none. It begins at the
+/// smallest node that any shortest one has. No search goes deeper than the best so far: O(nodes · (nodes +
+/// arcs)) at most, O(nodes + arcs) where some cycle is short.
+inline std::vector<std::uint32_t> shortest_cycle(std::uint32_t nodes, std::span<directed_arc const> arcs) {
+  arc_rows const rows(nodes, arcs);
+  cycle_search search(nodes, rows);
+  std::vector<std::uint32_t> best;
+  for (std::uint32_t start = 0; start < nodes; ++start) {
+    auto const below = best.empty() ? static_cast<std::size_t>(-1) : best.size();
+    if (auto cycle = search.through(start, [](std::uint32_t) { return true; }, below); !cycle.empty())
+      best = std::move(cycle);
+  }
+  std::vector<std::uint32_t> numbers;
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    auto const to = std::ranges::find(rows(best[i]), best[(i + 1) % best.size()]);
+    numbers.push_back(rows.numbers(best[i])[static_cast<std::size_t>(to - rows(best[i]).begin())]);
+  }
+  return numbers;
+}
+
+}  // namespace cleave::detail
