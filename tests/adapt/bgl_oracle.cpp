@@ -15,8 +15,8 @@
 #include "cleave/adapt/bgl/dataflow.hpp"
 #include "cleave/adapt/bgl/property.hpp"
 #include "cleave/graph/components.hpp"
+#include "cleave/graph/flow/undirected_flow.hpp"
 #include "cleave/graph/order.hpp"
-#include "cleave/partition/kway/detail/flow.hpp"
 #include "cleave/partition/verify/verify_partition.hpp"
 #include "support/rng.hpp"
 

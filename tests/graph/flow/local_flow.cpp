@@ -29,7 +29,8 @@ struct network {
       if (!has(source) || has(sink)) continue;
       std::int64_t cut = 0;
       for (auto const& a : arcs)
-        if (has(a.from) && !has(a.to)) cut = std::min(cut + a.capacity, 2 * cleave::detail::unreachable_load - 1);
+        if (has(a.from) && !has(a.to))
+          cut = std::min(cut + a.capacity, 2 * cleave::detail::unreachable_load - 1);
       least = std::min(least, cut);
     }
     return least;

@@ -18,6 +18,7 @@
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/adjacency.hpp"
+#include "cleave/graph/flow/residual_network.hpp"
 #include "cleave/partition/model/partition.hpp"
 
 /// Least cuts of undirected graphs, as Boost.Graph finds them: building blocks, and something to compare
@@ -67,13 +68,9 @@ class bgl_flow_network {
   bgl_flow_network(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g,
                    std::span<std::size_t const> first, std::span<std::size_t const> second,
                    max_flow_method method)
-      : nodes_(g.nodes()), method_(method) {
+      : nodes_(g.nodes()), method_(method), net_(g.nodes() + 2) {
     unit_ = edge_unit(g);
     std::int64_t all = 1;
-    auto const add = [&](std::size_t from, std::size_t to, std::int64_t there, std::int64_t back) {
-      arcs_.push_back({from, to, there, arcs_.size()});
-      arcs_.push_back({to, from, back, arcs_.size()});
-    };
     for (std::size_t n = 0; n < nodes_; ++n)
       for (auto arc = static_cast<std::size_t>(g.offsets[n]);
            arc < static_cast<std::size_t>(g.offsets[n + 1]); ++arc)
@@ -81,14 +78,15 @@ class bgl_flow_network {
           auto const w = whole_weight(g.weight_of_arc(arc), unit_);
           all += w;
           if (method == max_flow_method::boykov_kolmogorov) {
-            add(n, to, w, w);
+            net_.edge(n, to, w, w);
           } else {  // which takes what is left of an arc without capacity for the flow against it
-            add(n, to, w, 0);
-            add(to, n, w, 0);
+            net_.edge(n, to, w, 0);
+            net_.edge(to, n, w, 0);
           }
         }
-    for (auto const n : first) add(source(), n, all, 0);
-    for (auto const n : second) add(n, sink(), all, 0);
+    for (auto const n : first) net_.edge(source(), n, all, 0);
+    for (auto const n : second) net_.edge(n, sink(), all, 0);
+    net_.build();
     lay_out();
   }
 
@@ -99,50 +97,38 @@ class bgl_flow_network {
     std::vector<std::size_t> queue{source()};
     reached[source()] = 1;
     for (std::size_t i = 0; i < queue.size(); ++i)
-      for (auto arc = begin_[queue[i]]; arc < begin_[queue[i] + 1]; ++arc)
-        if (residual_[arc] > 0 && !reached[arcs_[arc].to]) {
-          reached[arcs_[arc].to] = 1;
-          queue.push_back(arcs_[arc].to);
+      for (auto arc = net_.first(queue[i]); arc < net_.first(queue[i] + 1); ++arc)
+        if (residual_[arc] > 0 && !reached[net_[arc].head]) {
+          reached[net_[arc].head] = 1;
+          queue.push_back(net_[arc].head);
         }
     two_part_cut result;
     result.parts = 2;
     for (std::size_t n = 0; n < nodes_; ++n) result.of.push_back(part_id{reached[n] ? 0u : 1u});
     std::int64_t weight = 0;
-    for (auto const& a : arcs_)
-      if (reached[a.from] && !reached[a.to]) weight += a.capacity;
+    for (std::size_t arc = 0; arc < net_.arcs(); ++arc)
+      if (reached[net_.tail(arc)] && !reached[net_[arc].head]) weight += capacity_[arc];
     result.cut = unit_.value(weight);
     return result;
   }
 
  private:
-  struct arc_data {
-    std::size_t from, to;
-    std::int64_t capacity;
-    std::size_t number;  // before they are sorted: pairs of an even one and the odd one after it
-  };
   using network = boost::compressed_sparse_row_graph<boost::directedS>;
 
   std::size_t source() const { return nodes_; }
   std::size_t sink() const { return nodes_ + 1; }
 
   void lay_out() {
-    std::vector<std::size_t> place(arcs_.size());
-    begin_.assign(nodes_ + 3, 0);
-    for (auto const& a : arcs_) ++begin_[a.from + 1];
-    for (std::size_t n = 0; n < nodes_ + 2; ++n) begin_[n + 1] += begin_[n];
-    auto next = begin_;
-    std::vector<arc_data> sorted(arcs_.size());
-    for (auto const& a : arcs_) sorted[place[a.number] = next[a.from]++] = a;
-    for (auto const& a : sorted) counterpart_.push_back(place[a.number ^ 1]);
-    arcs_ = std::move(sorted);
-    for (auto const& a : arcs_) capacity_.push_back(a.capacity);
-    residual_ = capacity_;
     std::vector<std::pair<std::size_t, std::size_t>> ends;
-    for (auto const& a : arcs_) ends.emplace_back(a.from, a.to);
+    for (std::size_t arc = 0; arc < net_.arcs(); ++arc) {
+      capacity_.push_back(net_[arc].room);
+      ends.emplace_back(net_.tail(arc), net_[arc].head);
+    }
+    residual_ = capacity_;
     graph_ = network(boost::edges_are_sorted, ends.begin(), ends.end(), nodes_ + 2);
-    edge_of_.resize(arcs_.size());
+    edge_of_.resize(net_.arcs());
     for (auto [e, end] = edges(graph_); e != end; ++e) edge_of_[get(boost::edge_index, graph_, *e)] = *e;
-    for (auto const i : counterpart_) reverse_.push_back(edge_of_[i]);
+    for (std::size_t arc = 0; arc < net_.arcs(); ++arc) reverse_.push_back(edge_of_[net_[arc].twin]);
   }
 
   void run() {
@@ -170,8 +156,7 @@ class bgl_flow_network {
   std::size_t nodes_;
   max_flow_method method_;
   fixed_point unit_;
-  std::vector<arc_data> arcs_;
-  std::vector<std::size_t> begin_, counterpart_;
+  basic_residual_network<std::size_t> net_;
   std::vector<std::int64_t> capacity_, residual_;
   network graph_;
   std::vector<network::edge_descriptor> edge_of_, reverse_;

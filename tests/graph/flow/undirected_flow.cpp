@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/kway/detail/flow.hpp"
+#include "cleave/graph/flow/undirected_flow.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/exact/backbone.hpp"
+#include "cleave/graph/flow/pushed_flow.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cleave/core/language.hpp"
+
+namespace cleave::detail {
+
+/// A flow network in rows: of each node, its arcs in the order in which edges were named. An edge is two
+/// arcs, one at each end. Made anew by `clear`, `edge` for each edge, `build`; arrays are kept from one
+/// network to the next.
+template <std::unsigned_integral Index>
+class basic_residual_network {
+ public:
+  using node = Index;
+  struct arc {
+    Index head, twin;         ///< where it leads, and the arc of the same edge that leads back
+    std::int64_t room, back;  ///< what can still flow along it, and along its twin
+  };
+
+  explicit basic_residual_network(std::size_t nodes = 0) { clear(nodes); }
+
+  void clear(std::size_t nodes) {
+    edges_.clear();
+    first_.assign(nodes + 1, 0);
+  }
+  /// What can flow from `u` to `v`, and from `v` to `u`.
+  void edge(node u, node v, std::int64_t there, std::int64_t back) {
+    edges_.push_back({u, v, there, back});
+    ++first_[u], ++first_[v];
+  }
+  /// After all edges.
+  void build() {
+    Index sum = 0;
+    for (auto& at : first_) sum += at, at = sum;
+    arcs_.resize(sum);
+    for (std::size_t i = edges_.size(); i-- > 0;) {
+      auto const& [u, v, there, back] = edges_[i];
+      auto const b = --first_[v], a = --first_[u];
+      arcs_[a] = {v, b, there, back};
+      arcs_[b] = {u, a, back, there};
+    }
+    edges_.clear();
+  }
+
+  std::size_t nodes() const { return first_.size() - 1; }
+  /// After `build`.
+  std::size_t arcs() const { return arcs_.size(); }
+  /// The number of the first arc of a node; those of the next one follow its own.
+  Index first(std::size_t n) const { return first_[n]; }
+  arc const& operator[](Index a) const { return arcs_[a]; }
+  std::span<arc const> arcs_of(node n) const { return {arcs_.data() + first_[n], first_[n + 1] - first_[n]}; }
+  /// Where an arc begins.
+  node tail(Index a) const { return arcs_[arcs_[a].twin].head; }
+
+  /// Lets `amount` more flow along an arc, or less where it is negative.
+  void push(Index a, std::int64_t amount) {
+    auto& there = arcs_[a];
+    auto& twin = arcs_[there.twin];
+    there.room -= amount, there.back += amount;
+    twin.room += amount, twin.back -= amount;
+  }
+
+ private:
+  struct named_edge {
+    node u, v;
+    std::int64_t there, back;
+  };
+
+  std::vector<named_edge> edges_;
+  std::vector<Index> first_;
+  std::vector<arc> arcs_;
+};
+
+using residual_network = basic_residual_network<std::uint32_t>;
+
+}  // namespace cleave::detail
