@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tests/support/rng.hpp"
+#include "support/rng.hpp"
 
 using namespace cleave;
 using namespace cleave::detail;

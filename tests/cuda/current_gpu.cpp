@@ -142,7 +142,7 @@ TEST_CASE("current gpu: threads have that of their rank wherever stages are call
     cuda_thread_pipeline<looking_stages> run(
         x.plan,
         [&](rank_id, cuda_device& d) { return looking_stages(looking_bodies(seen, d, x.model.stages)); },
-        {.limit = 20s, .replicas = 2}, {.gpus = {1, 0}});
+        {.watch = {.limit = 20s}, .replicas = 2}, {.gpus = {1, 0}});
     CHECK(current_gpu() == 2);
     run.add_plan(x.plan);
     run.share_ties();

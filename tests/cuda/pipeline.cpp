@@ -396,7 +396,7 @@ TEST_CASE("cuda pipeline: as many processes are needed as the plan and its repli
   small_run const r(2);
   CHECK_THROWS_WITH(
       linear_pipeline(
-          r.plan, [&](cuda_device& d) { return linear_engines(r.model)(rank_id{0}, d); }, {.replicas = 2},
+          r.plan, [&](cuda_device& d) { return linear_engines(r.model)(rank_id{0}, d); }, {{.replicas = 2}},
           process_start{.size = 3}),
       "there are 3 ranks, but the schedule has 2 and there are 2 replicas of it; start 4 (torchrun "
       "--nproc-per-node, mpirun -n or srun -n)");

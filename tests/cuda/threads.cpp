@@ -41,7 +41,7 @@ linear_outcome outcome_of_one_step(fake_cuda& fake, step_plan const& p, linear_m
                                    cuda_threads const& on = {}) {
   cuda_device d({.device = on.gpus.front()});
   cuda_step const step(d, m.values());
-  cuda_linear_run run(p, linear_engines(m), {.limit = 20s}, on);
+  cuda_linear_run run(p, linear_engines(m), {.watch = {.limit = 20s}}, on);
   run.run_step(step.values());
   fake.threads_met();
   return outcome_of(run, p, m);
@@ -127,7 +127,7 @@ TEST_CASE("cuda threads: replicas and ties are summed in order, and the optimise
     auto const s = family_schedule(schedule_family::interleaved_1f1b, 2, 4);
     linear_chain const c(s, random);
     step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
-    thread_options const options{.limit = 20s, .replicas = 2, .ties = ties, .bucket_bytes = 16};
+    pipeline_options const options{.watch = {.limit = 20s}, .replicas = 2, .ties = ties, .bucket_bytes = 16};
     std::vector<linear_engine> engines(4, linear_engine(c.stages, {}));
     thread_pipeline<linear_engine> twin(p, std::move(engines), options);
     twin.share_ties();

@@ -89,7 +89,7 @@ class spinning_run {
         inputs_(s.microbatches, {input_.data(), element_type::f32, {bytes / 4}}),
         run_(std::make_unique<runner>(
             plan_, [l](rank_id, cuda_device&) { return spinning_stages(spinning_bodies(l)); },
-            thread_options{.limit = std::chrono::seconds(60)})) {}
+            pipeline_options{.watch = {.limit = std::chrono::seconds(60)}})) {}
 
   void step() { run_->run_step({inputs_, 1, {}}); }
   step_plan const& plan() const { return plan_; }

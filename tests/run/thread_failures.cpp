@@ -65,7 +65,7 @@ struct trapped_run {
     while (engines.size() < s.ranks.size())
       engines.emplace_back(std::vector<linear_stage>(t.stages), trapped{&sprung});
     run = std::make_unique<thread_pipeline<trapped_engine>>(p, std::move(engines),
-                                                            thread_options{.limit = limit});
+                                                            pipeline_options{.watch = {.limit = limit}});
   }
   step_values values() const { return {inputs, 1, {}}; }
 };
@@ -129,7 +129,7 @@ TEST_CASE("thread failures: a pass of a later replica that never ends is named b
   std::vector<trapped_engine> engines;
   for (int r = 0; r < 4; ++r) engines.emplace_back(std::vector<linear_stage>(2), trapped{r < 2 ? &none : &t});
   thread_pipeline<trapped_engine> run(p, std::move(engines),
-                                      {.limit = std::chrono::milliseconds(300), .replicas = 2});
+                                      {.watch = {.limit = std::chrono::milliseconds(300)}, .replicas = 2});
   try {
     run.run_step(std::vector(2, shape.values()));
     FAIL("the step ended");
@@ -154,7 +154,7 @@ TEST_CASE("thread failures: a failure ends the call at once, also while passes o
   std::vector<trapped_engine> engines;
   engines.emplace_back(std::vector<linear_stage>(2), trapped{&throws});
   engines.emplace_back(std::vector<linear_stage>(2), trapped{&hangs});
-  thread_pipeline<trapped_engine> run(p, std::move(engines), {.limit = std::chrono::seconds(20)});
+  thread_pipeline<trapped_engine> run(p, std::move(engines), {.watch = {.limit = std::chrono::seconds(20)}});
   auto const begin = std::chrono::steady_clock::now();
   CHECK_THROWS_AS(run.run_step(shape.values()), stage_error);
   CHECK_THROWS_AS(run.run_step(shape.values()), stage_error);

@@ -115,8 +115,8 @@ class toy_pipeline {
       }
     return all;
   }
-  thread_options threads(state_values const& state, std::size_t replicas, std::size_t bucket_bytes) const {
-    return {.limit = std::chrono::seconds(60),
+  pipeline_options threads(state_values const& state, std::size_t replicas, std::size_t bucket_bytes) const {
+    return {.watch = {.limit = std::chrono::seconds(60)},
             .replicas = static_cast<std::uint32_t>(replicas),
             .ties = ties_of(host_engine(pipe_, wiring_, microbatches_, state), wiring_.moves.stages),
             .bucket_bytes = bucket_bytes};

@@ -19,17 +19,15 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/core/rank_grid.hpp"
 #include "cleave/cuda/check.hpp"
 #include "cleave/cuda/detail/kernels.hpp"
 #include "cleave/cuda/detail/nccl_check.hpp"
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/nccl_rank.hpp"
 #include "cleave/run/board/process_start.hpp"
-#include "cleave/run/gradients/tied_gradients.hpp"
+#include "cleave/run/executor/pipeline_options.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
-#include "cleave/run/model/recording.hpp"
 #include "cleave/run/model/steady_list.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/run/model/wait_on_host.hpp"
@@ -421,20 +419,13 @@ static_assert(communicator<nccl_communicator, cuda_device>);
 
 namespace cleave {
 
-struct cuda_pipeline_options {
+/// What every pipeline is told, and how CUDA and NCCL are used.
+struct cuda_pipeline_options : pipeline_options {
   /// Of those that CUDA lists; none: the only one, or that of the number of the process on its machine.
   std::optional<int> gpu = {};
   cuda_options device = {};  ///< but for its number
   nccl_options messages = {};
-  watch_options watch = {};
   tcp_board_options board = {};  ///< but for its key
-  /// How many times all stages are there, for samples of their own; their gradients are summed.
-  std::uint32_t replicas = 1;
-  /// How processes are ranks of replicas: neighbours are on the last axis.
-  rank_grid::axes order = {rank_axis::data, rank_axis::model, rank_axis::pipe};
-  std::vector<tied_gradients> ties = {};
-  std::size_t bucket_bytes = std::size_t{25} << 20;  ///< of gradients that are summed at once
-  step_mode steps = step_mode::issued;               ///< as of `executor_options`, as CUDA graphs
 };
 
 }  // namespace cleave
@@ -581,13 +572,7 @@ class cuda_pipeline : public process_pipeline<S, cuda_backend> {
   cuda_pipeline(planned_step auto const& p, F make_stages, cuda_pipeline_options const& o = {},
                 process_start const& start = read_process_start())
       : process_pipeline<S, cuda_backend>(
-            demand_delivery(p), std::move(make_stages),
-            {.watch = o.watch,
-             .replicas = o.replicas,
-             .order = o.order,
-             .ties = o.ties,
-             .bucket_bytes = o.bucket_bytes,
-             .steps = o.steps},
+            demand_delivery(p), std::move(make_stages), o,
             {start.size, "there are", "torchrun --nproc-per-node, mpirun -n or srun -n"}, start, o) {}
 
   /// As of `process_pipeline`. \throws plan_delivery_error too

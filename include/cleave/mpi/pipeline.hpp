@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/core/rank_grid.hpp"
 #include "cleave/mpi/board.hpp"
 #include "cleave/mpi/device.hpp"
 #include "cleave/mpi/link.hpp"
-#include "cleave/run/gradients/tied_gradients.hpp"
+#include "cleave/run/executor/pipeline_options.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
 #include "cleave/run/model/steady_list.hpp"
@@ -413,17 +412,11 @@ static_assert(communicator<mpi_communicator, mpi_device>);
 
 namespace cleave {
 
-struct mpi_pipeline_options {
-  watch_options watch = {};
+/// What every pipeline is told, and how MPI is used.
+struct mpi_pipeline_options : pipeline_options {
   mpi_board_options board = {};
   mpi_options messages = {.reductions = mpi_reductions::ordered};
   mpi_patience patience = {};
-  /// How many times all stages are there, for samples of their own; their gradients are summed.
-  std::uint32_t replicas = 1;
-  /// How ranks of MPI are ranks of replicas: neighbours are on the last axis.
-  rank_grid::axes order = {rank_axis::data, rank_axis::model, rank_axis::pipe};
-  std::vector<tied_gradients> ties = {};
-  std::size_t bucket_bytes = std::size_t{25} << 20;  ///< of gradients that are summed at once
 };
 
 /// The processor, and MPI between ranks: what a process of an `mpi_pipeline` computes and sends with.
@@ -480,12 +473,7 @@ class mpi_pipeline : public process_pipeline<S, mpi_backend> {
   mpi_pipeline(planned_step auto const& p, S stages, mpi_pipeline_options const& o = {},
                MPI_Comm ranks = MPI_COMM_WORLD)
       : process_pipeline<S, mpi_backend>(
-            p, [&](mpi_device&) { return std::move(stages); },
-            {.watch = o.watch,
-             .replicas = o.replicas,
-             .order = o.order,
-             .ties = o.ties,
-             .bucket_bytes = o.bucket_bytes},
+            p, [&](mpi_device&) { return std::move(stages); }, o,
             {size_of(ranks), "MPI has started", "mpirun -n"}, ranks, o) {}
 
  private:

@@ -79,7 +79,7 @@ TEST_CASE("thread pipeline: every family of schedules trains, however it is lowe
       CAPTURE(name_of(family));
       program_options const options{.lowering = lowering};
       step_plan const p(s, c.t, linear_layouts(c.t, c.rows), options);
-      thread_pipeline<linear_engine> run(p, engines_of(c, 4), {.limit = std::chrono::seconds(20)});
+      thread_pipeline<linear_engine> run(p, engines_of(c, 4), {.watch = {.limit = std::chrono::seconds(20)}});
       run.run_step(c.values());
       check_step(c, p, run, passes_of(s) == expected_passes::forward_alone ? 0 : 1);
     }

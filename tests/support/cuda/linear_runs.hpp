@@ -85,7 +85,7 @@ linear_outcome outcome_of(Run& run, step_plan const& p, linear_model const& m, R
 
 /// The same by threads that compute themselves: what a GPU must make, bit by bit.
 inline linear_outcome outcome_on_host(step_plan const& p, linear_model const& m, std::size_t steps = 1,
-                                      thread_options const& options = {}) {
+                                      pipeline_options const& options = {}) {
   std::vector<linear_engine> engines(p.order().ranks.size() * options.replicas, linear_engine(m.stages, {}));
   thread_pipeline<linear_engine> run(p, std::move(engines), options);
   std::vector<step_values> const values(options.replicas, m.values());

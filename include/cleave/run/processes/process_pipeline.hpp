@@ -18,6 +18,7 @@
 #include "cleave/core/rank_grid.hpp"
 #include "cleave/run/board/activity_source.hpp"
 #include "cleave/run/board/tcp_board.hpp"
+#include "cleave/run/executor/pipeline_options.hpp"
 #include "cleave/run/executor/rank_runtime.hpp"
 #include "cleave/run/gradients/gradient_reducer.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
@@ -93,17 +94,6 @@ static_assert(board<failure_teller>);
 
 namespace cleave {
 
-struct process_options {
-  watch_options watch = {};
-  /// How many times all stages are there, for samples of their own; their gradients are summed.
-  std::uint32_t replicas = 1;
-  /// How processes are ranks of replicas: neighbours are on the last axis.
-  rank_grid::axes order = {rank_axis::data, rank_axis::model, rank_axis::pipe};
-  std::vector<tied_gradients> ties = {};
-  std::size_t bucket_bytes = std::size_t{25} << 20;  ///< of gradients that are summed at once
-  step_mode steps = step_mode::issued;               ///< as of `executor_options`
-};
-
 /// What one process does of schedules that run on processes, step after step: whatever it computes and sends
 /// with. All ranks make theirs from the same plan, with the same options, and call the same in the same
 /// order, each on one thread.
@@ -122,7 +112,7 @@ class process_pipeline : activity_source {
   /// \throws error where there are not as many ranks as the plan and the replicas need; run_error,
   /// tie_order_error, program_need_error, and what the other two throw
   template <std::invocable<device&> F, class... With>
-  process_pipeline(planned_step auto const& p, F make_stages, process_options const& o,
+  process_pipeline(planned_step auto const& p, F make_stages, pipeline_options const& o,
                    detail::started_processes const& started, With&&... with)
       : grid_(demand_ranks(p, o, started)),
         sets_(detail::tie_sets_of(o.ties)),
@@ -220,7 +210,7 @@ class process_pipeline : activity_source {
   using communicator_type = typename Backend::communicator;
   using runtime = rank_runtime<device, communicator_type, detail::failure_teller, S>;
 
-  static rank_grid demand_ranks(planned_step auto const& p, process_options const& o,
+  static rank_grid demand_ranks(planned_step auto const& p, pipeline_options const& o,
                                 detail::started_processes const& started) {
     auto const each = static_cast<std::uint32_t>(p.order().ranks.size());
     rank_grid const grid({.pipe = each, .data = o.replicas, .model = 1}, o.order);

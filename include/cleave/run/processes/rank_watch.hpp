@@ -13,17 +13,10 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/run/board/activity_source.hpp"
 #include "cleave/run/board/tcp_board.hpp"
+#include "cleave/run/executor/pipeline_options.hpp"
 #include "cleave/run/model/failure.hpp"
 
 namespace cleave {
-
-struct watch_options {
-  /// How long what all ranks do together may take, such as a step.
-  std::chrono::milliseconds limit = std::chrono::minutes(10);
-  /// How long a rank may go on in a stage, or in a call of a library, after the run has failed; then its
-  /// process ends, with status 1.
-  std::chrono::milliseconds leave_within{5'000};
-};
 
 /// A thread beside that of a rank that is a process. It releases the rank from its waits once the run has
 /// failed anywhere, has the others asked when a step is overdue, and ends the process of a rank that does not

@@ -18,6 +18,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/rank_grid.hpp"
+#include "cleave/run/executor/pipeline_options.hpp"
 #include "cleave/run/executor/rank_runtime.hpp"
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/host/host_ranks.hpp"
@@ -86,15 +87,6 @@ class thread_connections {
 
 namespace cleave {
 
-struct thread_options {
-  /// How long a step may take; beyond it, the run fails and says who kept the others waiting.
-  std::chrono::milliseconds limit = std::chrono::minutes(10);
-  /// How many times all stages are there, for samples of their own; their gradients are summed.
-  std::uint32_t replicas = 1;
-  std::vector<tied_gradients> ties = {};
-  std::size_t bucket_bytes = std::size_t{25} << 20;  ///< of gradients that are summed at once
-};
-
 /// Runs schedules on threads of this process, one for each rank, step after step: one schedule, or several on
 /// the same stages, such as training and evaluation. They compute there, or on what `Backend` gives each.
 ///
@@ -109,7 +101,7 @@ class thread_pipeline {
   /// `stages[r]` has the stages of rank r: those of the first replica come first. `p` is plan 0.
   /// \throws error where there are not as many as ranks; tie_order_error, tie_stage_error,
   /// tie_gradient_error, program_need_error
-  thread_pipeline(planned_step auto const& p, std::vector<S> stages, thread_options options = {},
+  thread_pipeline(planned_step auto const& p, std::vector<S> stages, pipeline_options options = {},
                   Backend backend = {})
       : thread_pipeline(std::move(options), std::move(backend), p) {
     demand_stages(stages.size());
@@ -120,7 +112,7 @@ class thread_pipeline {
   /// in all calls of these stages and when they are destroyed.
   /// \throws as above, and what it throws
   template <std::invocable<rank_id, device&> F>
-  thread_pipeline(planned_step auto const& p, F make_stages, thread_options options = {},
+  thread_pipeline(planned_step auto const& p, F make_stages, pipeline_options options = {},
                   Backend backend = {})
       : thread_pipeline(std::move(options), std::move(backend), p) {
     stages_.reserve(ranks_.count());
@@ -199,7 +191,7 @@ class thread_pipeline {
   using runtime = rank_runtime<device, typename Backend::communicator, host_ranks, S>;
   enum class job : std::uint8_t { step, share, update };
 
-  thread_pipeline(thread_options options, Backend backend, planned_step auto const& p)
+  thread_pipeline(pipeline_options options, Backend backend, planned_step auto const& p)
       : options_(std::move(options)),
         backend_(std::move(backend)),
         grid_(demand_replicas(p)),
@@ -228,8 +220,7 @@ class thread_pipeline {
   rank_grid demand_replicas(planned_step auto const& p) const {
     if (options_.replicas == 0) throw error("thread pipeline: there are no replicas; give at least one");
     auto const each = static_cast<std::uint32_t>(p.order().ranks.size());
-    return {{.pipe = each, .data = options_.replicas, .model = 1},
-            {rank_axis::data, rank_axis::model, rank_axis::pipe}};
+    return {{.pipe = each, .data = options_.replicas, .model = 1}, pipeline_options{}.order};
   }
   /// Which replica a rank belongs to, and which rank of the plan it is.
   rank_coordinates place_of(std::uint32_t r) const { return grid_[rank_id{r}]; }
@@ -254,7 +245,7 @@ class thread_pipeline {
     running_ = ranks_.count();
     ++jobs_;
     begin_.notify_all();
-    auto const until = std::chrono::steady_clock::now() + options_.limit;
+    auto const until = std::chrono::steady_clock::now() + options_.watch.limit;
     if (!end_.wait_until(lock, until, [&] { return running_ == 0 || ranks_.failed(); }))
       ranks_.publish(overdue());
     demand_no_failure();
@@ -303,7 +294,7 @@ class thread_pipeline {
     auto const waits = std::ranges::find(all, detail::activity_kind::waiting, &detail::rank_activity::kind);
     auto const from = rank_id{static_cast<std::uint32_t>(waits == all.end() ? 0 : waits - all.begin())};
     auto f = detail::failure_of(detail::find_blame(all, from), all, from);
-    f.detail += "; the step may take " + std::to_string(options_.limit.count()) + " ms";
+    f.detail += "; the step may take " + std::to_string(options_.watch.limit.count()) + " ms";
     return f;
   }
 
@@ -320,7 +311,7 @@ class thread_pipeline {
     while (!stages_.empty()) detail::end_on(devices_[stages_.size() - 1], [this] { stages_.pop_back(); });
   }
 
-  thread_options options_;
+  pipeline_options options_;
   Backend backend_;
   rank_grid grid_;
   host_ranks ranks_;
