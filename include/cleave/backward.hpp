@@ -34,4 +34,3 @@
 #include "cleave/backward/stage_root.hpp"
 /// State that several stages share.
 #include "cleave/backward/ties.hpp"
-/// The ranks that share it.

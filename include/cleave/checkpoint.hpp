@@ -12,4 +12,3 @@
 #include "cleave/checkpoint/checkpoint_ranks.hpp"
 /// What is in one.
 #include "cleave/checkpoint/checkpoint_data.hpp"
-/// What is wrong with one.

@@ -26,4 +26,3 @@
 #include "cleave/pipe/pipe_check.hpp"
 /// Nested values as flat messages, and back.
 #include "cleave/pipe/pytree.hpp"
-/// The way back.
