@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "cleave/pipe/module_state.hpp"
+#include "cleave/pipe/module_pipe.hpp"
 #include "cleave/split/modules/outline.hpp"
 #include "cleave/split/state/check_state.hpp"
 #include "conformance_runner/read_graph.hpp"

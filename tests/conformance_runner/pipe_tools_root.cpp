@@ -10,7 +10,6 @@
 #include "cleave/graph/bind_arguments.hpp"
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/pipe/module_pipe.hpp"
-#include "cleave/pipe/stage_calls.hpp"
 #include "conformance_runner/outcome.hpp"
 #include "support/integer_interpretation.hpp"
 

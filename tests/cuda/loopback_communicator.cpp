@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/cuda/loopback_communicator.hpp"
+#include "cleave/cuda/threads.hpp"
 
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "cleave/cuda/loopback_communicator.hpp"
 #include "cleave/cuda/pipeline.hpp"
+#include "cleave/cuda/threads.hpp"
 #include "cleave/run/program/step_recorder.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "support/cuda/fake_cuda.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/pipe/module_state.hpp"
+#include "cleave/pipe/module_pipe.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,6 @@
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/partition/named/cut_points.hpp"
-#include "cleave/pipe/module_pipe.hpp"
 #include "cleave/split/check_plan.hpp"
 #include "cleave/split/modules/outline.hpp"
 #include "cleave/split/state/check_state.hpp"

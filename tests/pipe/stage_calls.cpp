@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/pipe/stage_calls.hpp"
+#include "cleave/formats/pipe_info.hpp"
 
 #include <doctest/doctest.h>
 

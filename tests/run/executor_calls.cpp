@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cleave/run/executor/detail/executor.hpp"
-#include "cleave/run/host/host_communicator.hpp"
+#include "cleave/run/host/host_threads.hpp"
 #include "support/queued/queued_communicator.hpp"
 #include "support/queued/queued_device.hpp"
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/host/host_communicator.hpp"
 #include "cleave/run/host/host_device.hpp"
+#include "cleave/run/host/host_threads.hpp"
 #include "support/race_log.hpp"
 
 namespace cleave::testing {

@@ -10,15 +10,20 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/cuda/device.hpp"
-#include "cleave/cuda/loopback_communicator.hpp"
 #include "cleave/cuda/loopback_group.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/host_threads.hpp"
+#include "cleave/run/host/member_communicator.hpp"
+#include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/steady_list.hpp"
 #include "cleave/run/threads/thread_pipeline.hpp"
 
 namespace cleave {
 
+/// One member of a `loopback_group`.
+using loopback_communicator = member_communicator<cuda_device, loopback_group>;
+
+static_assert(communicator<loopback_communicator, cuda_device>);
 /// Ranks that are threads of one process, each with a GPU or several with the same.
 struct cuda_threads {
   using device = cuda_device;

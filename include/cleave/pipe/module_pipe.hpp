@@ -5,20 +5,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/transport.hpp"
+#include "cleave/graph/argument.hpp"
+#include "cleave/graph/csr.hpp"
+#include "cleave/graph/dense.hpp"
 #include "cleave/graph/module_graph.hpp"
+#include "cleave/graph/numbering.hpp"
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/named/cut_points.hpp"
 #include "cleave/pipe/module_program.hpp"
-#include "cleave/pipe/module_state.hpp"
 #include "cleave/pipe/pipe_plan.hpp"
 #include "cleave/split/emit.hpp"
 #include "cleave/split/make_plan.hpp"
@@ -26,9 +31,219 @@
 #include "cleave/split/modules/module_call_graph.hpp"
 #include "cleave/split/modules/outer_builder.hpp"
 #include "cleave/split/plan.hpp"
+#include "cleave/split/state/tensor_classes.hpp"
 #include "cleave/split/state/place_state.hpp"
-#include "cleave/split/state/send_state.hpp"
 #include "cleave/split/state/state_placement.hpp"
+
+namespace cleave {
+
+/// What a module_graph says of writes to its state: that functions and methods whose name ends in one
+/// underscore (`add_`) write what they read first, as in torch; or nothing.
+enum class write_rule : std::uint8_t { by_underscore, none };
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// What an attribute that is no module counts as: a buffer whose metadata say `persistent: false` is not
+/// saved, a plain tensor is a constant.
+inline state_kind state_kind_of(module_attribute const& a) {
+  if (a.what == module_attribute::kind::tensor) return state_kind::constant;
+  if (a.what == module_attribute::kind::parameter) return state_kind::parameter;
+  for (auto const& [key, value] : a.metadata)
+    if (key == "persistent" && value == module_argument{false}) return state_kind::unsaved_buffer;
+  return state_kind::buffer;
+}
+
+/// Whether `n` writes the first value that it reads.
+inline bool writes_in_place(module_node const& n) {
+  bool const named = n.kind == node_kind::call_function || n.kind == node_kind::call_method;
+  return named && n.target.size() > 1 && n.target.ends_with('_') && !n.target.ends_with("__");
+}
+
+/// The names below each of some modules, in the order of registration.
+class tensors_below {
+ public:
+  explicit tensors_below(std::vector<model_tensor> const& tensors) {
+    for (std::uint32_t t = 0; t < tensors.size(); ++t) sorted_.emplace_back(tensors[t].name, t);
+    std::ranges::sort(sorted_);
+  }
+
+  /// O(log names + what is found).
+  std::vector<std::uint32_t> operator()(std::string const& module) const {
+    auto const prefix = module + ".";
+    std::vector<std::uint32_t> found;
+    for (auto at = std::ranges::lower_bound(sorted_, std::pair(std::string_view(prefix), std::uint32_t{0}));
+         at != sorted_.end() && at->first.starts_with(prefix); ++at)
+      found.push_back(at->second);
+    std::ranges::sort(found);
+    return found;
+  }
+
+ private:
+  std::vector<std::pair<std::string_view, std::uint32_t>> sorted_;
+};
+
+/// The state of a program, as `place_state` asks for it: every attribute that is no module, and the modules
+/// that nodes are inside. A node that calls a module reads what is registered below its path. Expected O(size
+/// of the program + names log names), and the state of a module for each of its calls.
+inline basic_model_state<std::uint32_t> model_state_of(module_program const& p,
+                                                       write_rule writes = write_rule::by_underscore) {
+  module_graph const& g = p.whole();
+  basic_model_state<std::uint32_t> m;
+  numbering<std::string_view, std::uint32_t> paths, modules;
+  for (auto const& a : g.attributes())
+    if (a.what != module_attribute::kind::module) {
+      paths.insert(a.path);
+      m.tensors.push_back({a.path, a.storage, state_kind_of(a)});
+    }
+  for (auto const v : p.s.value)
+    m.tensor.push_back(g[v].kind == node_kind::get_attr ? paths.find(g[v].target) : none<std::uint32_t>);
+
+  tensors_below const below(m.tensors);
+  for (std::uint32_t n = 0; n < p.s.nodes(); ++n) {
+    auto const& node = g[p.s.node[n]];
+    for (auto const& [key, value] : node.metadata)
+      if (key == p.options.calls)
+        for (auto const& t : value)
+          if (auto const* call = std::get_if<std::string>(&t))
+            m.inside.add(modules.insert(module_of_call(*call)));
+    if (node.kind == node_kind::call_module) {
+      m.inside.add(modules.insert(node.target));
+      for (auto const t : below(node.target)) m.reads.add(t);
+    }
+    m.inside.close();
+    m.reads.close();
+    auto const read = p.s.operands[n];
+    if (writes == write_rule::by_underscore && !read.empty() && writes_in_place(node))
+      if (auto const t = m.tensor[read.front()]; t != none<std::uint32_t>) m.writes.add(t);
+    m.writes.close();
+  }
+  for (auto const path : modules.handles()) m.modules.emplace_back(path);
+  return m;
+}
+
+/// Registers in a stage every name under which it holds a tensor. O(names).
+inline void hold_names(module_graph& stage, module_graph const& whole,
+                       basic_model_state<std::uint32_t> const& m, std::vector<held_state> const& held) {
+  for (auto const& h : held) {
+    auto const& name = m.tensors[h.tensor].name;
+    if (stage.find_attribute(name)) continue;
+    module_attribute a = *whole.find_attribute(name);
+    if (a.original.empty()) a.original = name;
+    stage.add_attribute(std::move(a));
+  }
+}
+
+/// Reads of tensors that `options` transmit, under whatever name, as reads of the name that the program reads
+/// first, so that a tied tensor is sent once. To be done before the cut is planned. O(V + E + names), and one
+/// search for each name in the options.
+/// \throws state_error where an option names no tensor, or two say two things of one.
+template <class Snapshot>
+Snapshot join_sent_reads(Snapshot s, basic_model_state<typename Snapshot::index_type> const& m,
+                         state_options const& options) {
+  using Index = typename Snapshot::index_type;
+  tensor_classes const classes(m.tensors);
+  auto const choice = classes.choices(m.tensors, options);
+  std::vector<Index> first(classes.size(), none<Index>), instead;
+  for (std::size_t v = 0; v < s.values(); ++v) instead.push_back(static_cast<Index>(v));
+  bool joined = false;
+  auto const read = [&](Index v) {
+    Index const t = s.producer[v] == none<Index> ? m.tensor[v] : none<Index>;
+    if (t == none<Index> || s.latest[s.slot[v]] != v) return;  // what is written is not sent
+    auto const c = classes[t];
+    if (choice[c] != shared_state::transmit) return;
+    if (first[c] == none<Index>) first[c] = v;
+    joined |= instead[v] != first[c];
+    instead[v] = first[c];
+  };
+  for (Index const v : s.operands.item) read(v);
+  for (Index const v : s.outputs) read(v);
+  if (!joined) return s;
+  for (auto* list : {&s.operands.item, &s.outputs})
+    for (Index& v : *list) v = instead[v];
+  if constexpr (requires { s.slot_of_handle; })
+    for (Index& slot : s.slot_of_handle) slot = s.slot[instead[s.latest[slot]]];
+  s.users = users_of(s.operands, s.values());
+  return s;
+}
+
+/// Writes what is sent into a plan; `send_state` is its one use.
+template <std::unsigned_integral Index>
+class state_sender {
+ public:
+  state_sender(basic_dense<Index> const& s, basic_plan<Index> p, basic_model_state<Index> const& m,
+               state_placement const& placed)
+      : s_(s),
+        p_(std::move(p)),
+        owner_(s.values(), the_caller),
+        sent_(s.values()),
+        given_(s.values(), the_caller),
+        listed_(s.values(), the_caller) {
+    tensor_classes const classes(m.tensors);
+    std::vector<stage_id> owner(classes.size(), the_caller);
+    for (auto const& sent : placed.sent) owner[classes[sent.tensor]] = sent.owner;
+    for (std::size_t v = 0; v < s.values(); ++v)
+      if (s.producer[v] == none<Index> && m.tensor[v] != none<Index>) owner_[v] = owner[classes[m.tensor[v]]];
+    for (stage_id const i : p_.order)
+      for (Index const v : p_.stages[index(i)].outputs) sent_[v] = owner_[v] == i;
+  }
+
+  basic_plan<Index> send() {
+    for (stage_id const i : p_.order) receive(i);
+    for (Index const v : s_.outputs)
+      if (owner_[v] != the_caller) give(v);
+    return std::move(p_);
+  }
+
+ private:
+  bool is_sent_to(Index v, stage_id i) const { return owner_[v] != the_caller && owner_[v] != i; }
+
+  /// What stage `i` reads and others own moves from its state to its inputs.
+  void receive(stage_id i) {
+    auto& here = p_.stages[index(i)];
+    std::erase_if(here.outputs, [&](Index v) { return is_sent_to(v, i); });
+    if (std::erase_if(here.state, [&](Index v) { return is_sent_to(v, i); }) == 0) return;
+    std::vector<Index> inputs;
+    for (Index const v : here.inputs) given_[v] = i;
+    for (Index const n : here.nodes)
+      for (Index const v : s_.operands[n])
+        if ((given_[v] == i || is_sent_to(v, i)) && std::exchange(listed_[v], i) != i) {
+          inputs.push_back(v);
+          if (is_sent_to(v, i)) take(v, i);
+        }
+    for (Index const v : here.inputs)
+      if (listed_[v] != i) inputs.push_back(v);  // companions
+    here.inputs = std::move(inputs);
+  }
+
+  void take(Index v, stage_id i) {
+    p_.transfers.push_back({v, owner_[v], i});
+    give(v);
+  }
+  void give(Index v) {
+    if (!std::exchange(sent_[v], 1)) p_.stages[index(owner_[v])].outputs.push_back(v);
+  }
+
+  basic_dense<Index> const& s_;
+  basic_plan<Index> p_;
+  std::vector<stage_id> owner_;           // of a value: who sends it, or the caller where nobody does …
+  std::vector<char> sent_;                // … and whether it is among the outputs of that stage
+  std::vector<stage_id> given_, listed_;  // of a value: the last stage that …
+};
+
+/// `p`, a plan of `s`, where what `placed` sends is a value on its way: its owner gives it after its other
+/// results, each other stage takes it as an input, inputs by first use, and the caller is given it where the
+/// graph returns it. Precondition: `join_sent_reads` has joined the reads of `s`. O(V + size of the plan +
+/// names).
+template <std::unsigned_integral Index>
+basic_plan<Index> send_state(basic_dense<Index> const& s, basic_plan<Index> p,
+                             basic_model_state<Index> const& m, state_placement const& placed) {
+  if (placed.sent.empty()) return p;
+  return state_sender<Index>(s, std::move(p), m, placed).send();
+}
+
+}  // namespace cleave::detail
 
 namespace cleave {
 

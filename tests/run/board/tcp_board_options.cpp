@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/board/tcp_board_options.hpp"
+#include "cleave/run/board/tcp_board.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/gradients/parameter_updater.hpp"
+#include "cleave/run/executor/rank_runtime.hpp"
 
 #include <doctest/doctest.h>
 

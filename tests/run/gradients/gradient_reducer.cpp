@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/host/host_communicator.hpp"
+#include "cleave/run/host/host_threads.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/host/host_communicator.hpp"
+#include "cleave/run/host/host_threads.hpp"
 
 #include <doctest/doctest.h>
 

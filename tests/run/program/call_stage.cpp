@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/program/stage_caller.hpp"
+#include "cleave/run/executor/detail/stage_caller.hpp"
 
 #include <doctest/doctest.h>
 

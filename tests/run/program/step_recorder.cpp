@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/run/host/host_communicator.hpp"
 #include "cleave/run/host/host_device.hpp"
 #include "cleave/run/host/host_ranks.hpp"
+#include "cleave/run/host/host_threads.hpp"
 #include "cleave/run/model/failure.hpp"
 
 using namespace cleave;

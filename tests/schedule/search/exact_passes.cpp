@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/search/exact_passes.hpp"
+#include "cleave/schedule/search/exact_schedule.hpp"
 
 #include <doctest/doctest.h>
 

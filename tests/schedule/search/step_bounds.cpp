@@ -9,7 +9,7 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/schedule/list/pass_timer.hpp"
-#include "cleave/schedule/search/exact_passes.hpp"
+#include "cleave/schedule/search/exact_schedule.hpp"
 #include "support/random_step.hpp"
 
 using namespace cleave;

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "cleave/pipe/module_pipe.hpp"
 #include "cleave/split/state/place_state.hpp"
-#include "cleave/split/state/send_state.hpp"
 #include "support/random_state.hpp"
 #include "support/rng.hpp"
 

@@ -21,18 +21,40 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/bytes.hpp"
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/run/board/activity_source.hpp"
 #include "cleave/run/board/board_wire.hpp"
 #include "cleave/run/board/detail/board_hub.hpp"
 #include "cleave/run/board/detail/board_join.hpp"
-#include "cleave/run/board/tcp_board_options.hpp"
 #include "cleave/run/board/tcp_socket.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/failure.hpp"
 
+namespace cleave {
+
+struct tcp_board_options {
+  /// Known to all ranks of the run and to nobody else; 16 bytes at least (`random_board_key()`). Who knows it
+  /// belongs. A key serves one run.
+  std::string key;
+  std::chrono::milliseconds join_within{30'000};   ///< all ranks
+  std::chrono::milliseconds answer_within{100};    ///< ranks that are asked what they do
+  std::chrono::milliseconds decide_within{1'000};  ///< rank 0, which failure is the first, before ranks do
+  std::chrono::milliseconds leave_within{1'000};   ///< the destructor
+  std::size_t largest_broadcast = 1_MiB;           ///< the same at all ranks
+};
+
+}  // namespace cleave
+
 namespace cleave::detail {
+
+/// What ranks that begin to join now agree upon.
+inline board_terms terms_of(tcp_board_options const& o, std::uint32_t ranks) {
+  std::size_t const least = 2 * longest_detail + 4 * std::size_t{ranks};  // a failure, an activity
+  return {ranks, o.key, (std::max)(o.largest_broadcast, least) + 64,
+          std::chrono::steady_clock::now() + o.join_within};
+}
 
 /// What a rank knows of the run, from what rank 0 says; and how long it lets rank 0 take to say it. Without a
 /// clock and without sockets.

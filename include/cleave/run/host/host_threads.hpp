@@ -6,15 +6,19 @@
 #include <vector>
 
 #include "cleave/core/ids.hpp"
-#include "cleave/run/host/host_communicator.hpp"
 #include "cleave/run/host/host_device.hpp"
 #include "cleave/run/host/host_group.hpp"
 #include "cleave/run/host/host_ranks.hpp"
+#include "cleave/run/host/member_communicator.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/steady_list.hpp"
 
 namespace cleave {
 
+/// One member of a `host_group`.
+using host_communicator = member_communicator<host_device, host_group>;
+
+static_assert(communicator<host_communicator, host_device>);
 /// What ranks that are threads of one process compute with.
 /// - `B::device`, `B::communicator`, `B::group`  movable, movable, and what stays where it is made. A
 ///                               communicator is made of a group and the number of a member.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,14 +27,67 @@
 #include "cleave/run/model/device_scope.hpp"
 #include "cleave/run/model/failure.hpp"
 #include "cleave/run/model/recording.hpp"
-#include "cleave/run/processes/process_backend.hpp"
 #include "cleave/run/processes/rank_watch.hpp"
 #include "cleave/run/program/program_activity.hpp"
 #include "cleave/run/program/program_agreement.hpp"
-#include "cleave/run/program/replay_agreement.hpp"
+#include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/program/step_values.hpp"
 
+namespace cleave {
+
+/// What a rank that is a process computes and sends with.
+/// - `B::device`, `B::communicator`
+/// - `b.board()`, `b.own_device()`  those of this rank
+/// - `b.connect_all()`           a communicator of all ranks, for messages and sums
+/// - `b.connect(colour, key)`    one of those that say the same colour, in the order of their keys; null
+///                               where this rank says none. Every rank calls it, in the same order.
+/// - `b.connect_sums(colour, key)`  the same, for sums alone
+/// - `b.prepare(c, program)`     makes ready what a program of this rank sends; every rank of `c` calls it
+/// - `b.release(f)`              of `rank_watch::waiter`
+/// - `b.end()`                   after a failure: then nothing uses memory of this rank any more; noexcept
+template <class B>
+concept process_backend =
+    communicator<typename B::communicator, typename B::device> && std::derived_from<B, rank_watch::waiter> &&
+    requires(B& b, std::optional<std::uint32_t> colour, std::uint32_t key, typename B::communicator& c,
+             rank_program const& program) {
+      { b.board() } -> std::same_as<tcp_board&>;
+      { b.own_device() } -> std::same_as<typename B::device&>;
+      { b.connect_all() } -> std::same_as<typename B::communicator&>;
+      { b.connect(colour, key) } -> std::same_as<typename B::communicator*>;
+      { b.connect_sums(colour, key) } -> std::same_as<typename B::communicator*>;
+      { b.prepare(c, program) };
+      { b.end() } noexcept;
+    };
+
+}  // namespace cleave
+
 namespace cleave::detail {
+
+/// How many processes there are, for a message where they are not as many as needed.
+struct started_processes {
+  std::uint32_t count;
+  char const *by, *how;  ///< `MPI has started`, `mpirun -n`
+};
+
+/// What keeps the first of all ranks from replaying steps, with its number: where one cannot, none may.
+/// Nothing where all can. Every rank tells all others its own obstacle; each of `ranks` ranks of the board
+/// calls it. \throws run_error
+template <meeting_board B>
+std::optional<std::string> find_first_obstacle(B& board, std::optional<std::string> const& own, rank_id here,
+                                               std::uint32_t ranks,
+                                               std::chrono::steady_clock::time_point until) {
+  std::optional<std::string> first;
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    std::string why;
+    if (rank_id{r} == here) why = own.value_or("");
+    std::uint64_t size = why.size();
+    board.broadcast(std::as_writable_bytes(std::span(&size, 1)), rank_id{r}, until);
+    why.resize(static_cast<std::size_t>(size));
+    board.broadcast(std::as_writable_bytes(std::span(why)), rank_id{r}, until);
+    if (!first && !why.empty()) first = "rank " + std::to_string(r) + ": " + why;
+  }
+  return first;
+}
 
 /// The board of a rank that is a process, as what runs there sees it: what it publishes says which rank
 /// failed and what that was doing, and is decided on when it returns.

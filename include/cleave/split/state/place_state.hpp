@@ -19,7 +19,7 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/numbering.hpp"
 #include "cleave/split/plan.hpp"
-#include "cleave/split/state/detail/tensor_classes.hpp"
+#include "cleave/split/state/tensor_classes.hpp"
 #include "cleave/split/state/state_placement.hpp"
 
 namespace cleave::detail {

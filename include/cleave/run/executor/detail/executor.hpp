@@ -13,15 +13,15 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
+#include "cleave/run/executor/detail/instruction_events.hpp"
+#include "cleave/run/executor/detail/program_needs.hpp"
+#include "cleave/run/executor/detail/stage_caller.hpp"
 #include "cleave/run/gradients/gradient_reducer.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/recording.hpp"
 #include "cleave/run/model/wait_on_host.hpp"
-#include "cleave/run/program/instruction_events.hpp"
 #include "cleave/run/program/pass_memory.hpp"
-#include "cleave/run/program/program_needs.hpp"
 #include "cleave/run/program/rank_program.hpp"
-#include "cleave/run/program/stage_caller.hpp"
 #include "cleave/run/program/step_recorder.hpp"
 #include "cleave/run/program/step_values.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/graph/gradient_need.hpp"
+#include "cleave/pipe/module_gradients.hpp"
 
 #include <doctest/doctest.h>
 

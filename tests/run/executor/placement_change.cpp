@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/program/placement_change.hpp"
+#include "cleave/run/executor/rank_runtime.hpp"
 
 #include <doctest/doctest.h>
 

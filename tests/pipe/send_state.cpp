@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/split/state/send_state.hpp"
+#include "cleave/pipe/module_pipe.hpp"
 
 #include <doctest/doctest.h>
 

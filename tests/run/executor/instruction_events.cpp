@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/program/instruction_events.hpp"
+#include "cleave/run/executor/detail/instruction_events.hpp"
 
 #include <doctest/doctest.h>
 

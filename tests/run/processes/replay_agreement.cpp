@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/program/replay_agreement.hpp"
+#include "cleave/run/processes/process_pipeline.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/program/program_needs.hpp"
+#include "cleave/run/executor/detail/program_needs.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/run/gradients/parameter_updater.hpp"
+#include "cleave/run/executor/rank_runtime.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,14 +11,14 @@
 #include <span>
 #include <vector>
 
-#include "support/queued/queued_communicator.hpp"
-#include "support/queued/queued_device.hpp"
 #include "cleave/run/program/make_rank_program.hpp"
 #include "cleave/run/threads/thread_pipeline.hpp"
 #include "cleave/schedule/families/forward_only.hpp"
 #include "cleave/schedule/families/generate.hpp"
 #include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
+#include "support/queued/queued_communicator.hpp"
+#include "support/queued/queued_device.hpp"
 
 using namespace cleave;
 

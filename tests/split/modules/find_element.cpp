@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/graph/find_element.hpp"
+#include "cleave/split/modules/split_hierarchy.hpp"
 
 #include <doctest/doctest.h>
 
