@@ -23,18 +23,18 @@ namespace {
 using namespace cleave;
 
 using namespace cleave::detail;
-using busy = bench::busy_stages<mpi_device>;
+using busy = bench::busy_stages<cleave::mpi::device>;
 
 /// Seconds of a step on the rank that takes longest, the spread of `runs`.
 bench::spread step_seconds(schedule const& s, double forward, double backward, std::size_t runs,
-                           mpi_sends sends, std::uint64_t& actions) {
+                           cleave::mpi::sends sends, std::uint64_t& actions) {
   auto const t = bench::chain_transport(s.place);
   program_options const options;
   step_plan const plan(s, t, bench::one_number(t), options);
   actions = count_actions(plan.order());
-  mpi_pipeline_options how;
+  cleave::mpi::pipeline_options how;
   how.messages.sends = sends;
-  mpi_pipeline<busy> run(plan, busy(forward, backward), how);
+  cleave::mpi::pipeline<busy> run(plan, busy(forward, backward), how);
   std::vector<double> numbers(s.microbatches, 1);
   std::vector<tensor_view> inputs;
   for (auto& x : numbers) inputs.push_back({&x, element_type::f64, {1}});
@@ -50,7 +50,7 @@ bench::spread step_seconds(schedule const& s, double forward, double backward, s
   });
 }
 
-void print_overhead(mpi_environment const& mpi) {
+void print_overhead(cleave::mpi::environment const& mpi) {
   bool const prints = mpi.rank() == rank_id{0};
   if (prints)
     std::printf(
@@ -58,7 +58,7 @@ void print_overhead(mpi_environment const& mpi) {
         "median "
         "(least to most) |\n|---|---|---|---|---|---|---|\n");
   for (auto const family : {schedule_family::one_f_one_b, schedule_family::interleaved_1f1b})
-    for (auto const sends : {mpi_sends::synchronous, mpi_sends::standard}) {
+    for (auto const sends : {cleave::mpi::sends::synchronous, cleave::mpi::sends::standard}) {
       auto const v = stages_per_rank_of(family).value_or(2);
       std::uint64_t actions = 0;
       auto const t = step_seconds(make_schedule(family, {mpi.size(), v, 64}), 0, 0, 30, sends, actions);
@@ -66,12 +66,12 @@ void print_overhead(mpi_environment const& mpi) {
       if (prints)
         std::printf("| %s | %u | %u | 64 | %s | %llu | %.2f (%.2f to %.2f) |\n",
                     std::string(name_of(family)).c_str(), mpi.size(), v,
-                    sends == mpi_sends::standard ? "standard" : "synchronous",
+                    sends == cleave::mpi::sends::standard ? "standard" : "synchronous",
                     static_cast<unsigned long long>(actions), each(t.median), each(t.least), each(t.most));
     }
 }
 
-void print_makespans(mpi_environment const& mpi) {
+void print_makespans(cleave::mpi::environment const& mpi) {
   bool const prints = mpi.rank() == rank_id{0};
   if (prints)
     std::printf(
@@ -83,7 +83,7 @@ void print_makespans(mpi_environment const& mpi) {
     auto const v = stages_per_rank_of(family).value_or(2);
     auto const s = make_schedule(family, {mpi.size(), v, 16});
     std::uint64_t actions = 0;
-    auto const t = step_seconds(s, f, b, 5, mpi_sends::synchronous, actions);
+    auto const t = step_seconds(s, f, b, 5, cleave::mpi::sends::synchronous, actions);
     simulate_options o;
     o.costs = {{.forward = f, .backward = b, .input_gradient = b / 2, .weight_gradient = b / 2}};
     double const simulated = simulate(s, o).makespan;
@@ -97,7 +97,7 @@ void print_makespans(mpi_environment const& mpi) {
 }  // namespace
 
 int main() {
-  mpi_environment mpi;
+  cleave::mpi::environment mpi;
   return mpi.run([&] {
     print_overhead(mpi);
     if (mpi.size() == 2) print_makespans(mpi);  // with more, stages would wait for processors

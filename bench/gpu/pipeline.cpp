@@ -71,7 +71,7 @@ struct nobody_else {
   std::optional<failure> poll() const { return std::nullopt; }
   void abort(failure const&) noexcept {}
 
-  cuda_device* device;
+  cleave::cuda::device* device;
 };
 
 /// The same host's time where steps are one CUDA graph that is launched again, beside steps that are issued.
@@ -82,7 +82,7 @@ void measure_replays(gpu_report& report) {
   auto const actions = static_cast<double>(count_actions(s));
   double issued = 0;
   for (auto const steps : {step_mode::issued, step_mode::replayed}) {
-    cuda_device device;
+    cleave::cuda::device device;
     nobody_else alone{&device};
     host_ranks ranks(1);
     spinning_stages stages(spinning_bodies{{}});

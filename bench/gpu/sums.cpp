@@ -99,7 +99,7 @@ std::size_t total(sizes const& counts) {
 
 /// Lists of sums over the same tensors in so many places that a cache holds none of them.
 struct rotating_sums {
-  std::vector<cuda_buffer> memory;
+  std::vector<cleave::cuda::buffer> memory;
   std::vector<cuda_sums> sums;
   std::size_t elements;
 
@@ -108,8 +108,8 @@ struct rotating_sums {
     auto const first = bytes_of(counts, from, off), second = bytes_of(counts, to, off);
     for (std::size_t i = 0; i < std::clamp<std::size_t>(b.scaled(b.cache) / (first + second), 1, 8); ++i) {
       for (auto const bytes : {first, second}) {
-        check_cuda(cudaMemset(memory.emplace_back(b.gpu.device.allocate(bytes)).data(), 0x3c, bytes),
-                   "cudaMemset");
+        cleave::cuda::check(cudaMemset(memory.emplace_back(b.gpu.device.allocate(bytes)).data(), 0x3c, bytes),
+                            "cudaMemset");
       }
       auto const &f = memory[memory.size() - 2], &t = memory.back();
       auto const froms = tensors(f.data(), counts, from, off), tos = tensors(t.data(), counts, to, off);
@@ -190,7 +190,7 @@ void measure_accumulate(bench_run& b) {
 void measure_reductions(bench_run& b) {
   std::size_t const n = b.scaled(1024 * mib) / 8;
   for (std::size_t const copies : {2u, 4u}) {
-    std::vector<cuda_buffer> memory;
+    std::vector<cleave::cuda::buffer> memory;
     std::vector<region> all;
     for (std::size_t i = 0; i < copies; ++i) {
       memory.push_back(b.gpu.device.allocate(n * 4));

@@ -24,7 +24,7 @@ inline double wall_seconds() {
 /// The GPU, a stream and two events with times.
 class gpu_clock {
  public:
-  cuda_device device;
+  cleave::cuda::device device;
   cuda_stream stream = device.make_stream(0);
 
   /// Seconds of one call of `issue(turn)` on the GPU: the spread of `runs` measurements, each of so many
@@ -67,8 +67,8 @@ class gpu_clock {
     });
   }
   void finish() {
-    check_cuda(cudaGetLastError(), "launch");
-    check_cuda(cudaStreamSynchronize(stream.handle()), "cudaStreamSynchronize");
+    cleave::cuda::check(cudaGetLastError(), "launch");
+    cleave::cuda::check(cudaStreamSynchronize(stream.handle()), "cudaStreamSynchronize");
   }
 
  private:

@@ -17,16 +17,16 @@ namespace tool {
 /// The option that would price most of what a model leaves open, and all symbolic dimensions together.
 struct pricing_advice {
   cleave::unpriced lacking;  ///< now
-  cleave::onnx_open_size most;
+  cleave::onnx::open_size most;
   std::string option;    ///< `--dim batch=N`
   std::string together;  ///< `--dim batch=N --dim sequence=N`, where that prices more; or nothing
   std::size_t nodes = 0, values = 0;  ///< that these price
 };
 
 /// `--dim batch=N`, `--shape image=Nx3xNxN`
-inline std::string option_for(cleave::onnx_open_size const& o) {
+inline std::string option_for(cleave::onnx::open_size const& o) {
   auto const name = cleave::printable(o.name, 200);
-  if (o.what == cleave::onnx_open_size::kind::dimension) return "--dim " + name + "=N";
+  if (o.what == cleave::onnx::open_size::kind::dimension) return "--dim " + name + "=N";
   if (!o.ranked) return "--shape " + name + "=SHAPE";
   std::string shape;
   for (auto const d : o.shape.dims) shape += (shape.empty() ? "" : "x") + (d < 0 ? "N" : std::to_string(d));
@@ -35,19 +35,19 @@ inline std::string option_for(cleave::onnx_open_size const& o) {
 
 /// None where nothing would help, or all has a price.
 inline std::optional<pricing_advice> find_advice(model const& m, cleave::unpriced const& lacking) {
-  auto most = cleave::find_most_open_size(m.graph, m.types, m.costs, m.given);
+  auto most = cleave::onnx::find_most_open_size(m.graph, m.types, m.costs, m.given);
   if (!most) return std::nullopt;
   pricing_advice advice{lacking, std::move(*most), {}, {}};
   advice.option = option_for(advice.most);
-  std::vector<cleave::onnx_open_size> dimensions;
+  std::vector<cleave::onnx::open_size> dimensions;
   std::string options;
-  for (auto& open : cleave::list_onnx_open_sizes(m.graph, m.types, m.given))
-    if (open.what == cleave::onnx_open_size::kind::dimension) {
+  for (auto& open : cleave::onnx::list_open_sizes(m.graph, m.types, m.given))
+    if (open.what == cleave::onnx::open_size::kind::dimension) {
       options += (options.empty() ? "" : " ") + option_for(open);
       dimensions.push_back(std::move(open));
     }
   if (dimensions.size() < 2 || dimensions.size() > 8) return advice;
-  auto const then = cleave::onnx_unpriced_with(m.graph, m.types, m.given, dimensions);
+  auto const then = cleave::onnx::unpriced_with(m.graph, m.types, m.given, dimensions);
   advice.nodes = lacking.nodes - std::min(lacking.nodes, then.nodes);
   advice.values = lacking.values - std::min(lacking.values, then.values);
   if (advice.nodes > advice.most.nodes || advice.values > advice.most.values) advice.together = options;

@@ -58,7 +58,7 @@ inline std::string sentence_of(certificate const& c) {
 }
 
 /// `objective`, `bottleneck`, `bound`, `gap` and `unpriced`; bound and gap are null where there is no bound.
-inline void add_certificate(cleave::json_writer& json, certificate const& c) {
+inline void add_certificate(cleave::json::writer& json, certificate const& c) {
   auto const bound = c.proven();
   json.member("objective", c.objective).member("bottleneck", c.bottleneck).key("bound");
   bound ? json.value(*bound) : json.null();

@@ -85,7 +85,7 @@ inline std::string module_path_of(std::string_view name) {
 }
 
 /// What the rules may look at: a node's tag is its `doc_string`.
-inline std::vector<node_facts> facts_of_nodes(cleave::onnx_graph const& g) {
+inline std::vector<node_facts> facts_of_nodes(cleave::onnx::graph const& g) {
   std::vector<node_facts> facts;
   for (auto const n : g.nodes())
     facts.push_back({g.proto(n).op_type(), g.proto(n).doc_string(), module_path_of(g.name(n))});
@@ -116,9 +116,9 @@ cleave::balanced_partition certified_parts(cut_rule const& rule, Graph const& g,
 /// A model, balanced and cut. It refers to the model's graph.
 struct cut {
   cleave::balanced_partition parts;
-  cleave::onnx_staged stages;
+  cleave::onnx::staged stages;
   cleave::quotient boxes;
-  cleave::onnx_notes notes;
+  cleave::onnx::notes notes;
   certificate proof;
   std::optional<pricing_advice> advice{};  ///< where too little has a price for a bound
 };
@@ -126,7 +126,7 @@ struct cut {
 /// \throws cleave::infeasible_error where memory does not suffice.
 inline cut cut_model(model const& m, cut_options const& options, progress const& doing) {
   auto s = cleave::snapshot_of(m.graph);
-  auto const limits = limits_of(options, options.flops_per_byte.value_or(5) / cleave::onnx_rates{}.flops);
+  auto const limits = limits_of(options, options.flops_per_byte.value_or(5) / cleave::onnx::rates{}.flops);
   doing("balancing");
   auto parts = options.rule.what == cut_rule::kind::balance
                    ? cleave::balance(s, options.stages, limits)
@@ -139,14 +139,14 @@ inline cut cut_model(model const& m, cut_options const& options, progress const&
     for (auto const v : plan.stages[i].state)
       if (auto const* t = m.graph.tensor(s.value[v]); t != nullptr && std::ranges::count(t->dims(), 0) > 0)
         boxes.stages[i].state.unknown -= boxes.stages[i].state.unknown > 0;
-  cleave::onnx_staged stages(m.graph, std::move(s), std::move(plan));
-  auto notes = cleave::onnx_notes_of(stages);
+  cleave::onnx::staged stages(m.graph, std::move(s), std::move(plan));
+  auto notes = cleave::onnx::notes_of(stages);
   certificate proof{objective_of(limits.cost_per_byte),
                     parts.bottleneck,
                     parts.bound,
                     plural(parts.parts, "stage"),
                     "s",
-                    cleave::onnx_unpriced(m.graph, m.types, m.costs)};
+                    cleave::onnx::find_unpriced(m.graph, m.types, m.costs)};
   if (limits.cost_per_byte == 0) proof.lacking.values = 0;  // they are free whatever their size
   std::optional<pricing_advice> advice;
   if (!proof.lacking.leaves_bounds()) {
@@ -177,7 +177,7 @@ inline std::string table_of(cut const& c) {
 }
 
 /// Weights that several stages hold; constants that a Constant node made are none.
-inline std::vector<cleave::onnx_notes::tie> ties_of(model const& m, cut const& c) {
+inline std::vector<cleave::onnx::notes::tie> ties_of(model const& m, cut const& c) {
   auto ties = c.notes.ties;
   std::erase_if(ties, [&](auto const& t) { return m.graph.scopes().values[t.storage].tensor == nullptr; });
   return ties;
@@ -196,7 +196,7 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
     lines.push_back("of unknown size, therefore taken as free: " + names(c.notes.unsized) +
                     " (--dim or --shape tells)");
   if (c.advice) lines.push_back(advice_text(*c.advice));
-  auto const tie_text = [&](cleave::onnx_notes::tie const& t) {
+  auto const tie_text = [&](cleave::onnx::notes::tie const& t) {
     return cleave::quoted(m.graph.name_of(t.storage)) + " in " +
            first_of(t.stages, 8, [](auto i) { return std::to_string(index(i)); });
   };

@@ -37,7 +37,7 @@ fs::path find_model(std::vector<std::string> const& operands) {
 int demo(std::span<std::string const> words) {
   if (!words.empty() && words.front() == "train") return train(words.subspan(1));
   cut_options options;
-  cleave::onnx_type_options types;
+  cleave::onnx::type_options types;
   std::string out;
   std::uint32_t microbatches = 8;
   command c{
@@ -51,7 +51,7 @@ int demo(std::span<std::string const> words) {
   c.options.push_back({"-m", "--microbatches", "N", "a whole number from 1 to 10000", "how many to run (8)",
                        [&](auto text) { return read_number(text, microbatches, 1u, 10000u); }});
   auto const has = [](std::string_view name) {
-    return name == "report.html" || cleave::is_onnx_stage_name(name);
+    return name == "report.html" || cleave::onnx::is_stage_name(name);
   };
   c.options.push_back(
       folder_to_write("-o", "--out", "where stages and report go (build/demo/MODEL)", out, has));
@@ -77,7 +77,7 @@ int demo(std::span<std::string const> words) {
 
   doing("writing the stages");
   make_folder(folder, "say with --out where to write");
-  auto const files = cleave::write_onnx_stages(cut.stages, m.types, folder, replaced_by(typed));
+  auto const files = cleave::onnx::write_stages(cut.stages, m.types, folder, replaced_by(typed));
   doing.clear();
   headline("3", "written to " + shown(folder));
   for (auto const& f : files)

@@ -41,10 +41,10 @@ inline std::string frequencies_text(std::map<std::string, std::size_t> const& co
 }
 
 /// `image float32 1x3x64x64`
-inline std::string value_text(model const& m, cleave::onnx_graph::value v) {
+inline std::string value_text(model const& m, cleave::onnx::graph::value v) {
   auto const* type = m.types.priced(m.graph.name_of(v));
   return cleave::printable(m.graph.name_of(v), 40) + " " +
-         (type == nullptr ? "of unknown type" : cleave::printable(cleave::onnx_spelling(*type)));
+         (type == nullptr ? "of unknown type" : cleave::printable(cleave::onnx::spelling(*type)));
 }
 
 /// The symbolic dimensions of the inputs whose size nobody gave.

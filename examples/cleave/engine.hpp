@@ -18,7 +18,7 @@ namespace tool {
 struct job {
   model const& whole;
   cut const& stages;
-  std::vector<fs::path> const& files;  ///< in the order of `live_onnx_stages`
+  std::vector<fs::path> const& files;  ///< in the order of `cleave::onnx::live_stages`
   std::vector<input_fill> const& fills;
   std::uint32_t microbatches;
   progress const& doing;

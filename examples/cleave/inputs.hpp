@@ -39,8 +39,8 @@ struct input_fill {
 
 /// The weight of which `v` selects rows, directly or through nodes that only reshape it or change its type,
 /// if any.
-inline std::optional<cleave::onnx_graph::value> find_table(cleave::onnx_graph const& g,
-                                                           cleave::onnx_graph::value v) {
+inline std::optional<cleave::onnx::graph::value> find_table(cleave::onnx::graph const& g,
+                                                            cleave::onnx::graph::value v) {
   std::vector<char> same(g.values());  // holds the input's numbers
   same[v] = 1;
   for (auto const n : g.nodes()) {
@@ -66,11 +66,11 @@ inline std::vector<input_fill> input_fills(model const& m) {
       throw cleave::error("input " + cleave::quoted(name) + " " + why);
     };
     if (type == nullptr || !type->has_tensor_type()) refuse("is no tensor of a known type");
-    if (!cleave::onnx_elements(type))
-      refuse("has a dimension that is not known (" + cleave::printable(cleave::onnx_spelling(*type)) +
+    if (!cleave::onnx::elements(type))
+      refuse("has a dimension that is not known (" + cleave::printable(cleave::onnx::spelling(*type)) +
              "); give it by --dim or --shape");
     input_fill f{name, type->tensor_type().elem_type(), {}, input_fill::kind::ones};
-    if (*cleave::onnx_elements(type) > 1e9) refuse("is too large to fill");
+    if (*cleave::onnx::elements(type) > 1e9) refuse("is too large to fill");
     for (auto const& d : type->tensor_type().shape().dim()) f.shape.push_back(d.dim_value());
     if (f.type == 1 || f.type == 10 || f.type == 11 || f.type == 16) {
       f.how = input_fill::kind::floats;

@@ -27,7 +27,7 @@ namespace {
 
 std::string json_of(model const& m) {
   auto const s = summary_of(m);
-  cleave::json_writer json(cleave::json_writer::layout::indented);
+  cleave::json::writer json(cleave::json::writer::layout::indented);
   auto const counts = [&](char const* key, std::map<std::string, std::size_t> const& of) {
     json.key(key).open_object();
     for (auto const& [name, count] : of) json.member(name, count);
@@ -38,7 +38,7 @@ std::string json_of(model const& m) {
     for (auto const v : list) {
       auto const* type = m.types.priced(m.graph.name_of(v));
       json.open_object().member("name", m.graph.name_of(v)).key("type");
-      type == nullptr ? json.null() : json.value(cleave::onnx_spelling(*type));
+      type == nullptr ? json.null() : json.value(cleave::onnx::spelling(*type));
       json.key("bytes");
       m.graph.bytes(v) == 0 ? json.null() : json.value(m.graph.bytes(v));
       json.close_object();
@@ -66,7 +66,7 @@ std::string json_of(model const& m) {
 
 int inspect(std::span<std::string const> words) {
   bool as_json = false;
-  cleave::onnx_type_options types;
+  cleave::onnx::type_options types;
   command c{
       "inspect", "MODEL.onnx", "Says what a model is: its nodes, weights, inputs, outputs and work.", {}};
   c.options.push_back(flag("--json", "one JSON object instead of text", as_json));

@@ -94,7 +94,7 @@ void write_map(map_options const& to, Snapshot const& s, Plan const& p, std::vec
       for (auto const v : *values) names->push_back(value(s.value[v]));
     map.stages.push_back(std::move(mapped));
   }
-  write_file(to.file, write_stage_map_json(map, cleave::json_writer::layout::indented) + "\n");
+  write_file(to.file, write_stage_map_json(map, cleave::json::writer::layout::indented) + "\n");
 }
 
 }  // namespace tool

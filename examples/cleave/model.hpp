@@ -34,24 +34,24 @@ inline std::string model_name(fs::path const& path) {
 struct model {
   fs::path path;
   std::size_t file_bytes;  ///< unpacked
-  std::unique_ptr<onnx::ModelProto> proto;
-  cleave::onnx_types types;
-  cleave::onnx_costs costs;
-  cleave::onnx_graph graph;         ///< weights in seconds
-  cleave::onnx_type_options given;  ///< sizes that the user gave
+  std::unique_ptr<::onnx::ModelProto> proto;
+  cleave::onnx::types types;
+  cleave::onnx::costs costs;
+  cleave::onnx::graph graph;         ///< weights in seconds
+  cleave::onnx::type_options given;  ///< sizes that the user gave
 
   std::string name() const { return model_name(path); }
 };
 
 /// The options that say what a file leaves open.
-inline void add_type_options(command& c, cleave::onnx_type_options& to) {
+inline void add_type_options(command& c, cleave::onnx::type_options& to) {
   auto const take = [](auto set) {
     return [set](std::string_view text) {
       try {
-        auto const [name, value] = cleave::parse_onnx_assignment(text);
+        auto const [name, value] = cleave::onnx::parse_assignment(text);
         set(name, value);
         return true;
-      } catch (cleave::onnx_error const&) {
+      } catch (cleave::onnx::error const&) {
         return false;
       }
     };
@@ -59,11 +59,11 @@ inline void add_type_options(command& c, cleave::onnx_type_options& to) {
   c.options.push_back(
       {"", "--dim", "NAME=N", "a symbolic dimension's name and size, as in batch=8",
        "size of a symbolic dimension; may be repeated",
-       take([&to](auto const& name, auto value) { to.dims[name] = cleave::parse_onnx_dimension(value); })});
+       take([&to](auto const& name, auto value) { to.dims[name] = cleave::onnx::parse_dimension(value); })});
   c.options.push_back(
       {"", "--shape", "VALUE=SHAPE", "a value's name and shape, as in image=1x3x224x224 or mask=bool:8x?",
        "shape of a value where inference finds none; may be repeated",
-       take([&to](auto const& name, auto value) { to.shapes[name] = cleave::parse_onnx_shape(value); })});
+       take([&to](auto const& name, auto value) { to.shapes[name] = cleave::onnx::parse_shape(value); })});
 }
 
 /// All of `text` as a list `read` takes apart at commas.
@@ -89,8 +89,8 @@ inline fs::path only_operand(std::vector<std::string> const& operands) {
 }
 
 /// A gzip file may hold 256 MiB, or 100 times its size: what holds more is a bomb until somebody unpacks it.
-inline cleave::onnx_limits limits_for(fs::path const& path) {
-  cleave::onnx_limits limits;
+inline cleave::onnx::limits limits_for(fs::path const& path) {
+  cleave::onnx::limits limits;
   std::error_code unknown;
   auto const packed = fs::file_size(path, unknown);
   if (path.extension() == ".gz" && !unknown)
@@ -100,20 +100,20 @@ inline cleave::onnx_limits limits_for(fs::path const& path) {
 }
 
 /// \throws cleave::error with the path and what is wrong with the file.
-inline model read_model(fs::path const& path, cleave::onnx_type_options const& options,
+inline model read_model(fs::path const& path, cleave::onnx::type_options const& options,
                         progress const& doing) {
   auto const file = cleave::printable(path.filename().string());
   try {
     doing("reading " + file);
-    auto const bytes = cleave::read_onnx_file(path, limits_for(path));
-    auto proto = std::make_unique<onnx::ModelProto>(cleave::parse_onnx(bytes));
-    cleave::check_onnx(*proto);
+    auto const bytes = cleave::onnx::read_file(path, limits_for(path));
+    auto proto = std::make_unique<::onnx::ModelProto>(cleave::onnx::parse(bytes));
+    cleave::onnx::check(*proto);
     doing("inferring the shapes of " + file);
-    cleave::onnx_types types(*proto, options);
+    cleave::onnx::types types(*proto, options);
     doing("pricing " + file);
-    auto costs = cleave::onnx_costs_of(types);
-    cleave::onnx_graph graph(*proto);
-    price_onnx(graph, types, costs);
+    auto costs = cleave::onnx::costs_of(types);
+    cleave::onnx::graph graph(*proto);
+    cleave::onnx::price(graph, types, costs);
     return {path,   bytes.size(), std::move(proto), std::move(types), std::move(costs), std::move(graph),
             options};
   } catch (cleave::error const& e) {
@@ -126,15 +126,15 @@ inline void demand_external_kept(model const& m, typed_words& typed) {
   auto const folder = m.path.has_parent_path() ? m.path.parent_path() : fs::path(".");
   std::set<fs::path> read;
   for (auto const& t : m.proto->graph().initializer())
-    if (t.data_location() == onnx::TensorProto::EXTERNAL)
+    if (t.data_location() == ::onnx::TensorProto::EXTERNAL)
       for (auto const& entry : t.external_data())
         if (entry.key() == "location") read.insert(folder / entry.value());
   typed.demand_kept(read);
 }
 
 /// What new stages may replace.
-inline cleave::onnx_replace replaced_by(typed_words const& typed) {
-  return typed.overwrite ? cleave::onnx_replace::of_any_model : cleave::onnx_replace::of_this_model;
+inline cleave::onnx::replace replaced_by(typed_words const& typed) {
+  return typed.overwrite ? cleave::onnx::replace::of_any_model : cleave::onnx::replace::of_this_model;
 }
 
 /// What the nodes, bodies and functions of a model amount to.
@@ -159,7 +159,7 @@ inline model_summary summary_of(model const& m) {
     for (auto const d : t.dims()) elements *= static_cast<std::size_t>(d);
     ++s.weights;
     s.parameters += elements;
-    s.weight_bytes += elements * cleave::onnx_element_size(t.data_type());
+    s.weight_bytes += elements * cleave::onnx::element_size(t.data_type());
   }
   for (auto const n : g.nodes())
     for (auto const v : g.results(n)) {
@@ -168,7 +168,7 @@ inline model_summary summary_of(model const& m) {
       s.unsized += g.bytes(v) == 0;
     }
   for (auto const n : g.nodes()) s.flops += m.costs.of[n].flops;
-  s.lacking = cleave::onnx_unpriced(g, m.types, m.costs);
+  s.lacking = cleave::onnx::find_unpriced(g, m.types, m.costs);
   return s;
 }
 

@@ -26,14 +26,14 @@ inline std::string shell_word(std::string const& text) {
 
 /// The inputs of each microbatch, in the words of the model corpus's descriptions.
 inline std::string inputs_json(job const& j) {
-  cleave::json_writer json;
+  cleave::json::writer json;
   json.open_array();
   for (std::size_t m = 0; m < j.microbatches; ++m) {
     json.open_array();
     for (std::size_t i = 0; i < j.fills.size(); ++i) {
       auto const& f = j.fills[i];
       json.open_object().member("name", f.name).key("dtype");
-      for (auto const& e : cleave::onnx_element_table)
+      for (auto const& e : cleave::onnx::element_table)
         if (e.type == f.type) json.value(e.name);
       json.key("shape").open_array();
       for (auto const d : f.shape) json.value(d);
@@ -76,7 +76,7 @@ inline cleave::report_run run_in_onnxruntime(job const& j) {
     throw cleave::error(cleave::printable(said.substr(said.rfind('\n') + 1), 200));
   }
   google::protobuf::Struct result;
-  if (!google::protobuf::util::JsonStringToMessage(cleave::read_onnx_file(outcome), &result).ok())
+  if (!google::protobuf::util::JsonStringToMessage(cleave::onnx::read_file(outcome), &result).ok())
     throw cleave::error(outcome.string() + " cannot be read");
 
   auto const number = [](google::protobuf::Struct const& from, char const* key) {

@@ -27,7 +27,7 @@ namespace tool {
 /// there.
 class opencv_net {
  public:
-  opencv_net(onnx::ModelProto const& m, std::vector<std::string> inputs, std::vector<std::string> outputs)
+  opencv_net(::onnx::ModelProto const& m, std::vector<std::string> inputs, std::vector<std::string> outputs)
       : inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
     auto const bytes = m.SerializeAsString();
     net_ = cv::dnn::readNetFromONNX(bytes.data(), bytes.size());
@@ -54,14 +54,14 @@ class opencv_run {
     cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
     cv::setNumThreads(1);
     for (auto const& f : j.fills)
-      if (f.how != input_fill::kind::floats || f.type != onnx::TensorProto::FLOAT)
+      if (f.how != input_fill::kind::floats || f.type != ::onnx::TensorProto::FLOAT)
         throw cleave::error("takes float32 only, and input " + cleave::quoted(f.name) + " has another type");
-    auto const live = live_onnx_stages(j.stages.stages);
+    auto const live = cleave::onnx::live_stages(j.stages.stages);
     stages_.reserve(live.size());
     for (std::size_t i = 0; i < live.size(); ++i) {
       auto const& stage = j.stages.stages.plan().stages[i];
       if (index(live[i]) != i) throw cleave::error("cannot run stages that are out of order");
-      stages_.emplace_back(cleave::parse_onnx(cleave::read_onnx_file(j.files[i])), names(stage.inputs),
+      stages_.emplace_back(cleave::onnx::parse(cleave::onnx::read_file(j.files[i])), names(stage.inputs),
                            names(stage.outputs));
     }
     made_ = snapshot().outputs;
@@ -97,7 +97,7 @@ class opencv_run {
   }
 
  private:
-  cleave::snapshot<cleave::onnx_graph> const& snapshot() const { return j_.stages.stages.snapshot(); }
+  cleave::snapshot<cleave::onnx::graph> const& snapshot() const { return j_.stages.stages.snapshot(); }
 
   template <class Values>
   std::vector<std::string> names(Values const& values) const {
@@ -164,7 +164,7 @@ inline std::string find_opencv_obstacle(job const& j) {
       return e.what();
     }
   };
-  return cleave::in_own_process(attempt, std::chrono::minutes(10)).value_or("crashes or hangs on it");
+  return cleave::onnx::in_own_process(attempt, std::chrono::minutes(10)).value_or("crashes or hangs on it");
 }
 
 }  // namespace tool

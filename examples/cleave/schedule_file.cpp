@@ -45,7 +45,7 @@ schedule_file read_schedule(fs::path const& path, cleave::row_counts const& coun
     auto const sentence = describe(e.witness);  // begins with row and column from 0
     throw cleave::error(file + ":" + std::to_string(e.witness.row + 1) + ":" +
                         std::to_string(e.witness.column + 1) + sentence.substr(sentence.find(": ")));
-  } catch (cleave::json_error const& e) {
+  } catch (cleave::json::error const& e) {
     throw cleave::error(file + ": " + e.what());
   }
 }
@@ -58,7 +58,7 @@ std::string csv_of(cleave::schedule const& s) {
 
 void write_schedule_file(output_file const& to, cleave::schedule const& order) {
   if (fs::path(to.path).extension() != ".json") return write_file(to, csv_of(order));
-  cleave::json_writer json;
+  cleave::json::writer json;
   json.open_object();
   write_schedule_members(json, order);
   write_file(to, json.close_object().text() + "\n");

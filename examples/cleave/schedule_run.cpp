@@ -39,7 +39,7 @@ cleave::cost_table costs_of(time_options const& options) {
   if (options.costs.empty()) return {};
   try {
     return cleave::read_costs(read_text(options.costs));
-  } catch (cleave::json_error const& e) {
+  } catch (cleave::json::error const& e) {
     throw cleave::error(cleave::printable(options.costs, 200) + ": " + e.what());
   } catch (cleave::cost_line_error const& e) {
     throw cleave::error(cleave::printable(options.costs, 200) + ": " + e.what());

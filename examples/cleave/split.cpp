@@ -37,7 +37,7 @@ void write_map_of(model const& m, cut const& c, map_options const& to) {
 int split(std::span<std::string const> words) {
   bool as_json = false;
   cut_options options;
-  cleave::onnx_type_options types;
+  cleave::onnx::type_options types;
   std::string out;
   output_file report_file;
   map_options map;
@@ -49,7 +49,7 @@ int split(std::span<std::string const> words) {
   add_rule_options(c, options.rule);
   c.options.push_back(
       folder_to_write("-o", "--out", "write stage_0.onnx, stage_1.onnx, ... there", out, [](auto name) {
-        return cleave::is_onnx_stage_name(name) || is_piece_name(name) || name == outer_name;
+        return cleave::onnx::is_stage_name(name) || is_piece_name(name) || name == outer_name;
       }));
   c.options.push_back(file_to_write("", "--report", "write a report as a self-contained HTML page",
                                     report_file, is_own_page));
@@ -71,7 +71,7 @@ int split(std::span<std::string const> words) {
   std::vector<fs::path> files;
   if (!out.empty()) {
     doing("writing the stages");
-    files = cleave::write_onnx_stages(cut.stages, m.types, out, replaced_by(typed));
+    files = cleave::onnx::write_stages(cut.stages, m.types, out, replaced_by(typed));
   }
   if (!report_file.empty()) write_page(report_file, cleave::write_report(report_of(m, cut, files)));
   if (!map.file.empty()) write_map_of(m, cut, map);

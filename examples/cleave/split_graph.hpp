@@ -224,7 +224,7 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
   auto const g = read_graph(path);
   auto const cut = cut_graph(g, options, map);
   auto const files = out.empty() ? std::vector<fs::path>{} : write_pieces(out, cut, graph_mark(g), typed);
-  cleave::json_writer json(cleave::json_writer::layout::indented);
+  cleave::json::writer json(cleave::json::writer::layout::indented);
   json.open_object().member("file", path.string()).key("stages").open_array();
   std::vector<std::vector<std::string>> rows = {{"stage", "name", "nodes", "cost", "inputs", "outputs"}};
   for (std::size_t i = 0; i < cut.names.size(); ++i) {

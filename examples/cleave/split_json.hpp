@@ -31,7 +31,7 @@ namespace tool {
 ///   no stage makes remarks                     what the text says below the table
 inline std::string json_of(model const& m, cut const& c, std::vector<fs::path> const& files,
                            std::uint32_t asked) {
-  cleave::json_writer json(cleave::json_writer::layout::indented);
+  cleave::json::writer json(cleave::json::writer::layout::indented);
   auto const& s = c.stages.snapshot();
   auto const name = [&](auto v) { return m.graph.name_of(s.value[v]); };
   auto const bytes = [&](char const* key, cleave::byte_sum const& sum) {

@@ -81,7 +81,7 @@ verdict verdict_on(schedule_file const& file, cleave::verify_options const& opti
 }
 
 std::string json_of(schedule_file const& file, verdict const& v, std::string const& transport) {
-  cleave::json_writer json(cleave::json_writer::layout::indented);
+  cleave::json::writer json(cleave::json::writer::layout::indented);
   json.open_object().member("file", file.path.string()).member("ranks", file.order.place.ranks);
   json.member("stages", file.order.place.stages()).member("microbatches", file.order.microbatches);
   json.member("actions", count_actions(file.order)).member("transport", transport).key("faults").open_array();
@@ -146,7 +146,7 @@ void demand_same_places(fs::path const& map_file, schedule_file const& file) {
   cleave::stage_map map;
   try {
     map = cleave::read_stage_map_json(read_text(map_file));
-  } catch (cleave::json_error const& e) {
+  } catch (cleave::json::error const& e) {
     throw cleave::error(name + ": " + e.what());
   } catch (cleave::stage_map_error const& e) {
     throw cleave::error(name + ": " + e.what());

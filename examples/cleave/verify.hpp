@@ -22,9 +22,9 @@ namespace tool {
 /// What the ONNX checker says of a stage. It asks for a shape of each input and output, which onnxruntime
 /// does not: where inference finds none, that is only remarked.
 inline std::string verdict_on(fs::path const& file) {
-  auto stage = cleave::parse_onnx(cleave::read_onnx_file(file));
+  auto stage = cleave::onnx::parse(cleave::onnx::read_file(file));
   std::size_t unshaped = 0;
-  auto const complete = [&](onnx::ValueInfoProto& v) {
+  auto const complete = [&](::onnx::ValueInfoProto& v) {
     if (!v.type().has_tensor_type() || v.type().tensor_type().has_shape()) return;
     v.mutable_type()->mutable_tensor_type()->mutable_shape();
     ++unshaped;
@@ -32,7 +32,7 @@ inline std::string verdict_on(fs::path const& file) {
   for (auto& v : *stage.mutable_graph()->mutable_input()) complete(v);
   for (auto& v : *stage.mutable_graph()->mutable_output()) complete(v);
   try {
-    onnx::checker::check_model(stage);
+    ::onnx::checker::check_model(stage);
   } catch (std::exception const& e) {
     return "refused by the ONNX checker: " + cleave::printable(e.what(), 160);
   }

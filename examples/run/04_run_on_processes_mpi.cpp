@@ -13,7 +13,7 @@
 /// What a rank runs: loss = (b * a * x - y)^2, stage 0 has a, stage 1 has b.
 class small_stages {
  public:
-  using stream = cleave::mpi_device::stream;
+  using stream = cleave::mpi::device::stream;
   using views = std::span<cleave::tensor_view const>;
 
   void forward(stream&, cleave::stage_pass const& p, views in, std::span<cleave::tensor_view> out) {
@@ -59,7 +59,7 @@ void train() {
   std::vector<double> const quarter(4, 0.25);
 
   // [run]
-  cleave::mpi_pipeline<small_stages> run(plan, small_stages());
+  cleave::mpi::pipeline<small_stages> run(plan, small_stages());
   for (int step = 0; step < 5; ++step) {
     run.run_step({.inputs = inputs, .inputs_of_each = 2, .weights = quarter});
     double loss = 0;
@@ -75,7 +75,7 @@ void train() {
 
 // [main]
 int main() {
-  cleave::mpi_environment mpi;
+  cleave::mpi::environment mpi;
   return mpi.run([] { return train(), 0; });
 }
 // [main]

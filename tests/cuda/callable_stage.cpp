@@ -33,33 +33,33 @@ struct forward_bodies {
 struct custom_bodies : forward_bodies {
   void custom(cudaStream_t, action const&, std::span<custom_part const>) {}
 };
-static_assert(stage<callable_stage<forward_bodies>, cuda_device>);
-static_assert(custom_stage<callable_stage<custom_bodies>, cuda_device>);
-static_assert(!custom_stage<callable_stage<forward_bodies>, cuda_device>);
-static_assert(!trained_stage<callable_stage<forward_bodies>, cuda_device>);
-static_assert(!parameter_stage<callable_stage<forward_bodies>>);
-static_assert(!stage<callable_stage<no_body>, cuda_device>);
+static_assert(stage<cleave::cuda::callable_stage<forward_bodies>, cleave::cuda::device>);
+static_assert(custom_stage<cleave::cuda::callable_stage<custom_bodies>, cleave::cuda::device>);
+static_assert(!custom_stage<cleave::cuda::callable_stage<forward_bodies>, cleave::cuda::device>);
+static_assert(!trained_stage<cleave::cuda::callable_stage<forward_bodies>, cleave::cuda::device>);
+static_assert(!parameter_stage<cleave::cuda::callable_stage<forward_bodies>>);
+static_assert(!stage<cleave::cuda::callable_stage<no_body>, cleave::cuda::device>);
 
-static_assert(split_backward_stage<cuda_linear_engine, cuda_device>);
-static_assert(updated_stage<cuda_linear_engine, cuda_device>);
-static_assert(offloaded_stage<cuda_linear_engine, cuda_device>);
-static_assert(recomputed_stage<cuda_linear_engine, cuda_device>);
-static_assert(!sharded_stage<cuda_linear_engine, cuda_device>);
+static_assert(split_backward_stage<cuda_linear_engine, cleave::cuda::device>);
+static_assert(updated_stage<cuda_linear_engine, cleave::cuda::device>);
+static_assert(offloaded_stage<cuda_linear_engine, cleave::cuda::device>);
+static_assert(recomputed_stage<cuda_linear_engine, cleave::cuda::device>);
+static_assert(!sharded_stage<cuda_linear_engine, cleave::cuda::device>);
 
 }  // namespace
 
 TEST_CASE("callable stage: lambdas are called with the stream itself, and one of them is a stage") {
   fake_cuda fake;
-  cuda_device d;
+  cleave::cuda::device d;
   auto s = d.make_stream(0);
   std::vector<cudaStream_t> seen;
-  callable_stage one(pass_bodies{
+  cleave::cuda::callable_stage one(cleave::cuda::pass_bodies{
       [&](cudaStream_t on, stage_pass const&, views, std::span<tensor_view>) { seen.push_back(on); }});
-  static_assert(!trained_stage<decltype(one), cuda_device>);
-  callable_stage two(pass_bodies{
+  static_assert(!trained_stage<decltype(one), cleave::cuda::device>);
+  cleave::cuda::callable_stage two(cleave::cuda::pass_bodies{
       [&](cudaStream_t on, stage_pass const&, views, std::span<tensor_view>) { seen.push_back(on); },
       [&](cudaStream_t on, stage_pass const&, views, views) { seen.push_back(on); }});
-  static_assert(trained_stage<decltype(two), cuda_device>);
+  static_assert(trained_stage<decltype(two), cleave::cuda::device>);
   stage_pass const p{.stage = stage_id{0}, .microbatch = microbatch_id{0}};
   one.forward(s, p, {}, {});
   two.forward(s, p, {}, {});
@@ -70,8 +70,8 @@ TEST_CASE("callable stage: lambdas are called with the stream itself, and one of
 TEST_CASE("pinned stashes: what is moved out comes back, wherever it then is, and rooms are used again") {
   fake_cuda fake({.longest_delay = std::chrono::microseconds(100)});
   {
-    cuda_device d;
-    pinned_stashes stashes(d, 64, 1);
+    cleave::cuda::device d;
+    cleave::cuda::pinned_stashes stashes(d, 64, 1);
     auto const b = d.allocate(512);
     auto* const at = static_cast<double*>(b.data());
     auto s = d.make_stream(0);
@@ -86,17 +86,17 @@ TEST_CASE("pinned stashes: what is moved out comes back, wherever it then is, an
     stashes.offload(s.handle(), pass(0), region_at(1), 1);
     stashes.offload(s.handle(), pass(1), region_at(2));
     CHECK(stashes.count() == 3);
-    check_cuda(cudaMemsetAsync(at, 0xff, 512, s.handle()), "cudaMemsetAsync");
+    cleave::cuda::check(cudaMemsetAsync(at, 0xff, 512, s.handle()), "cudaMemsetAsync");
     stashes.reload(s.handle(), pass(1), region_at(4));
     stashes.reload(s.handle(), pass(0), region_at(3), 1);
     stashes.offload(s.handle(), pass(2), region_at(4));
     stashes.reload(s.handle(), pass(2), region_at(2));
     stashes.reload(s.handle(), pass(0), region_at(5));
     CHECK(stashes.count() == 0);
-    check_cuda(cudaStreamSynchronize(s.handle()), "cudaStreamSynchronize");
-    check_cuda(cudaMemcpy(made.data(), at + 16, 64, cudaMemcpyDeviceToHost), "cudaMemcpy");
-    check_cuda(cudaMemcpy(made.data() + 8, at + 24, 64, cudaMemcpyDeviceToHost), "cudaMemcpy");
-    check_cuda(cudaMemcpy(made.data() + 16, at + 40, 64, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    cleave::cuda::check(cudaStreamSynchronize(s.handle()), "cudaStreamSynchronize");
+    cleave::cuda::check(cudaMemcpy(made.data(), at + 16, 64, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    cleave::cuda::check(cudaMemcpy(made.data() + 8, at + 24, 64, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    cleave::cuda::check(cudaMemcpy(made.data() + 16, at + 40, 64, cudaMemcpyDeviceToHost), "cudaMemcpy");
     for (std::size_t i = 0; i < 8; ++i) {
       CHECK(made[i] == given[16 + i]);
       CHECK(made[8 + i] == given[8 + i]);

@@ -33,7 +33,7 @@ using sentences = std::vector<std::string>;
 
 int current_gpu() {
   int n = -1;
-  check_cuda(cudaGetDevice(&n), "cudaGetDevice");
+  cleave::cuda::check(cudaGetDevice(&n), "cudaGetDevice");
   return n;
 }
 
@@ -59,10 +59,10 @@ class wrong_places {
 class plain_memory {
  public:
   plain_memory(wrong_places& seen, int gpu) : seen_(seen), gpu_(gpu) {
-    check_cuda(cudaMalloc(&data_, 64), "cudaMalloc");
+    cleave::cuda::check(cudaMalloc(&data_, 64), "cudaMalloc");
     seen_.note("begin", gpu_);
     cudaPointerAttributes of = {};
-    check_cuda(cudaPointerGetAttributes(&of, data_), "cudaPointerGetAttributes");
+    cleave::cuda::check(cudaPointerGetAttributes(&of, data_), "cudaPointerGetAttributes");
     CHECK(of.device == gpu);
   }
   plain_memory(plain_memory&&) = delete;
@@ -82,7 +82,7 @@ class plain_memory {
 struct looking_bodies : linear_bodies {
   std::shared_ptr<plain_memory> own;
 
-  looking_bodies(wrong_places& seen, cuda_device& d, std::vector<linear_stage> const& stages)
+  looking_bodies(wrong_places& seen, cleave::cuda::device& d, std::vector<linear_stage> const& stages)
       : linear_bodies(d, stages), own(std::make_shared<plain_memory>(seen, d.number())) {}
 
   void forward(cudaStream_t s, stage_pass const& p, std::span<tensor_view const> in,
@@ -103,7 +103,7 @@ struct looking_bodies : linear_bodies {
     linear_bodies::update(s, i, factor);
   }
 };
-using looking_stages = callable_stage<looking_bodies>;
+using looking_stages = cleave::cuda::callable_stage<looking_bodies>;
 
 struct chain_of_two {
   schedule s = family_schedule(schedule_family::one_f_one_b, 2, 4);
@@ -117,15 +117,15 @@ struct chain_of_two {
 
 TEST_CASE("current gpu: a device leaves it to the thread, and has it for as long as it is asked") {
   fake_cuda fake({.devices = {3, fake_gpu()}});
-  check_cuda(cudaSetDevice(1), "cudaSetDevice");
-  cuda_device d({.device = 2});
+  cleave::cuda::check(cudaSetDevice(1), "cudaSetDevice");
+  cleave::cuda::device d({.device = 2});
   CHECK(current_gpu() == 1);
   {
     auto const here = d.scope();
     CHECK(current_gpu() == 2);
   }
   CHECK(current_gpu() == 1);
-  CHECK_THROWS_AS(cuda_device({.device = 3}), cuda_error);
+  CHECK_THROWS_AS(cleave::cuda::device({.device = 3}), cuda_error);
   CHECK(current_gpu() == 1);
   d.use();
   CHECK(current_gpu() == 2);
@@ -136,12 +136,14 @@ TEST_CASE("current gpu: threads have that of their rank wherever stages are call
   fake_cuda fake({.devices = {3, fake_gpu()}});
   wrong_places seen;
   {
-    cuda_device first({.device = 1});
+    cleave::cuda::device first({.device = 1});
     cuda_step const step(first, x.model.values());
-    check_cuda(cudaSetDevice(2), "cudaSetDevice");
-    cuda_thread_pipeline<looking_stages> run(
+    cleave::cuda::check(cudaSetDevice(2), "cudaSetDevice");
+    cleave::cuda::thread_pipeline<looking_stages> run(
         x.plan,
-        [&](rank_id, cuda_device& d) { return looking_stages(looking_bodies(seen, d, x.model.stages)); },
+        [&](rank_id, cleave::cuda::device& d) {
+          return looking_stages(looking_bodies(seen, d, x.model.stages));
+        },
         {.watch = {.limit = 20s}, .replicas = 2}, {.gpus = {1, 0}});
     CHECK(current_gpu() == 2);
     run.add_plan(x.plan);
@@ -161,12 +163,12 @@ TEST_CASE(
   chain_of_two const x;
   fake_cuda fake({.devices = {2, fake_gpu()}});
   wrong_places seen;
-  auto const make = [&](rank_id r, cuda_device& d) {
+  auto const make = [&](rank_id r, cleave::cuda::device& d) {
     if (r == rank_id{1}) throw error("no room");
     return looking_stages(looking_bodies(seen, d, x.model.stages));
   };
-  CHECK_THROWS_WITH_AS(cuda_thread_pipeline<looking_stages>(x.plan, make, {}, {.gpus = {1, 0}}), "no room",
-                       error);
+  CHECK_THROWS_WITH_AS(cleave::cuda::thread_pipeline<looking_stages>(x.plan, make, {}, {.gpus = {1, 0}}),
+                       "no room", error);
   CHECK(current_gpu() == 0);
   CHECK(seen.all() == sentences());
   CHECK(fake.leaks() == sentences());
@@ -179,13 +181,14 @@ TEST_CASE(
   wrong_places seen;
   auto const thrown = on_ranks(2, [&](process_start const& s) {
     auto const other = 1 - static_cast<int>(index(s.rank));
-    check_cuda(cudaSetDevice(other), "cudaSetDevice");
+    cleave::cuda::check(cudaSetDevice(other), "cudaSetDevice");
     {
-      cuda_pipeline_options o;
+      cleave::cuda::pipeline_options o;
       o.watch.limit = 20s;
       o.gpu = static_cast<int>(index(s.rank));
-      cuda_pipeline<looking_stages> run(
-          x.plan, [&](cuda_device& d) { return looking_stages(looking_bodies(seen, d, x.model.stages)); }, o,
+      cleave::cuda::pipeline<looking_stages> run(
+          x.plan,
+          [&](cleave::cuda::device& d) { return looking_stages(looking_bodies(seen, d, x.model.stages)); }, o,
           s);
       cuda_step const step(run.own_device(), x.model.values());
       CHECK(current_gpu() == other);

@@ -28,7 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-void set(cudaStream_t s, cuda_buffer const& b) {
+void set(cudaStream_t s, cleave::cuda::buffer const& b) {
   static_cast<void>(cudaMemsetAsync(b.data(), 0, b.size(), s));
 }
 
@@ -36,7 +36,7 @@ void set(cudaStream_t s, cuda_buffer const& b) {
 
 TEST_CASE("default stream guard: it sees work on either default stream, and no other") {
   fake_cuda fake;
-  cuda_device d;
+  cleave::cuda::device d;
   auto const b = d.allocate(256);
   auto const s = d.make_stream(0);
   CHECK_NOTHROW(default_stream_guard::call([&] { set(s.handle(), b); }));
@@ -59,7 +59,7 @@ TEST_CASE("default stream guard: it sees work on either default stream, and no o
 
 TEST_CASE("default stream guard: who only ran at the same time is not blamed") {
   fake_cuda fake;
-  cuda_device d;
+  cleave::cuda::device d;
   auto const b = d.allocate(256);
   auto const said = [](auto const& f) {
     try {
@@ -86,14 +86,14 @@ TEST_CASE(
   step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
   for (bool const wrong : {false, true}) {
     fake_cuda fake;
-    cuda_device d;
+    cleave::cuda::device d;
     cuda_step const step(d, c.values());
     auto const b = d.allocate(256);
     auto const prepare = [&](stage_pass const& at) {
       if (wrong && at.stage == stage_id{1} && at.microbatch == microbatch_id{2}) set(nullptr, b);
     };
     cuda_linear_run run(p, linear_engines(c, prepare), {.watch = {.limit = 20s}},
-                        {.of_each = {.checks = cuda_checks::streams}});
+                        {.of_each = {.checks = cleave::cuda::checks::streams}});
     if (!wrong) {
       run.run_step(step.values());
       fake.threads_met();
@@ -120,7 +120,7 @@ TEST_CASE("default stream guard: a launch that failed and that nobody looked at 
   linear_chain const c(s, random);
   step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
   fake_cuda fake;
-  cuda_device d;
+  cleave::cuda::device d;
   cuda_step const step(d, c.values());
   auto const b = d.allocate(256);
   auto const prepare = [&](stage_pass const& at) {
@@ -139,9 +139,9 @@ TEST_CASE("default stream guard: a launch that failed and that nobody looked at 
 }
 
 TEST_CASE("default stream guard: that something has not ended yet, as a stage may ask, is no failure") {
-  for (auto const checks : {cuda_checks::none, cuda_checks::streams}) {
+  for (auto const checks : {cleave::cuda::checks::none, cleave::cuda::checks::streams}) {
     fake_cuda fake;
-    cuda_device d({.checks = checks});
+    cleave::cuda::device d({.checks = checks});
     auto const b = d.allocate(256);
     auto const s = d.make_stream(0);
     auto const ask = [&] {

@@ -42,7 +42,7 @@ TEST_CASE("cuda device: it keeps what every device promises") {
   for (std::uint64_t seed : {1u, 2u, 3u}) {
     fake_cuda fake({.seed = seed, .longest_delay = 100us});
     {
-      cuda_device d;
+      cleave::cuda::device d;
       CHECK(device_promises(d).broken() == sentences());
     }
     CHECK(fake.reports() == sentences());
@@ -52,7 +52,7 @@ TEST_CASE("cuda device: it keeps what every device promises") {
 
 TEST_CASE("cuda device: memory that nobody has written is not a number") {
   fake_cuda fake;
-  cuda_device d;
+  cleave::cuda::device d;
   auto const b = d.allocate(8);
   double x = 0;
   REQUIRE(cudaMemcpy(&x, b.data(), sizeof x, cudaMemcpyDeviceToHost) == cudaSuccess);
@@ -61,7 +61,7 @@ TEST_CASE("cuda device: memory that nobody has written is not a number") {
 
 TEST_CASE("cuda device: squares are added in the order of the host") {
   fake_cuda fake;
-  cuda_device d;
+  cleave::cuda::device d;
   std::vector<float> numbers(20'000);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = 1.0f / static_cast<float>(i + 1);
   auto const b = d.allocate(numbers.size() * sizeof(float));
@@ -80,7 +80,7 @@ TEST_CASE("cuda device: squares are added in the order of the host") {
 
 TEST_CASE("cuda device: few bytes go to ordinary memory of the host without a wait there") {
   fake_cuda fake;
-  cuda_device d;
+  cleave::cuda::device d;
   auto const b = d.allocate(16);
   double read = 0;
   {
@@ -98,15 +98,15 @@ TEST_CASE("cuda device: few bytes go to ordinary memory of the host without a wa
 
 TEST_CASE("cuda device: events without times cost no times, and tell none") {
   fake_cuda fake({.longest_delay = 100us});
-  cuda_device with, without({.timing = cuda_options::timing::off});
+  cleave::cuda::device with, without({.timing = cleave::cuda::options::timing::off});
   auto s = with.make_stream(0);
   auto t = without.make_stream(0);
-  auto const time = [](cuda_device& d, cuda_stream& on) {
+  auto const time = [](cleave::cuda::device& d, cuda_stream& on) {
     auto begin = d.make_event(), end = d.make_event();
     d.record(begin, on);
     auto const b = d.allocate(1 << 20);
     for (int i = 0; i < 50; ++i)
-      check_cuda(cudaMemsetAsync(b.data(), 0, b.size(), on.handle()), "cudaMemsetAsync");
+      cleave::cuda::check(cudaMemsetAsync(b.data(), 0, b.size(), on.handle()), "cudaMemsetAsync");
     d.record(end, on);
     CHECK(comes_true([&] { return d.query(end); }));
     auto const never = d.make_event();
@@ -121,28 +121,28 @@ TEST_CASE("cuda device: events without times cost no times, and tell none") {
 TEST_CASE("cuda device: what is missing is said, with the way out") {
   {
     fake_cuda fake({.driver = fake_driver::absent});
-    auto const said = refusal_of([] { cuda_device d; });
+    auto const said = refusal_of([] { cleave::cuda::device d; });
     CHECK(said.starts_with("device error: cudaGetDeviceCount: cudaErrorInsufficientDriver: "));
     CHECK(said.find("no driver is installed, or one that is older") != said.npos);
-    REQUIRE(find_cuda_device_fault(0));
-    CHECK(find_cuda_device_fault(0)->status == cudaErrorInsufficientDriver);
+    REQUIRE(cleave::cuda::find_device_fault(0));
+    CHECK(cleave::cuda::find_device_fault(0)->status == cudaErrorInsufficientDriver);
   }
   {
     fake_cuda fake({.devices = {}});
-    auto const said = refusal_of([] { cuda_device d; });
+    auto const said = refusal_of([] { cleave::cuda::device d; });
     CHECK(said.starts_with("device error: cudaGetDeviceCount: cudaErrorNoDevice: "));
     CHECK(said.find("CUDA_VISIBLE_DEVICES may hide some") != said.npos);
   }
   fake_cuda fake({.devices = {2, fake_gpu()}});
-  CHECK(refusal_of([] { cuda_device d({.device = 2}); }) ==
+  CHECK(refusal_of([] { cleave::cuda::device d({.device = 2}); }) ==
         "device error: there is no GPU 2, only 2, counted from 0; CUDA_VISIBLE_DEVICES may hide some");
-  CHECK(refusal_of([] { cuda_device d({.device = -1}); }) != "nothing");
-  CHECK_FALSE(find_cuda_device_fault(1));
+  CHECK(refusal_of([] { cleave::cuda::device d({.device = -1}); }) != "nothing");
+  CHECK_FALSE(cleave::cuda::find_device_fault(1));
 }
 
 TEST_CASE("cuda device: where there is no room, it says for what, how much is free, and who may have it") {
   fake_cuda fake({.devices = {{.memory = 1 << 20}}});
-  cuda_device d;
+  cleave::cuda::device d;
   auto const most = d.allocate(1 << 19);
   auto const said = refusal_of([&] { d.allocate(600'000); });
   CHECK(said.starts_with(
@@ -150,7 +150,7 @@ TEST_CASE("cuda device: where there is no room, it says for what, how much is fr
       "1048576 bytes are free; cudaMalloc: cudaErrorMemoryAllocation: "));
   CHECK(said.find("other programs may hold some") != said.npos);
   CHECK_NOTHROW(d.allocate(1000));
-  cuda_step_memory steps(d.resources());
+  cleave::cuda::step_memory steps(d.resources());
   auto s = d.make_stream(0);
   CHECK(refusal_of([&] {
           steps.take(s.handle(), 700'000);
@@ -165,7 +165,7 @@ TEST_CASE("cuda device: where there is no room, it says for what, how much is fr
 
 TEST_CASE("cuda device: elements that do not lie at multiples of their size are refused") {
   fake_cuda fake;
-  cuda_device d;
+  cleave::cuda::device d;
   auto const b = d.allocate(64);
   auto* const odd = static_cast<std::byte*>(b.data()) + 2;
   std::array const pairs{region_pair{{odd, 3, element_type::bf16}, {odd + 30, 3, element_type::f32}}};
@@ -180,7 +180,7 @@ TEST_CASE("cuda device: elements that do not lie at multiples of their size are 
 
 TEST_CASE("cuda device: kernels for another GPU are told apart from what they were to do") {
   fake_cuda fake;
-  cuda_device d;
+  cleave::cuda::device d;
   auto const from = d.allocate(8), to = d.allocate(8);
   std::array const pairs{region_pair{{from.data(), 1, element_type::f64}, {to.data(), 1, element_type::f64}}};
   auto const list = d.make_sums(pairs);
@@ -194,7 +194,7 @@ TEST_CASE("cuda device: kernels for another GPU are told apart from what they we
 TEST_CASE("cuda device: what is still used when its time is over is left as it is") {
   fake_cuda fake;
   {
-    cuda_device d({.drain_within = 50ms});
+    cleave::cuda::device d({.drain_within = 50ms});
     auto const b = d.allocate(1000);
     auto const pinned = d.allocate_pinned(1000);
     auto s = d.make_stream(0);
@@ -202,9 +202,10 @@ TEST_CASE("cuda device: what is still used when its time is over is left as it i
     struct {
       std::atomic<bool> go = false;
     } gate;
-    check_cuda(cudaLaunchHostFunc(
-                   s.handle(), [](void* g) { static_cast<decltype(gate)*>(g)->go.wait(false); }, &gate),
-               "cudaLaunchHostFunc");
+    cleave::cuda::check(
+        cudaLaunchHostFunc(
+            s.handle(), [](void* g) { static_cast<decltype(gate)*>(g)->go.wait(false); }, &gate),
+        "cudaLaunchHostFunc");
     d.record(e, s);
     CHECK_FALSE(d.query(e));
     auto const begin = std::chrono::steady_clock::now();

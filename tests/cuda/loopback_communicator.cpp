@@ -32,15 +32,15 @@ using sentences = std::vector<std::string>;
 /// Some ranks, each with a device, and a group of all.
 struct loopback_ranks {
   host_ranks ranks;
-  std::deque<cuda_device> devices;
-  std::vector<cuda_device*> of_members;
+  std::deque<cleave::cuda::device> devices;
+  std::vector<cleave::cuda::device*> of_members;
   std::vector<rank_id> members;
-  std::optional<loopback_group> group;
-  std::deque<loopback_communicator> communicators;
+  std::optional<cleave::cuda::loopback_group> group;
+  std::deque<cleave::cuda::loopback_communicator> communicators;
 
   explicit loopback_ranks(std::vector<int> const& gpus) : ranks(static_cast<std::uint32_t>(gpus.size())) {
     for (std::uint32_t r = 0; r < gpus.size(); ++r) {
-      of_members.push_back(&devices.emplace_back(cuda_options{.device = gpus[r]}));
+      of_members.push_back(&devices.emplace_back(cleave::cuda::options{.device = gpus[r]}));
       members.push_back(rank_id{r});
     }
     group.emplace(ranks, members, of_members);
@@ -69,7 +69,7 @@ TEST_CASE("loopback communicator: sums are made in the order of the members, whe
       for (auto& w : wanted) regions.push_back({w.data(), w.size(), element_type::f32});
       sum_in_order(regions, reduce_op::sum);
 
-      std::deque<cuda_buffer> memory;
+      std::deque<cleave::cuda::buffer> memory;
       for (std::uint32_t r = 0; r < 3; ++r) memory.push_back(all.devices[r].allocate(2000));
       std::vector<std::thread> threads;
       for (std::uint32_t r = 0; r < 3; ++r)

@@ -46,12 +46,12 @@ bytes random_numbers(rng& random, element_type t, std::size_t count) {
 }
 
 /// Options under which no failure takes long.
-nccl_options soon() {
+cleave::cuda::nccl_options soon() {
   return {.connect_within = 300ms, .settle_within = 300ms, .abort_within = 200ms, .finish_within = 200ms};
 }
 
 /// Ranks meet and connect; how that ends at each.
-lines connect(std::uint32_t ranks, nccl_options const& o) {
+lines connect(std::uint32_t ranks, cleave::cuda::nccl_options const& o) {
   return on_ranks(ranks, [&](process_start const& s) {
     nccl_place here(s, o);
     nccl_communicator all(here.rank, here.board, s.rank, s.size);
@@ -110,7 +110,7 @@ TEST_CASE(
     for (auto& w : wanted) parts.push_back({w.data(), count, type});
     sum_in_order(parts, op);
 
-    nccl_options o{.shortest_slice = 512};
+    cleave::cuda::nccl_options o{.shortest_slice = 512};
     o.largest_group = static_cast<std::uint32_t>(1 + random.below(8));
     std::vector<bytes> made(ranks);
     auto const thrown = on_ranks(ranks, [&](process_start const& s) {
@@ -132,7 +132,7 @@ TEST_CASE(
 TEST_CASE("nccl communicator: NCCL's own reductions go along with messages, but for types that it has not") {
   fake_cuda const fake(fake_gpus(3));
   auto const thrown = on_ranks(3, [&](process_start const& s) {
-    nccl_place here(s, {.reductions = nccl_reductions::library});
+    nccl_place here(s, {.reductions = cleave::cuda::nccl_reductions::library});
     nccl_communicator all(here.rank, here.board, s.rank, s.size);
     std::vector<double> numbers = {1.0 + index(s.rank), 10};
     bytes given(2 * sizeof(double));
@@ -360,5 +360,5 @@ TEST_CASE("nccl communicator: more messages than may begin together are refused"
   for (std::uint32_t r = 0; r < 2; ++r)
     CHECK(thrown[r] == "rank " + std::to_string(r) +
                            ": transport error: 3 messages begin together, but 2 may; group fewer "
-                           "(message_grouping::none), or raise nccl_options::largest_group");
+                           "(message_grouping::none), or raise cuda::nccl_options::largest_group");
 }

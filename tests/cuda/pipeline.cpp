@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 namespace {
 
 using lines = std::vector<std::string>;
-using linear_pipeline = cuda_pipeline<cuda_linear_engine>;
+using linear_pipeline = cleave::cuda::pipeline<cuda_linear_engine>;
 
 /// What all processes of a replica make together.
 class gathered_outcomes {
@@ -65,13 +65,13 @@ class gathered_outcomes {
 
 /// Each rank makes so many steps of `p`; what they make. CHECKs that nothing fails, races or leaks.
 std::vector<linear_outcome> outcomes_on_gpus(step_plan const& p, linear_model const& m,
-                                             cuda_pipeline_options const& o, std::uint64_t seed,
+                                             cleave::cuda::pipeline_options const& o, std::uint64_t seed,
                                              std::size_t steps = 1) {
   auto const ranks = static_cast<std::uint32_t>(p.order().ranks.size()) * o.replicas;
   gathered_outcomes made(o.replicas, p, m);
   fake_cuda fake(fake_gpus(ranks, seed));
   auto const thrown = on_ranks(ranks, [&](process_start const& s) {
-    linear_pipeline run(p, [&](cuda_device& d) { return linear_engines(m)(rank_id{0}, d); }, o, s);
+    linear_pipeline run(p, [&](cleave::cuda::device& d) { return linear_engines(m)(rank_id{0}, d); }, o, s);
     cuda_step const step(run.own_device(), m.values());
     for (std::size_t i = 0; i < steps; ++i) run.run_step(step.values());
     made.add(run);
@@ -82,15 +82,15 @@ std::vector<linear_outcome> outcomes_on_gpus(step_plan const& p, linear_model co
   return made.all();
 }
 
-cuda_pipeline_options usual() {
-  cuda_pipeline_options o;
+cleave::cuda::pipeline_options usual() {
+  cleave::cuda::pipeline_options o;
   o.watch.limit = 30s;
   return o;
 }
 
 /// A run of which nothing takes long once it has failed, and a step no longer than `limit`.
-cuda_pipeline_options hasty(std::chrono::milliseconds limit = 20s) {
-  cuda_pipeline_options o;
+cleave::cuda::pipeline_options hasty(std::chrono::milliseconds limit = 20s) {
+  cleave::cuda::pipeline_options o;
   o.watch.limit = limit;
   o.messages = {.abort_within = 200ms, .finish_within = 200ms};
   o.device.drain_within = 300ms;
@@ -118,7 +118,8 @@ struct step_failures {
   std::vector<clock_type::time_point> known;
 
   template <class Suffer>
-  step_failures(small_run const& r, std::uint32_t ranks, cuda_pipeline_options const& o, Suffer suffer)
+  step_failures(small_run const& r, std::uint32_t ranks, cleave::cuda::pipeline_options const& o,
+                Suffer suffer)
       : known(ranks) {
     texts = on_ranks(ranks, [&](process_start const& s) {
       linear_pipeline* running = nullptr;
@@ -127,7 +128,7 @@ struct step_failures {
       };
       std::optional<cuda_step> step;  // read until the run is no more
       linear_pipeline run(
-          r.plan, [&](cuda_device& d) { return linear_engines(r.model, prepare)(s.rank, d); }, o, s);
+          r.plan, [&](cleave::cuda::device& d) { return linear_engines(r.model, prepare)(s.rank, d); }, o, s);
       running = &run;
       step.emplace(run.own_device(), r.model.values());
       try {
@@ -141,7 +142,8 @@ struct step_failures {
 };
 
 template <class Suffer>
-lines failures_of(small_run const& r, std::uint32_t ranks, cuda_pipeline_options const& o, Suffer suffer) {
+lines failures_of(small_run const& r, std::uint32_t ranks, cleave::cuda::pipeline_options const& o,
+                  Suffer suffer) {
   return step_failures(r, ranks, o, suffer).texts;
 }
 
@@ -204,7 +206,8 @@ TEST_CASE("cuda pipeline: an update steps all ranks alike, and ties start as one
   auto const thrown = on_ranks(3, [&](process_start const& s) {
     auto o = usual();
     o.ties = {{{stage_id{0}, 0}, {stage_id{2}, 0}}};
-    linear_pipeline run(r.plan, [&](cuda_device& d) { return linear_engines(r.model)(s.rank, d); }, o, s);
+    linear_pipeline run(
+        r.plan, [&](cleave::cuda::device& d) { return linear_engines(r.model)(s.rank, d); }, o, s);
     cuda_step const step(run.own_device(), r.model.values());
     run.share_ties();
     run.run_step(step.values());
@@ -314,7 +317,8 @@ TEST_CASE("cuda pipeline: what one rank lacks before the first step, all ranks s
     return on_ranks(2, [&](process_start const& s) {
       auto const& own = alike || s.rank == rank_id{0} ? r : longer;
       linear_pipeline run(
-          own.plan, [&](cuda_device& d) { return linear_engines(own.model)(s.rank, d); }, hasty(), s);
+          own.plan, [&](cleave::cuda::device& d) { return linear_engines(own.model)(s.rank, d); }, hasty(),
+          s);
     });
   };
   CHECK(set_up(std::vector<fake_gpu>(2), true) == lines(2));
@@ -344,8 +348,8 @@ TEST_CASE("cuda pipeline: ties of gradients that differ are refused before the f
   auto const thrown = on_ranks(2, [&](process_start const& s) {
     auto o = hasty();
     o.ties = {{{stage_id{0}, 0}, {stage_id{1}, 0}}};
-    cuda_pipeline<odd_engine> run(
-        r.plan, [&](cuda_device& d) { return odd_engine(linear_bodies(d, r.model.stages)); }, o, s);
+    cleave::cuda::pipeline<odd_engine> run(
+        r.plan, [&](cleave::cuda::device& d) { return odd_engine(linear_bodies(d, r.model.stages)); }, o, s);
   });
   for (auto const& text : thrown)
     CHECK(
@@ -364,12 +368,12 @@ TEST_CASE("cuda pipeline: a process takes the GPU of its number, or the only one
   CHECK(gpu_error({4, 4}).what() ==
         std::string(
             "process 4 of its machine sees 4 GPUs, counted from 0; start no more processes there than it "
-            "has, or say which each takes (cuda_pipeline_options::gpu)"));
+            "has, or say which each takes (cuda::pipeline_options::gpu)"));
   fake_cuda const fake(fake_gpus(2));
   small_run const r(3);
   for (auto const& text : on_ranks(3, [&](process_start const& s) {
          linear_pipeline run(
-             r.plan, [&](cuda_device& d) { return linear_engines(r.model)(s.rank, d); }, hasty(), s);
+             r.plan, [&](cleave::cuda::device& d) { return linear_engines(r.model)(s.rank, d); }, hasty(), s);
        }))
     CHECK(text.find("process 2 of its machine sees 2 GPUs") != text.npos);
 }
@@ -385,7 +389,7 @@ TEST_CASE("cuda pipeline: a plan for messages that do not wait for each other is
   step_plan const p(s, c.t, linear_layouts(c.t, c.rows));
   CHECK_THROWS_WITH_AS(
       linear_pipeline(
-          p, [&](cuda_device& d) { return linear_engines(c)(rank_id{0}, d); }, {}, process_start{}),
+          p, [&](cleave::cuda::device& d) { return linear_engines(c)(rank_id{0}, d); }, {}, process_start{}),
       "the plan was verified for messages that do not wait for each other, but through NCCL those of a rank "
       "go one "
       "after the other; make it with program_options{.delivery = {.delivery = delivery::one_queue}}",
@@ -396,8 +400,8 @@ TEST_CASE("cuda pipeline: as many processes are needed as the plan and its repli
   small_run const r(2);
   CHECK_THROWS_WITH(
       linear_pipeline(
-          r.plan, [&](cuda_device& d) { return linear_engines(r.model)(rank_id{0}, d); }, {{.replicas = 2}},
-          process_start{.size = 3}),
+          r.plan, [&](cleave::cuda::device& d) { return linear_engines(r.model)(rank_id{0}, d); },
+          {{.replicas = 2}}, process_start{.size = 3}),
       "there are 3 ranks, but the schedule has 2 and there are 2 replicas of it; start 4 (torchrun "
       "--nproc-per-node, mpirun -n or srun -n)");
 }

@@ -27,8 +27,8 @@ void increase_it(int*) {}
 
 /// Numbers of a GPU that kernels increase, and two streams.
 struct counting_gpu {
-  cuda_device d;
-  cuda_buffer numbers = d.allocate(4 * sizeof(int));
+  cleave::cuda::device d;
+  cleave::cuda::buffer numbers = d.allocate(4 * sizeof(int));
   cuda_stream a = d.make_stream(0), b = d.make_stream(0);
   cuda_event forked = d.make_event(), joined = d.make_event();
 
@@ -40,20 +40,21 @@ struct counting_gpu {
           told.writes(p, sizeof(int));
         });
     int const zeros[4] = {};
-    check_cuda(cudaMemcpy(numbers.data(), zeros, sizeof zeros, cudaMemcpyHostToDevice), "cudaMemcpy");
+    cleave::cuda::check(cudaMemcpy(numbers.data(), zeros, sizeof zeros, cudaMemcpyHostToDevice),
+                        "cudaMemcpy");
   }
 
   int* at(int i) const { return static_cast<int*>(numbers.data()) + i; }
   void increase(cuda_stream const& s, int* p) {
     void* parameters[] = {&p};
-    check_cuda(cudaLaunchKernel(reinterpret_cast<void const*>(&increase_it), dim3(1), dim3(1), parameters, 0,
-                                s.handle()),
-               "cudaLaunchKernel");
+    cleave::cuda::check(cudaLaunchKernel(reinterpret_cast<void const*>(&increase_it), dim3(1), dim3(1),
+                                         parameters, 0, s.handle()),
+                        "cudaLaunchKernel");
   }
   int read(int i) {
     int n = 0;
-    check_cuda(cudaStreamSynchronize(a.handle()), "cudaStreamSynchronize");
-    check_cuda(cudaMemcpy(&n, at(i), sizeof n, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    cleave::cuda::check(cudaStreamSynchronize(a.handle()), "cudaStreamSynchronize");
+    cleave::cuda::check(cudaMemcpy(&n, at(i), sizeof n, cudaMemcpyDeviceToHost), "cudaMemcpy");
     return n;
   }
   /// A number on each stream, then both on the first.
@@ -141,7 +142,7 @@ TEST_CASE(
   g.d.record(inside, g.a);  // as usual again
   CHECK(g.read(0) == 1);
   CHECK(g.d.elapsed(later, inside) > 0ns);
-  check_cuda(cudaStreamSynchronize(g.b.handle()), "cudaStreamSynchronize");
+  cleave::cuda::check(cudaStreamSynchronize(g.b.handle()), "cudaStreamSynchronize");
   CHECK(fake.reports() == sentences());
 }
 
@@ -149,12 +150,14 @@ TEST_CASE("cuda recording: memory of a step that is taken and given back inside 
   fake_cuda fake;
   {
     counting_gpu g;
-    cuda_step_memory memory(g.d.resources());
+    cleave::cuda::step_memory memory(g.d.resources());
     g.d.begin_recording(g.a);
     auto* const p = memory.take(g.a.handle(), sizeof(int));
-    check_cuda(cudaMemcpyAsync(p, g.at(0), sizeof(int), cudaMemcpyDefault, g.a.handle()), "cudaMemcpyAsync");
+    cleave::cuda::check(cudaMemcpyAsync(p, g.at(0), sizeof(int), cudaMemcpyDefault, g.a.handle()),
+                        "cudaMemcpyAsync");
     g.increase(g.a, static_cast<int*>(p));
-    check_cuda(cudaMemcpyAsync(g.at(0), p, sizeof(int), cudaMemcpyDefault, g.a.handle()), "cudaMemcpyAsync");
+    cleave::cuda::check(cudaMemcpyAsync(g.at(0), p, sizeof(int), cudaMemcpyDefault, g.a.handle()),
+                        "cudaMemcpyAsync");
     memory.give_back(g.a.handle(), p);
     auto const recorded = g.d.end_recording(g.a);
     for (int i = 0; i < 3; ++i) g.d.replay(recorded, g.a);
@@ -168,17 +171,19 @@ TEST_CASE("cuda recording: memory of a step that is taken inside and kept is the
   fake_cuda fake;
   {
     counting_gpu g;
-    cuda_step_memory memory(g.d.resources());
+    cleave::cuda::step_memory memory(g.d.resources());
     g.d.begin_recording(g.a);
     auto* const p = memory.take(g.a.handle(), sizeof(int));
-    check_cuda(cudaMemcpyAsync(p, g.at(0), sizeof(int), cudaMemcpyDefault, g.a.handle()), "cudaMemcpyAsync");
+    cleave::cuda::check(cudaMemcpyAsync(p, g.at(0), sizeof(int), cudaMemcpyDefault, g.a.handle()),
+                        "cudaMemcpyAsync");
     g.increase(g.a, static_cast<int*>(p));
-    check_cuda(cudaMemcpyAsync(g.at(0), p, sizeof(int), cudaMemcpyDefault, g.a.handle()), "cudaMemcpyAsync");
+    cleave::cuda::check(cudaMemcpyAsync(g.at(0), p, sizeof(int), cudaMemcpyDefault, g.a.handle()),
+                        "cudaMemcpyAsync");
     auto recorded = std::optional(g.d.end_recording(g.a));
     for (int i = 0; i < 3; ++i) g.d.replay(*recorded, g.a);
     CHECK(g.read(0) == 3);
     int kept = 0;
-    check_cuda(cudaMemcpy(&kept, p, sizeof kept, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    cleave::cuda::check(cudaMemcpy(&kept, p, sizeof kept, cudaMemcpyDeviceToHost), "cudaMemcpy");
     CHECK(kept == 3);
     recorded.reset();
     g.d.begin_recording(g.a);  // one that nobody replays leaves nothing

@@ -38,8 +38,8 @@ struct recorded_bodies : linear_bodies {
   bool can_be = true;
   bool records() const { return can_be; }
 };
-using engine = callable_stage<recorded_bodies>;
-using pipeline = cuda_pipeline<engine>;
+using engine = cleave::cuda::callable_stage<recorded_bodies>;
+using pipeline = cleave::cuda::pipeline<engine>;
 
 struct tried_run {
   linear_chain model;
@@ -70,8 +70,8 @@ struct seen_steps {
 };
 
 /// Inputs of both kinds of steps are at two places by turns.
-seen_steps run_steps(tried_run const& r, cuda_pipeline_options const& o, std::vector<given_step> const& steps,
-                     std::function<bool(rank_id)> records = {}) {
+seen_steps run_steps(tried_run const& r, cleave::cuda::pipeline_options const& o,
+                     std::vector<given_step> const& steps, std::function<bool(rank_id)> records = {}) {
   auto const ranks = static_cast<std::uint32_t>(r.plan.order().ranks.size()) * o.replicas;
   seen_steps seen;
   seen.numbers.resize(ranks);
@@ -79,7 +79,7 @@ seen_steps run_steps(tried_run const& r, cuda_pipeline_options const& o, std::ve
   seen.obstacles.resize(ranks);
   fake_cuda fake(fake_gpus(ranks, 5));
   auto const thrown = on_ranks(ranks, [&](process_start const& s) {
-    auto const make = [&](cuda_device& d) {
+    auto const make = [&](cleave::cuda::device& d) {
       return engine(recorded_bodies{linear_bodies(d, r.model.stages), !records || records(s.rank)});
     };
     pipeline run(r.plan, make, o, s);
@@ -100,7 +100,8 @@ seen_steps run_steps(tried_run const& r, cuda_pipeline_options const& o, std::ve
         std::vector<double> x(static_cast<double const*>(host.data),
                               static_cast<double const*>(host.data) + host.count);
         for (auto& y : x) y *= steps[i].factor;
-        check_cuda(cudaMemcpy(values.inputs[n].data, x.data(), host.bytes(), cudaMemcpyHostToDevice), "copy");
+        cleave::cuda::check(cudaMemcpy(values.inputs[n].data, x.data(), host.bytes(), cudaMemcpyHostToDevice),
+                            "copy");
       }
       values.gradients = steps[i].gradients;
       values.weights = steps[i].weights;
@@ -129,8 +130,8 @@ seen_steps run_steps(tried_run const& r, cuda_pipeline_options const& o, std::ve
   return seen;
 }
 
-cuda_pipeline_options with_steps(step_mode steps) {
-  cuda_pipeline_options o;
+cleave::cuda::pipeline_options with_steps(step_mode steps) {
+  cleave::cuda::pipeline_options o;
   o.watch.limit = 20s;
   o.messages = {.abort_within = 200ms, .finish_within = 200ms};
   o.device.drain_within = 500ms;
@@ -208,21 +209,21 @@ TEST_CASE("replayed steps: where one rank cannot, all issue them and say why") {
     bool records() const { return true; }
   };
   sure const stages;
-  CHECK(find_replay_obstacle<cuda_device, loopback_communicator>(p, stages) ==
+  CHECK(find_replay_obstacle<cleave::cuda::device, cleave::cuda::loopback_communicator>(p, stages) ==
         "the communicator sends messages that cannot be recorded");
-  CHECK(!find_replay_obstacle<cuda_device, nccl_communicator>(p, stages));
+  CHECK(!find_replay_obstacle<cleave::cuda::device, nccl_communicator>(p, stages));
   linear_bodies const* const silent = nullptr;
-  CHECK(find_replay_obstacle<cuda_device, nccl_communicator>(p, silent) ==
+  CHECK(find_replay_obstacle<cleave::cuda::device, nccl_communicator>(p, silent) ==
         "the stages do not say that what they issue can be recorded (records())");
   p.layouts.edges[1].extents = shape_kind::dynamic;
-  CHECK(find_replay_obstacle<cuda_device, nccl_communicator>(p, stages) ==
+  CHECK(find_replay_obstacle<cleave::cuda::device, nccl_communicator>(p, stages) ==
         "the shape of edge #1 is known only while a step runs");
 }
 
 namespace {
 
 /// What each rank threw in three steps; `suffer(pass)` is called before each pass that rank 1 issues.
-lines failures_of(fake_cuda const& fake, cuda_pipeline_options const& o,
+lines failures_of(fake_cuda const& fake, cleave::cuda::pipeline_options const& o,
                   std::function<void(stage_pass const&, std::size_t step)> suffer) {
   tried_run const r(schedule_family::one_f_one_b, 2);
   auto thrown = on_ranks(2, [&](process_start const& s) {
@@ -233,8 +234,10 @@ lines failures_of(fake_cuda const& fake, cuda_pipeline_options const& o,
     std::optional<cuda_step> values;
     pipeline run(
         r.plan,
-        [&](cuda_device& d) { return engine(recorded_bodies{linear_bodies(d, r.model.stages, prepare)}); }, o,
-        s);
+        [&](cleave::cuda::device& d) {
+          return engine(recorded_bodies{linear_bodies(d, r.model.stages, prepare)});
+        },
+        o, s);
     values.emplace(run.own_device(), r.model.values());
     for (; step < 3; ++step) run.run_step(values->values());
   });
@@ -250,7 +253,7 @@ TEST_CASE(
   auto const thrown =
       failures_of(fake, with_steps(step_mode::replayed), [](stage_pass const& p, std::size_t step) {
         if (step == 1 && p.microbatch == microbatch_id{1})
-          check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+          cleave::cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
       });
   for (auto const& text : thrown) {
     CAPTURE(text);

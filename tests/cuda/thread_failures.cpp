@@ -57,7 +57,7 @@ ending run_of(failing_case const& f, std::function<void(stage_pass const&)> prep
   ending e;
   auto const begin = steady::now();
   {
-    cuda_device d;
+    cleave::cuda::device d;
     cuda_step const step(d, f.c.values());
     cuda_linear_run run(f.p, linear_engines(f.c, std::move(prepare)), options,
                         {.of_each = {.drain_within = drain_within}});

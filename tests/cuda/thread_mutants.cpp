@@ -61,7 +61,7 @@ template <class Plan>
 sentences found_in(Plan const& plan, mutant_case const& m, fake_cuda& fake) {
   sentences found;
   {
-    cuda_device d;
+    cleave::cuda::device d;
     cuda_step const step(d, m.c.values());
     cuda_linear_run run(plan, linear_engines(m.c), {.watch = {.limit = 20s}},
                         {.of_each = {.drain_within = 500ms}});

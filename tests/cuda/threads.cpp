@@ -38,8 +38,8 @@ lower_options random_lowering(rng& random) {
 }
 
 linear_outcome outcome_of_one_step(fake_cuda& fake, step_plan const& p, linear_model const& m,
-                                   cuda_threads const& on = {}) {
-  cuda_device d({.device = on.gpus.front()});
+                                   cleave::cuda::threads const& on = {}) {
+  cleave::cuda::device d({.device = on.gpus.front()});
   cuda_step const step(d, m.values());
   cuda_linear_run run(p, linear_engines(m), {.watch = {.limit = 20s}}, on);
   run.run_step(step.values());
@@ -135,7 +135,7 @@ TEST_CASE("cuda threads: replicas and ties are summed in order, and the optimise
 
     fake_cuda fake({.longest_delay = 100us, .devices = {2, fake_gpu()}});
     {
-      cuda_device d;
+      cleave::cuda::device d;
       cuda_step const step(d, c.values());
       cuda_linear_run run(p, linear_engines(c), options, {.gpus = gpus});
       run.share_ties();

@@ -20,7 +20,6 @@
 #include "support/toy_ir.hpp"
 
 using namespace cleave;
-using nlohmann::json;
 
 namespace {
 
@@ -34,7 +33,7 @@ struct drawing {
 
 drawing read(std::string const& text) {
   drawing d;
-  auto const j = json::parse(testing::graphviz(text, "dot_json"));
+  auto const j = nlohmann::json::parse(testing::graphviz(text, "dot_json"));
   std::map<int, std::string> name;
   if (!j.contains("objects")) return d;
   for (auto const& o : j["objects"]) {
@@ -46,7 +45,7 @@ drawing read(std::string const& text) {
   for (auto const& o : j["objects"])
     if (o["name"].get<std::string>().starts_with("cluster") && o.contains("nodes"))
       for (int const n : o["nodes"]) d.cluster[name.at(n)] = o["name"];
-  for (auto const& e : j.value("edges", json::array())) {
+  for (auto const& e : j.value("edges", nlohmann::json::array())) {
     auto const ends = std::pair(name.at(e["tail"]), name.at(e["head"]));
     d.edges.insert(ends);
     if (!e.value("label", "").empty()) d.edge_label[ends] = e["label"];

@@ -17,11 +17,10 @@
 using namespace cleave;
 
 using namespace cleave::detail;
-using nlohmann::json;
 
 TEST_CASE("schedule trace: a named track a rank, each pass once at its time") {
   for (auto const& t : testing::timed_orders()) {
-    auto const trace = json::parse(schedule_trace(t.shown()));
+    auto const trace = nlohmann::json::parse(schedule_trace(t.shown()));
     std::map<std::string, std::pair<double, double>> spans;
     std::size_t names = 0;
     for (auto const& e : trace.at("traceEvents")) {
@@ -43,8 +42,8 @@ TEST_CASE("schedule trace: a named track a rank, each pass once at its time") {
 
 TEST_CASE("schedule trace: there is an arrow a message, from its pass to its use") {
   for (auto const& t : testing::timed_orders()) {
-    auto const trace = json::parse(schedule_trace(t.shown()));
-    std::map<std::uint64_t, std::vector<json>> arrows;
+    auto const trace = nlohmann::json::parse(schedule_trace(t.shown()));
+    std::map<std::uint64_t, std::vector<nlohmann::json>> arrows;
     for (auto const& e : trace.at("traceEvents"))
       if (e.at("ph") == "s" || e.at("ph") == "f") arrows[e.at("id").get<std::uint64_t>()].push_back(e);
     CHECK(arrows.size() == count_messages(t.order));
@@ -65,7 +64,7 @@ TEST_CASE("schedule trace: counters follow what each rank keeps, in the unit of 
            {"s", 1e6}, {"ms", 1000}, {"us", 1}, {"ns", 0.001}, {"", 1000}, {"beats", 1000}}) {
     shown.time_unit = unit;
     std::map<int, std::vector<std::pair<double, std::uint64_t>>> counted;
-    auto const trace = json::parse(schedule_trace(shown));
+    auto const trace = nlohmann::json::parse(schedule_trace(shown));
     for (auto const& e : trace.at("traceEvents"))
       if (e.at("ph") == "C")
         counted[e.at("tid")].emplace_back(e.at("ts"), e.at("args").at("passes kept").get<std::uint64_t>());
@@ -85,7 +84,7 @@ TEST_CASE("schedule trace: what goes on beside the passes begins and ends on a t
   s.ranks[0].insert(s.ranks[0].begin(), action{.kind = action_kind::unshard, .stage = stage_id{0}});
   testing::timed_order const t(s, {.costs = {{.unshard = 3}}});
   std::map<std::string, std::vector<double>> times;
-  auto const trace = json::parse(schedule_trace(t.shown()));
+  auto const trace = nlohmann::json::parse(schedule_trace(t.shown()));
   for (auto const& e : trace.at("traceEvents"))
     if (e.value("cat", "") == "UNSHARD") times[e.at("ph")].push_back(e.at("ts"));
   CHECK(times == std::map<std::string, std::vector<double>>{{"b", {0}}, {"e", {3000}}});

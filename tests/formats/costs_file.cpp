@@ -16,7 +16,7 @@ using namespace cleave::detail;
 namespace {
 
 std::string refused(std::string const& text) {
-  return testing::error_text<json_error>([&] { read_costs(text); });
+  return testing::error_text<cleave::json::error>([&] { read_costs(text); });
 }
 void check_refusal(std::string const& text, std::string const& where, std::string const& why) {
   auto const said = refused(text);

@@ -42,7 +42,7 @@ void check_same(module_graph const& a, module_graph const& b) {
 }
 
 std::string refusal(std::string const& text) {
-  return testing::error_text<json_error>([&] { read_graph_json(text); });
+  return testing::error_text<cleave::json::error>([&] { read_graph_json(text); });
 }
 
 std::string with_nodes_text(std::string const& nodes) {
@@ -121,7 +121,7 @@ TEST_CASE("graph_json: every field comes back, constants exactly, names with all
   g.add(h);
   g.metadata = {{"note", {std::string("a")}}};
   check_same(g, read_graph_json(write_graph_json(g)));
-  check_same(g, read_graph_json(write_graph_json(g, json_writer::layout::compact)));
+  check_same(g, read_graph_json(write_graph_json(g, cleave::json::writer::layout::compact)));
 }
 
 TEST_CASE("graph_json: what is written comes back, of random graphs and of what they are split into") {

@@ -18,7 +18,7 @@ using namespace cleave::detail;
 namespace {
 
 std::string refusal(std::string const& text) {
-  return testing::error_text<json_error>([&] { read_plan_json(text); });
+  return testing::error_text<cleave::json::error>([&] { read_plan_json(text); });
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ TEST_CASE("plan_json: one page shows the format") {
         R"({"format":"cleave plan 1","stages":[{"nodes":[0,1],"inputs":[0],"state":[1],"outputs":[3]},)"
         R"({"nodes":[2],"inputs":[3],"state":[],"outputs":[4]}],"order":[0,1],)"
         R"("transfers":[{"value":3,"from":0,"to":1}],"updates":[]})");
-  CHECK(read_plan_json(write_plan_json(p, json_writer::layout::indented)) == p);
+  CHECK(read_plan_json(write_plan_json(p, cleave::json::writer::layout::indented)) == p);
 }
 
 TEST_CASE("plan_json: what is written comes back, of any plan and for any index") {

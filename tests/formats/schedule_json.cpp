@@ -11,7 +11,6 @@
 #include "support/timed_order.hpp"
 
 using namespace cleave;
-using nlohmann::json;
 
 TEST_CASE("schedule json: what is written is read back, lowered or not, one chain or two") {
   for (auto const& t : testing::timed_orders()) {
@@ -23,7 +22,7 @@ TEST_CASE("schedule json: what is written is read back, lowered or not, one chai
 
 TEST_CASE("schedule json: has the times of every action") {
   for (auto const& t : testing::timed_orders()) {
-    auto const said = json::parse(schedule_json(t.shown()));
+    auto const said = nlohmann::json::parse(schedule_json(t.shown()));
     CHECK(said.at("makespan").get<double>() == t.times.makespan);
     CHECK(said.at("bubble").get<double>() == bubble_rate(t.times));
     CHECK(said.at("messages") == count_messages(t.order));
@@ -44,7 +43,7 @@ TEST_CASE("schedule json: what is no schedule is refused where it is wrong") {
     try {
       read_schedule_json(text);
       return std::string("nothing");
-    } catch (json_error const& e) {
+    } catch (cleave::json::error const& e) {
       return std::string(e.what());
     }
   };

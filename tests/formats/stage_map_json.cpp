@@ -50,7 +50,7 @@ TEST_CASE("stage_map_json: one page shows the format") {
         R"({"format":"cleave stage map 1","ranks":2,"stages":[{"stage":0,"rank":0,"nodes":["embed","h_0"],)"
         R"("modules":["embed","h.0"],"state":["position"],"inputs":["tokens"],"outputs":["h_0"]},)"
         R"({"stage":1,"rank":1,"nodes":["head"],"modules":[],"state":[],"inputs":[],"outputs":[]}]})");
-  CHECK(read_stage_map_json(write_stage_map_json(m, json_writer::layout::indented)) == m);
+  CHECK(read_stage_map_json(write_stage_map_json(m, cleave::json::writer::layout::indented)) == m);
 }
 
 TEST_CASE("stage_map_json: what is written comes back") {

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "cleave/onnx.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/expects.hpp"
+#include "cleave/onnx.hpp"
 #include "fuzz/mutate_message.hpp"
 #include "support/rng.hpp"
 
@@ -23,10 +23,10 @@ using namespace cleave::detail;
 
 /// In place of libonnx's inference, which crashes on many models and therefore runs on a copy of the process
 /// otherwise: what a node makes is like what it reads first.
-void onnx::shape_inference::InferShapes(onnx::ModelProto& m, onnx::ISchemaRegistry const*,
-                                        onnx::ShapeInferenceOptions const&,
-                                        std::unordered_map<std::string, onnx::TensorShapeProto>*) {
-  std::unordered_map<std::string, onnx::TypeProto> types;
+void ::onnx::shape_inference::InferShapes(::onnx::ModelProto& m, ::onnx::ISchemaRegistry const*,
+                                          ::onnx::ShapeInferenceOptions const&,
+                                          std::unordered_map<std::string, ::onnx::TensorShapeProto>*) {
+  std::unordered_map<std::string, ::onnx::TypeProto> types;
   auto& g = *m.mutable_graph();
   for (auto const* list : {&g.input(), &g.output(), &g.value_info()})
     for (auto const& v : *list) types.try_emplace(v.name(), v.type());
@@ -45,13 +45,13 @@ void onnx::shape_inference::InferShapes(onnx::ModelProto& m, onnx::ISchemaRegist
 namespace {
 
 /// Whether each live node is in the stages once, and what they give is what they say.
-void check_stages(onnx_split const& cut) {
+void check_stages(cleave::onnx::split_result const& cut) {
   std::size_t held = 0;
   for (auto const& stage : cut.stages.plan().stages) held += stage.nodes.size();
   expects(held == cut.graph->nodes().size(), "each node in one stage");
   expects(cut.parts.bound <= cut.parts.bottleneck, "a bound that no cut is below");
   expects(cut.stages.size() <= 3, "no more stages than asked for");
-  auto const models = onnx_stages(cut.stages, cut.types);
+  auto const models = cleave::onnx::stages(cut.stages, cut.types);
   for (auto const& m : models) {
     auto const fault = find_onnx_fault(m);
     if (fault) std::fprintf(stderr, "%s\n", fault->message.c_str());
@@ -64,11 +64,12 @@ void check_stages(onnx_split const& cut) {
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   std::string_view const bytes(reinterpret_cast<char const*>(data), size);
   try {
-    auto const model = parse_onnx(bytes);
-    check_onnx(model);
-    auto const cut = split_onnx(model, 3, {.types = {.inference = onnx_inference::same_process}});
+    auto const model = cleave::onnx::parse(bytes);
+    cleave::onnx::check(model);
+    auto const cut =
+        cleave::onnx::split(model, 3, {.types = {.inference = cleave::onnx::inference::same_process}});
     check_stages(cut);
-    onnx_notes_of(cut.stages);
+    cleave::onnx::notes_of(cut.stages);
   } catch (error const&) {
   }
   return 0;
@@ -80,7 +81,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                                unsigned seed) {
   testing::rng random(seed);
   google::protobuf::LogSilencer const quiet;
-  onnx::ModelProto model;
+  ::onnx::ModelProto model;
   if (random.one_in(16) || !model.ParsePartialFromArray(data, static_cast<int>(size)))
     return LLVMFuzzerMutate(data, size, most);
   for (auto changes = 1 + random.below(4); changes-- > 0;) testing::mutate_message(model, random);

@@ -40,15 +40,15 @@ void check_size(std::string_view text) {
 
 void check_shape(std::string_view text) {
   try {
-    for (auto const d : parse_onnx_shape(text).dims) expects(d >= -1, "a dimension or ?");
-  } catch (onnx_error const& e) {
+    for (auto const d : cleave::onnx::parse_shape(text).dims) expects(d >= -1, "a dimension or ?");
+  } catch (cleave::onnx::error const& e) {
     shown_width(e.what());
   }
   try {
-    auto const [name, value] = parse_onnx_assignment(text);
+    auto const [name, value] = cleave::onnx::parse_assignment(text);
     expects(!name.empty() && name + "=" + std::string(value) == text, "both sides of the text");
-    expects(parse_onnx_dimension(value) >= 0, "a number from 0");
-  } catch (onnx_error const& e) {
+    expects(cleave::onnx::parse_dimension(value) >= 0, "a number from 0");
+  } catch (cleave::onnx::error const& e) {
     shown_width(e.what());
   }
 }

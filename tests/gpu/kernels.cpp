@@ -34,7 +34,7 @@ using cleave::testing::text;
 
 /// The GPU and a stream on it.
 struct place {
-  cuda_device device;
+  cleave::cuda::device device;
   cuda_stream stream = device.make_stream(0);
 
   void copy(void* to, void const* from, std::size_t n) {
@@ -42,8 +42,8 @@ struct place {
     finish();
   }
   void finish() {
-    check_cuda(cudaGetLastError(), "launch");
-    check_cuda(cudaStreamSynchronize(stream.handle()), "cudaStreamSynchronize");
+    cleave::cuda::check(cudaGetLastError(), "launch");
+    cleave::cuda::check(cudaStreamSynchronize(stream.handle()), "cudaStreamSynchronize");
   }
 };
 
@@ -98,7 +98,7 @@ class twin_bytes {
 
   place* place_;
   host_memory::buffer host_;
-  cuda_buffer device_;
+  cleave::cuda::buffer device_;
 };
 
 enum class numbers { finite, any };
@@ -300,11 +300,11 @@ void check_flag(place& p, gpu_report& report) {
 void check_large(place& p, gpu_report& report) {
   constexpr std::size_t n = (std::size_t{1} << 31) + 12'345, seen = 1 << 16;
   std::size_t free = 0, all = 0;
-  check_cuda(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+  cleave::cuda::check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
   char const* const what = "a tensor of more than 2^31 elements";
   if (free < n * 6 + (std::size_t{1} << 30)) return report.skip(what, "the GPU has not 14 GiB free");
   auto const from = p.device.allocate(n * 2), to = p.device.allocate(n * 4 + 64);
-  check_cuda(cudaMemset(from.data(), 0x3f, n * 2), "cudaMemset");  // each 0.747…
+  cleave::cuda::check(cudaMemset(from.data(), 0x3f, n * 2), "cudaMemset");  // each 0.747…
   region_pair const pair{{from.data(), n, element_type::bf16}, {to.data(), n, element_type::f32}};
   auto const sums = p.device.make_sums({&pair, 1});
   p.device.accumulate(p.stream, sums, {.factor = 2, .target = accumulate_options::target::overwritten});

@@ -34,7 +34,7 @@ bool is_equal(schedule const& s, lower_options const& how, rng& random) {
   linear_chain const c(s, random);
   step_plan const p(s, c.t, linear_layouts(c.t, c.rows), {.lowering = how});
   auto const wanted = outcome_on_host(p, c, 2);
-  cuda_device d;
+  cleave::cuda::device d;
   cuda_step const step(d, c.values());
   cuda_linear_run run(p, linear_engines(c), {.watch = {.limit = 60s}});
   run.run_step(step.values());

@@ -8,7 +8,7 @@
 #include "cleave/cuda/device.hpp"
 
 int main() {
-  if (auto const fault = cleave::find_cuda_device_fault(0))
+  if (auto const fault = cleave::cuda::find_device_fault(0))
     return std::fprintf(stderr, "%s\n", fault->what()), 1;
   cudaDeviceProp gpu = {};
   int driver = 0, runtime = 0;

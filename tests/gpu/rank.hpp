@@ -39,10 +39,10 @@ inline std::size_t run_rank(process_start const& start, rank_task const& task) {
   auto const s = family_schedule(task.family, start.size, task.microbatches);
   linear_chain const c(s, random);
   step_plan const p(s, c.t, linear_layouts(c.t, c.rows), {.delivery = {.delivery = delivery::one_queue}});
-  cuda_pipeline<cuda_linear_engine> run(
-      p, [&](cuda_device& d) { return cuda_linear_engine(linear_bodies(d, c.stages)); },
+  cleave::cuda::pipeline<cuda_linear_engine> run(
+      p, [&](cleave::cuda::device& d) { return cuda_linear_engine(linear_bodies(d, c.stages)); },
       {{.watch = {.limit = std::chrono::seconds(60)}}, 0, {}, {.most_blocks = 2}}, start);
-  cuda_device here;
+  cleave::cuda::device here;
   cuda_step const step(here, c.values());
   for (std::size_t i = 0; i < task.steps; ++i) {
     run.run_step(step.values());

@@ -51,13 +51,13 @@ class spinning_bodies {
  private:
   static void spin(cudaStream_t s, std::chrono::nanoseconds length) {
     launch_spin(s, static_cast<std::uint64_t>(length.count()));
-    check_cuda(cudaGetLastError(), "launch of spin_kernel");
+    cleave::cuda::check(cudaGetLastError(), "launch of spin_kernel");
   }
 
   pass_lengths lengths_;
 };
 
-using spinning_stages = callable_stage<spinning_bodies>;
+using spinning_stages = cleave::cuda::callable_stage<spinning_bodies>;
 
 /// What a schedule computes, with values of `bytes` between stages. A caller gives the first stage one, and
 /// reads the last.
@@ -88,21 +88,21 @@ class spinning_run {
         input_(device_.allocate(static_cast<std::size_t>(bytes))),
         inputs_(s.microbatches, {input_.data(), element_type::f32, {bytes / 4}}),
         run_(std::make_unique<runner>(
-            plan_, [l](rank_id, cuda_device&) { return spinning_stages(spinning_bodies(l)); },
+            plan_, [l](rank_id, cleave::cuda::device&) { return spinning_stages(spinning_bodies(l)); },
             pipeline_options{.watch = {.limit = std::chrono::seconds(60)}})) {}
 
   void step() { run_->run_step({inputs_, 1, {}}); }
   step_plan const& plan() const { return plan_; }
-  cuda_thread_pipeline<spinning_stages>& run() { return *run_; }
+  cleave::cuda::thread_pipeline<spinning_stages>& run() { return *run_; }
 
  private:
-  using runner = cuda_thread_pipeline<spinning_stages>;
+  using runner = cleave::cuda::thread_pipeline<spinning_stages>;
 
   program_options options_;
   spinning_model model_;
   step_plan plan_;
-  cuda_device device_;
-  cuda_buffer input_;
+  cleave::cuda::device device_;
+  cleave::cuda::buffer input_;
   std::vector<tensor_view> inputs_;
   std::unique_ptr<runner> run_;
 };

@@ -50,10 +50,10 @@ inline nlohmann::json sidecar(std::string const& name) {
   return nlohmann::json::parse(in);
 }
 
-inline onnx::ModelProto read_model(std::filesystem::path const& file) {
+inline ::onnx::ModelProto read_model(std::filesystem::path const& file) {
   std::ifstream in(file, std::ios::binary);
   google::protobuf::io::IstreamInputStream plain(&in);
-  onnx::ModelProto m;
+  ::onnx::ModelProto m;
   bool ok = false;
   if (file.extension() == ".gz") {
     google::protobuf::io::GzipInputStream zipped(&plain);
@@ -65,7 +65,7 @@ inline onnx::ModelProto read_model(std::filesystem::path const& file) {
   return m;
 }
 
-inline onnx::ModelProto model(std::string const& name) { return read_model(model_file(name)); }
+inline ::onnx::ModelProto model(std::string const& name) { return read_model(model_file(name)); }
 
 /// The sidecars' generator (tests/models/README.md, "Inputs").
 class input_generator {

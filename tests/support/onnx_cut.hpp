@@ -9,7 +9,7 @@
 namespace cleave::testing {
 
 /// min(k, nodes) runs of the program order, of as equal a count as can be: node i of n goes to part i·k/n.
-inline partition equal_slices(onnx_graph const& g, std::uint32_t k) {
+inline partition equal_slices(cleave::onnx::graph const& g, std::uint32_t k) {
   auto const n = static_cast<std::uint32_t>(g.nodes().size());
   partition p{{}, std::min(k, n)};
   for (std::uint64_t i = 0; i < n; ++i) p.of.push_back(part_id{static_cast<std::uint32_t>(i * p.parts / n)});

@@ -19,7 +19,7 @@ using tensors = std::map<std::string, cv::Mat>;  ///< by value name
 /// An ONNX model run by OpenCV, without fusion, so that a stage computes just what the whole does there.
 class opencv_model {
  public:
-  explicit opencv_model(onnx::ModelProto const& m) {
+  explicit opencv_model(::onnx::ModelProto const& m) {
     std::set<std::string> constant;
     for (auto const& t : m.graph().initializer()) constant.insert(t.name());
     for (auto const& v : m.graph().input())

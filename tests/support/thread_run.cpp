@@ -25,7 +25,6 @@
 using namespace cleave;
 
 using namespace cleave::detail;
-using nlohmann::json;
 
 namespace {
 
@@ -35,14 +34,14 @@ std::filesystem::path const recordings =
 /// One in so many recorded programs is run; with CLEAVE_ALL in the environment, all are.
 std::size_t one_in(std::size_t so_many) { return std::getenv("CLEAVE_ALL") ? 1 : so_many; }
 
-json cases_of(std::filesystem::path const& file) {
+nlohmann::json cases_of(std::filesystem::path const& file) {
   std::ifstream in(file, std::ios::binary);
-  return json::parse(in)["cases"];
+  return nlohmann::json::parse(in)["cases"];
 }
 
-schedule of_rows(json const& texts, row_counts const& counts = {}) {
+schedule of_rows(nlohmann::json const& texts, row_counts const& counts = {}) {
   std::vector<std::vector<action>> rows;
-  for (json const& text : texts) rows.push_back(read_row(text.get<std::string>(), rows.size()));
+  for (nlohmann::json const& text : texts) rows.push_back(read_row(text.get<std::string>(), rows.size()));
   return listed_schedule(std::move(rows), counts);
 }
 
@@ -74,7 +73,7 @@ TEST_CASE("thread run: threads end as recorded lowered programs do on each recor
   std::size_t seen = 0, run = 0;
   for (auto const* name :
        {"dualpipev", "interleaved1f1b", "interleavedzerobubble", "loopedbfs", "zbvzerobubble"})
-    for (json const& c : cases_of(recordings / (std::string("lower_") + name + ".json"))) {
+    for (nlohmann::json const& c : cases_of(recordings / (std::string("lower_") + name + ".json"))) {
       if (!c.contains("derived") || seen++ % one_in(40) != 0) continue;
       auto const s = of_rows(c["expect"]["program"]);
       for (auto const& [transport, d] : transports)
@@ -89,9 +88,9 @@ TEST_CASE("thread run: threads end as recorded lowered programs do on each recor
 
 TEST_CASE("thread run: threads end exactly where the verifier finds nothing in recorded mutants") {
   std::size_t seen = 0, run = 0, stuck = 0;
-  for (json const& c : cases_of(recordings / "mutations.json")) {
+  for (nlohmann::json const& c : cases_of(recordings / "mutations.json")) {
     if (seen++ % one_in(15) != 0) continue;
-    json const& input = c["input"];
+    nlohmann::json const& input = c["input"];
     auto const s = of_rows(input["rows"], {input["ranks"], input["stages"], input["microbatches"]});
     if (is_beyond_threads(s)) continue;
     auto const verdict = testing::thread_run(s, {}).verdict();

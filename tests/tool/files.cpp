@@ -454,13 +454,13 @@ TEST_CASE("tool: stages of another model stay where they are") {
 TEST_CASE("tool: the weights that a model has in other files are inputs") {
   workplace const w;
   auto m = model("googlenet");
-  onnx::TensorProto* weight = nullptr;
+  ::onnx::TensorProto* weight = nullptr;
   for (auto& t : *m.mutable_graph()->mutable_initializer()) weight = &t;
   REQUIRE(weight != nullptr);
   w.put("weights.bin", std::string(1 << 16, 'w'));
   for (auto* field : {"raw_data", "float_data", "int64_data", "int32_data"})
     weight->GetReflection()->ClearField(weight, weight->GetDescriptor()->FindFieldByName(field));
-  weight->set_data_location(onnx::TensorProto::EXTERNAL);
+  weight->set_data_location(::onnx::TensorProto::EXTERNAL);
   auto& where = *weight->add_external_data();
   where.set_key("location");
   where.set_value("weights.bin");

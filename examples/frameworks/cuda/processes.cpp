@@ -16,9 +16,9 @@
 // [run]
 void train(cleave::process_start const& start) {
   auto const plan = example::plan_of_two();
-  using stages = cleave::callable_stage<example::small_stages>;
-  cleave::cuda_pipeline<stages> run(
-      plan, [](cleave::cuda_device& d) { return stages(example::small_stages(d)); }, {}, start);
+  using stages = cleave::cuda::callable_stage<example::small_stages>;
+  cleave::cuda::pipeline<stages> run(
+      plan, [](cleave::cuda::device& d) { return stages(example::small_stages(d)); }, {}, start);
   example::small_batch const batch(run.own_device());
   for (int step = 0; step < 5; ++step) {
     run.run_step(batch.values());

@@ -21,9 +21,9 @@ class small_stages {
  public:
   using views = std::span<cleave::tensor_view const>;
 
-  explicit small_stages(cleave::cuda_device& d) : numbers_(d.allocate((2 + 2 * 4) * sizeof(double))) {
+  explicit small_stages(cleave::cuda::device& d) : numbers_(d.allocate((2 + 2 * 4) * sizeof(double))) {
     double const begin[] = {1, 0};  // the weight and its gradient; then what passes keep
-    cleave::check_cuda(cudaMemcpy(at(0), begin, sizeof begin, cudaMemcpyHostToDevice), "cudaMemcpy");
+    cleave::cuda::check(cudaMemcpy(at(0), begin, sizeof begin, cudaMemcpyHostToDevice), "cudaMemcpy");
   }
 
   void forward(cudaStream_t s, cleave::stage_pass const& p, views in, std::span<cleave::tensor_view> out) {
@@ -56,7 +56,7 @@ class small_stages {
     return {&regions_[i], 1};
   }
 
-  cleave::cuda_buffer numbers_;
+  cleave::cuda::buffer numbers_;
   cleave::region regions_[2];
 };
 // [stages]
@@ -77,23 +77,24 @@ inline cleave::step_plan plan_of_two() {
 /// x and y of each microbatch, y = 6 x, in the memory of a GPU.
 class small_batch {
  public:
-  explicit small_batch(cleave::cuda_device& d) : numbers_(d.allocate(8 * sizeof(double))), weights_(4, 0.25) {
+  explicit small_batch(cleave::cuda::device& d)
+      : numbers_(d.allocate(8 * sizeof(double))), weights_(4, 0.25) {
     double const batch[] = {1, 6, 2, 12, -1, -6, 0, 0};
     auto* const to = static_cast<double*>(numbers_.data());
-    cleave::check_cuda(cudaMemcpy(to, batch, sizeof batch, cudaMemcpyHostToDevice), "cudaMemcpy");
+    cleave::cuda::check(cudaMemcpy(to, batch, sizeof batch, cudaMemcpyHostToDevice), "cudaMemcpy");
     for (int i = 0; i < 8; ++i) inputs_.push_back({to + i, cleave::element_type::f64, {1}});
   }
   cleave::step_values values() const { return {.inputs = inputs_, .inputs_of_each = 2, .weights = weights_}; }
 
  private:
-  cleave::cuda_buffer numbers_;
+  cleave::cuda::buffer numbers_;
   std::vector<cleave::tensor_view> inputs_;
   std::vector<double> weights_;
 };
 
 inline double number_of(cleave::tensor_view const& v) {
   double x = 0;
-  cleave::check_cuda(cudaMemcpy(&x, v.data, sizeof x, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  cleave::cuda::check(cudaMemcpy(&x, v.data, sizeof x, cudaMemcpyDeviceToHost), "cudaMemcpy");
   return x;
 }
 

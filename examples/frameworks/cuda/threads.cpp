@@ -12,11 +12,11 @@
 int main() {
   // [run]
   auto const plan = example::plan_of_two();
-  cleave::cuda_device gpu;
+  cleave::cuda::device gpu;
   example::small_batch const batch(gpu);
-  using stages = cleave::callable_stage<example::small_stages>;
-  cleave::cuda_thread_pipeline<stages> run(
-      plan, [](cleave::rank_id, cleave::cuda_device& d) { return stages(example::small_stages(d)); });
+  using stages = cleave::cuda::callable_stage<example::small_stages>;
+  cleave::cuda::thread_pipeline<stages> run(
+      plan, [](cleave::rank_id, cleave::cuda::device& d) { return stages(example::small_stages(d)); });
   for (int step = 0; step < 5; ++step) {
     run.run_step(batch.values());
     double loss = 0;

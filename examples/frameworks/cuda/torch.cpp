@@ -123,9 +123,9 @@ int train() {
   auto whole0 = w0.clone().requires_grad_(), whole1 = w1.clone().requires_grad_();
   torch::cuda::synchronize();
 
-  using stages = cleave::callable_stage<torch_stages>;
+  using stages = cleave::cuda::callable_stage<torch_stages>;
   auto const plan = plan_of_two();
-  cleave::cuda_thread_pipeline<stages> run(plan, [&](cleave::rank_id r, cleave::cuda_device&) {
+  cleave::cuda::thread_pipeline<stages> run(plan, [&](cleave::rank_id r, cleave::cuda::device&) {
     auto made = stages(torch_stages((r == cleave::rank_id{0} ? w0 : w1).clone()));
     torch::cuda::synchronize();
     return made;
@@ -156,7 +156,7 @@ int train() {
 }  // namespace
 
 int main() try {
-  if (auto const fault = cleave::find_cuda_device_fault(0)) {
+  if (auto const fault = cleave::cuda::find_device_fault(0)) {
     std::cout << "skipped: " << fault->what() << '\n';
     return 0;
   }

@@ -43,7 +43,7 @@ example::difference train_in_processes(example::gpt_size const& size, cleave::sc
                                        example::whole_training const& whole, rank_id rank) {
   // [mpi]
   example::gpt_pieces pieces(size, s);
-  cleave::mpi_pipeline pipeline(plan_for(size, s), pieces.engine_of(rank), {{.ties = example::ties_of(s)}});
+  cleave::mpi::pipeline pipeline(plan_for(size, s), pieces.engine_of(rank), {{.ties = example::ties_of(s)}});
   pipeline.add_plan(plan_for(size, example::evaluation(s)));
   auto const loss = [&](microbatch_id m, std::size_t plan) { return pipeline.result(m, 0, plan); };
   auto const off = train(pipeline, size, whole, loss);
@@ -75,7 +75,7 @@ int compare(Train train_by, Tells tells) {
 int main(int count, char** words) {
 #if __has_include(<mpi.h>)
   if (count > 1 && std::string_view(words[1]) == "mpi") {
-    cleave::mpi_environment mpi;
+    cleave::mpi::environment mpi;
     auto const train_by = [&](auto const& size, auto const& s, auto const& whole) {
       return train_in_processes(size, s, whole, mpi.rank());
     };

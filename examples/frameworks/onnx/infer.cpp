@@ -2,7 +2,6 @@
 // An ONNX model in stages, which OpenCV runs: microbatches stream through, and what comes out is to the bit
 // what the whole model makes. The stages run on four threads, or in processes: mpirun -n 4 onnx_infer mpi
 
-
 #include <cleave/run.hpp>
 #include <cstdint>
 #include <cstdlib>
@@ -50,10 +49,10 @@ int infer_on_threads(std::string const& file) {
 }
 
 #if __has_include(<mpi.h>)
-int infer_in_processes(std::string const& file, cleave::mpi_environment const& mpi) {
+int infer_in_processes(std::string const& file, cleave::mpi::environment const& mpi) {
   // [mpi]
   example::staged_model const model(file, mpi.size());
-  cleave::mpi_pipeline pipeline(model.plan_for(microbatches), model.stages_of(mpi.rank()));
+  cleave::mpi::pipeline pipeline(model.plan_for(microbatches), model.stages_of(mpi.rank()));
 
   example::random_inputs const given(model, microbatches);
   pipeline.run_step(given.values());
@@ -74,7 +73,7 @@ int main(int count, char** words) {
       arguments.empty() ? CLEAVE_SOURCE_DIR "/examples/models/googlenet.onnx" : arguments[0];
 #if __has_include(<mpi.h>)
   if (processes) {
-    cleave::mpi_environment mpi;
+    cleave::mpi::environment mpi;
     return mpi.run([&] { return infer_in_processes(file, mpi); });
   }
 #endif

@@ -21,7 +21,7 @@ namespace example {
 /// A model, or a stage of one, in OpenCV. Fusion is off, so that a stage computes just what the whole does.
 class opencv_net {
  public:
-  opencv_net(onnx::ModelProto const& m, std::vector<std::string> inputs, std::vector<std::string> outputs)
+  opencv_net(::onnx::ModelProto const& m, std::vector<std::string> inputs, std::vector<std::string> outputs)
       : inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
     auto const bytes = m.SerializeAsString();
     net_ = cv::dnn::readNetFromONNX(bytes.data(), bytes.size());

@@ -2,13 +2,13 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
-#include <cleave/onnx.hpp>
 #include <cleave/adapt/onnx/split_onnx.hpp>
 #include <cleave/adapt/onnx/stages.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/ids.hpp>
 #include <cleave/core/random.hpp>
 #include <cleave/core/transport.hpp>
+#include <cleave/onnx.hpp>
 #include <cleave/run/model/edge_layout.hpp>
 #include <cleave/run/model/tensor_view.hpp>
 #include <cleave/run/program/make_rank_program.hpp>
@@ -32,10 +32,10 @@ namespace example {
 class staged_model {
  public:
   staged_model(std::filesystem::path const& file, std::uint32_t stages)
-      : whole_(cleave::parse_onnx(cleave::read_onnx_file(file))),
-        cut_(cleave::split_onnx(checked(whole_), stages)),
+      : whole_(cleave::onnx::parse(cleave::onnx::read_file(file))),
+        cut_(cleave::onnx::split(checked(whole_), stages)),
         edges_(cleave::transport_of(snapshot(), plan())),
-        pieces_(cleave::onnx_stages(cut_.stages, cut_.types)) {
+        pieces_(cleave::onnx::stages(cut_.stages, cut_.types)) {
     if (pieces_.size() != stages || plan().stages.size() != stages)
       throw cleave::error("a stage would be empty; take fewer");
     for (auto const& e : edges_.edges) layouts_.edges.push_back(layout_of(name(e.value)));
@@ -64,12 +64,12 @@ class staged_model {
   }
 
  private:
-  static onnx::ModelProto const& checked(onnx::ModelProto const& m) {
-    cleave::check_onnx(m);
+  static ::onnx::ModelProto const& checked(::onnx::ModelProto const& m) {
+    cleave::onnx::check(m);
     return m;
   }
 
-  cleave::snapshot<cleave::onnx_graph> const& snapshot() const { return cut_.stages.snapshot(); }
+  cleave::snapshot<cleave::onnx::graph> const& snapshot() const { return cut_.stages.snapshot(); }
   cleave::plan const& plan() const { return cut_.stages.plan(); }
 
   std::string name(std::uint64_t value) const {
@@ -83,7 +83,7 @@ class staged_model {
 
   cleave::edge_layout layout_of(std::string const& value) const {
     auto const* const type = cut_.types.priced(value);
-    if (cut_.types.bytes(value) == 0 || type->tensor_type().elem_type() != onnx::TensorProto::FLOAT)
+    if (cut_.types.bytes(value) == 0 || type->tensor_type().elem_type() != ::onnx::TensorProto::FLOAT)
       throw cleave::error("'" + value + "' is no float32 of a shape that is known");
     std::vector<std::int64_t> extents;
     for (auto const& d : type->tensor_type().shape().dim()) extents.push_back(d.dim_value());
@@ -92,11 +92,11 @@ class staged_model {
             .gradient = cleave::gradient_use::none};
   }
 
-  onnx::ModelProto whole_;
-  cleave::onnx_split cut_;
+  ::onnx::ModelProto whole_;
+  cleave::onnx::split_result cut_;
   cleave::transport edges_;
   cleave::run_layouts layouts_;
-  std::vector<onnx::ModelProto> pieces_;
+  std::vector<::onnx::ModelProto> pieces_;
 };
 
 /// Random inputs of a model, the same at every rank.

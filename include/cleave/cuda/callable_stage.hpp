@@ -21,7 +21,7 @@ struct no_body {};
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::cuda {
 
 /// The two passes as callables, lambdas for one: `(cudaStream_t, stage_pass const&, std::span<tensor_view
 /// const>, std::span<tensor_view>)` and `(…, …, gradients, in)`, both spans of `tensor_view const`.
@@ -31,9 +31,9 @@ struct pass_bodies {
   Backward backward = {};
 };
 template <class Forward>
-pass_bodies(Forward) -> pass_bodies<Forward>;
+pass_bodies(Forward)->cuda::pass_bodies<Forward>;
 template <class Forward, class Backward>
-pass_bodies(Forward, Backward) -> pass_bodies<Forward, Backward>;
+pass_bodies(Forward, Backward)->cuda::pass_bodies<Forward, Backward>;
 
 /// Stages whose bodies take a `cudaStream_t` where those of cleave take a stream of a device: `Bodies` has
 /// the same members with the same arguments otherwise (run/model/concepts.hpp), functions or callables, and
@@ -127,4 +127,4 @@ class callable_stage {
   Bodies bodies_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::cuda

@@ -64,24 +64,24 @@ inline std::string cuda_text(char const* call, cudaError_t e) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::cuda {
 
 /// `call` names what gave `e`, which may be an earlier kernel's: `cudaMemcpyAsync`.
 /// \throws cuda_error where that is not success; CUDA's note of it is wiped
-inline void check_cuda(cudaError_t e, char const* call) {
+inline void check(cudaError_t e, char const* call) {
   if (e == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
   throw detail::cuda_error(detail::cuda_text(call, e), e);
 }
 
-}  // namespace cleave
+}  // namespace cleave::cuda
 
 namespace cleave::detail {
 
 /// After kernels were launched, which `call` names. That something has not ended, as a question about an
 /// event may have left behind, is no failure of theirs. \throws cuda_error where one could not be launched
 inline void check_launch(char const* call) {
-  if (auto const e = cudaGetLastError(); e != cudaErrorNotReady) check_cuda(e, call);
+  if (auto const e = cudaGetLastError(); e != cudaErrorNotReady) cuda::check(e, call);
 }
 
 }  // namespace cleave::detail

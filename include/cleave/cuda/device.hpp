@@ -66,16 +66,16 @@ using misplaced_elements_error = fault_error<misplaced_elements>;
 class cuda_sums {
  public:
   /// Waits until the table is there. \throws misplaced_elements_error, cuda_error
-  cuda_sums(std::shared_ptr<cuda_resources> const& of, sum_table const& table, cuda_stream const& uploading)
+  cuda_sums(std::shared_ptr<cuda::resources> const& of, sum_table const& table, cuda_stream const& uploading)
       : runs_(table.runs) {
     if (auto const m = find_misplaced_elements(table)) throw misplaced_elements_error(*m);
     auto const all = std::as_bytes(std::span(table.segments));
-    segments_ = cuda_buffer(of, all.size());
+    segments_ = cuda::buffer(of, all.size());
     if (all.empty()) return;
-    check_cuda(
+    cuda::check(
         cudaMemcpyAsync(segments_.data(), all.data(), all.size(), cudaMemcpyHostToDevice, uploading.handle()),
         "cudaMemcpyAsync");
-    check_cuda(cudaStreamSynchronize(uploading.handle()), "cudaStreamSynchronize");
+    cuda::check(cudaStreamSynchronize(uploading.handle()), "cudaStreamSynchronize");
   }
 
   sum_segment const* segments() const { return static_cast<sum_segment const*>(segments_.data()); }
@@ -93,7 +93,7 @@ class cuda_sums {
   }
 
  private:
-  cuda_buffer segments_;
+  cuda::buffer segments_;
   std::vector<sum_run> runs_;
 };
 
@@ -101,7 +101,7 @@ class cuda_sums {
 class cuda_squares {
  public:
   /// As of `cuda_sums`.
-  cuda_squares(std::shared_ptr<cuda_resources> const& of, std::span<region const> regions,
+  cuda_squares(std::shared_ptr<cuda::resources> const& of, std::span<region const> regions,
                cuda_stream const& uploading)
       : regions_(regions.begin(), regions.end()),
         terms_(of, make_squares_table(regions), uploading),
@@ -120,8 +120,8 @@ class cuda_squares {
     }
     launch_sum_of_partials(s.handle(), all, terms_.tiles(), at);
     check_launch("launch of a sum of squares");
-    check_cuda(cudaMemcpyAsync(sum_.data(), at, sizeof(double), cudaMemcpyDeviceToHost, s.handle()),
-               "cudaMemcpyAsync");
+    cuda::check(cudaMemcpyAsync(sum_.data(), at, sizeof(double), cudaMemcpyDeviceToHost, s.handle()),
+                "cudaMemcpyAsync");
   }
   /// Precondition: what was issued last has ended.
   double sum() const { return *static_cast<double const*>(sum_.data()); }
@@ -129,7 +129,7 @@ class cuda_squares {
  private:
   std::vector<region> regions_;
   cuda_sums terms_;
-  cuda_buffer partials_;
+  cuda::buffer partials_;
   pinned_buffer sum_;
 };
 
@@ -140,7 +140,7 @@ class host_arrivals {
  public:
   static constexpr std::size_t most_bytes = 4096;
 
-  explicit host_arrivals(std::shared_ptr<cuda_resources> of) : of_(std::move(of)) {}
+  explicit host_arrivals(std::shared_ptr<cuda::resources> of) : of_(std::move(of)) {}
   host_arrivals(host_arrivals&&) = default;
   host_arrivals& operator=(host_arrivals&&) = default;
   /// What has not arrived never will.
@@ -152,16 +152,16 @@ class host_arrivals {
   void copy(cudaStream_t s, void* to, void const* from, std::size_t bytes) {
     expects(bytes <= most_bytes, "host_arrivals: few bytes");
     auto const& l = free_landing();
-    check_cuda(cudaMemcpyAsync(l->room.data(), from, bytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
+    cuda::check(cudaMemcpyAsync(l->room.data(), from, bytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
     l->begin(to, bytes, l);
     auto const e = cudaLaunchHostFunc(s, &landing::arrive, l.get());
     if (e != cudaSuccess) l->close(), l->self.reset();
-    check_cuda(e, "cudaLaunchHostFunc");
+    cuda::check(e, "cudaLaunchHostFunc");
   }
 
  private:
   struct landing {
-    explicit landing(std::shared_ptr<cuda_resources> const& of) : room(of, most_bytes) {}
+    explicit landing(std::shared_ptr<cuda::resources> const& of) : room(of, most_bytes) {}
 
     void begin(void* where, std::size_t n, std::shared_ptr<landing> here) {
       std::lock_guard lock(mutex);
@@ -199,7 +199,7 @@ class host_arrivals {
     return landings_.emplace_back(std::make_shared<landing>(of_));
   }
 
-  std::shared_ptr<cuda_resources> of_;
+  std::shared_ptr<cuda::resources> of_;
   std::vector<std::shared_ptr<landing>> landings_;
   std::size_t next_ = 0;
 };
@@ -210,13 +210,13 @@ class host_arrivals {
 class cuda_recording {
  public:
   /// Takes what a capture has made, the recording of that number. \throws cuda_error
-  cuda_recording(std::shared_ptr<cuda_resources> of, cudaGraph_t captured, std::uint64_t number)
+  cuda_recording(std::shared_ptr<cuda::resources> of, cudaGraph_t captured, std::uint64_t number)
       : of_(std::move(of)), number_(number) {
     auto const e = cudaGraphInstantiateWithFlags(
         &handle_, captured,
         cudaGraphInstantiateFlagUseNodePriority | cudaGraphInstantiateFlagAutoFreeOnLaunch);
     static_cast<void>(cudaGraphDestroy(captured));
-    check_cuda(e, "cudaGraphInstantiateWithFlags");
+    cuda::check(e, "cudaGraphInstantiateWithFlags");
   }
   cuda_recording(cuda_recording&& other) noexcept
       : of_(std::move(other.of_)), handle_(std::exchange(other.handle_, nullptr)), number_(other.number_) {}
@@ -232,31 +232,31 @@ class cuda_recording {
 
   /// All of it behind what was issued to `s`. \throws cuda_error
   void launch(cuda_stream const& s) const {
-    check_cuda(cudaGraphLaunch(handle_, s.handle()), "cudaGraphLaunch");
+    cuda::check(cudaGraphLaunch(handle_, s.handle()), "cudaGraphLaunch");
     of_->note_launch(number_);
   }
 
  private:
-  std::shared_ptr<cuda_resources> of_;
+  std::shared_ptr<cuda::resources> of_;
   cudaGraphExec_t handle_ = nullptr;
   std::uint64_t number_;
 };
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::cuda {
 
-struct cuda_options {
+struct options {
   int device = 0;  ///< of those that CUDA lists
   /// Whether events know when they happened; without, they cost less, and there are no times.
   enum class timing : std::uint8_t { on, off } timing = timing::on;
   /// How long a stream that is destroyed may take to end what was issued, and the device what it waits for.
   std::chrono::milliseconds drain_within{5000};
-  cuda_checks checks = cuda_checks::none;
+  cuda::checks checks = cuda::checks::none;
 };
 
 /// Why the GPU that is asked for cannot be used, with what to do about it; or nothing.
-inline std::optional<detail::cuda_error> find_cuda_device_fault(int device) {
+inline std::optional<detail::cuda_error> find_device_fault(int device) {
   int count = 0;
   if (auto const e = cudaGetDeviceCount(&count); e != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
@@ -273,26 +273,26 @@ inline std::optional<detail::cuda_error> find_cuda_device_fault(int device) {
 ///
 /// Whoever uses it has its GPU as the current one, by `use` or `scope`; making it leaves the current GPU of
 /// the thread as it is.
-class cuda_device {
+class device {
  public:
   using stream = detail::cuda_stream;
   using event = detail::cuda_event;
-  using buffer = cuda_buffer;
+  using buffer = cuda::buffer;
   using sums = detail::cuda_sums;
   using recording = detail::cuda_recording;
 
   /// \throws cuda_error that says what is missing, and what to do
-  explicit cuda_device(cuda_options const& options = {}) : options_(options) {
-    if (auto const f = find_cuda_device_fault(options.device)) throw *f;
+  explicit device(cuda::options const& options = {}) : options_(options) {
+    if (auto const f = find_device_fault(options.device)) throw *f;
     detail::cuda_scope const here(options.device);
     int processors = 0;
-    check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, options.device),
-               "cudaDeviceGetAttribute");
+    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, options.device),
+          "cudaDeviceGetAttribute");
     processors_ = static_cast<std::uint32_t>(processors);
     unsigned const flags =
-        options.timing == cuda_options::timing::on ? cudaEventDefault : cudaEventDisableTiming;
+        options.timing == cuda::options::timing::on ? cudaEventDefault : cudaEventDisableTiming;
     resources_ =
-        std::make_shared<cuda_resources>(options.device, flags, options.drain_within, options.checks);
+        std::make_shared<cuda::resources>(options.device, flags, options.drain_within, options.checks);
     own_.emplace(resources_, 0);
     arrivals_.emplace(resources_);
   }
@@ -300,10 +300,10 @@ class cuda_device {
   int number() const { return options_.device; }
   std::uint32_t processors() const { return processors_; }
   /// What memory and streams share that are made beside it.
-  std::shared_ptr<cuda_resources> const& resources() const { return resources_; }
+  std::shared_ptr<cuda::resources> const& resources() const { return resources_; }
 
   /// The calling thread uses this GPU from now on. \throws cuda_error, as all that follow
-  void use() const { check_cuda(cudaSetDevice(options_.device), "cudaSetDevice"); }
+  void use() const { check(cudaSetDevice(options_.device), "cudaSetDevice"); }
   /// The same while what it returns lives.
   [[nodiscard]] detail::cuda_scope scope() const { return detail::cuda_scope(options_.device); }
 
@@ -322,8 +322,8 @@ class cuda_device {
   buffer allocate(std::size_t n) {
     detail::cuda_scope const here(number());
     buffer b(resources_, n);
-    if (n > 0) check_cuda(cudaMemsetAsync(b.data(), 0xff, n, own_->handle()), "cudaMemsetAsync");
-    check_cuda(cudaStreamSynchronize(own_->handle()), "cudaStreamSynchronize");
+    if (n > 0) check(cudaMemsetAsync(b.data(), 0xff, n, own_->handle()), "cudaMemsetAsync");
+    check(cudaStreamSynchronize(own_->handle()), "cudaStreamSynchronize");
     return b;
   }
   /// Memory of the host that copies beside the processor are made from and to.
@@ -335,7 +335,7 @@ class cuda_device {
     if (n == 0) return;
     if (n <= detail::host_arrivals::most_bytes && is_pageable(to))
       return arrivals_->copy(s.handle(), to, from, n);
-    check_cuda(cudaMemcpyAsync(to, from, n, cudaMemcpyDefault, s.handle()), "cudaMemcpyAsync");
+    check(cudaMemcpyAsync(to, from, n, cudaMemcpyDefault, s.handle()), "cudaMemcpyAsync");
   }
 
   /// \throws sums_error too
@@ -358,14 +358,14 @@ class cuda_device {
 
   /// As graphs: what NCCL launches meanwhile, from threads of its own, is part of it.
   void begin_recording(stream& s) {
-    check_cuda(cudaStreamBeginCapture(s.handle(), cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
+    check(cudaStreamBeginCapture(s.handle(), cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
     resources_->begin_recording();
   }
   recording end_recording(stream& s) {
     auto const number = resources_->recording();
     resources_->end_recording();
     cudaGraph_t captured = nullptr;
-    check_cuda(cudaStreamEndCapture(s.handle(), &captured), "cudaStreamEndCapture");
+    check(cudaStreamEndCapture(s.handle(), &captured), "cudaStreamEndCapture");
     return {resources_, captured, number};
   }
   void drop_recording(stream& s) noexcept {
@@ -388,7 +388,7 @@ class cuda_device {
  private:
   static bool is_pageable(void const* p) {
     cudaPointerAttributes of = {};
-    check_cuda(cudaPointerGetAttributes(&of, p), "cudaPointerGetAttributes");
+    check(cudaPointerGetAttributes(&of, p), "cudaPointerGetAttributes");
     return of.type == cudaMemoryTypeUnregistered;
   }
 
@@ -405,13 +405,13 @@ class cuda_device {
     }
   }
 
-  cuda_options options_;
+  cuda::options options_;
   std::uint32_t processors_ = 0;
-  std::shared_ptr<cuda_resources> resources_;
+  std::shared_ptr<cuda::resources> resources_;
   std::optional<detail::host_arrivals> arrivals_;
   std::optional<detail::cuda_squares> squares_;
   std::optional<detail::cuda_stream> own_;  // last: it ends before what it uses
 };
 
-static_assert(measuring_device<cuda_device> && detail::recording_device<cuda_device>);
-}  // namespace cleave
+static_assert(measuring_device<cuda::device> && detail::recording_device<cuda::device>);
+}  // namespace cleave::cuda

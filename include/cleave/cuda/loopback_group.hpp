@@ -24,7 +24,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
 
-namespace cleave {
+namespace cleave::cuda {
 
 /// Ranks that are threads of one process, on one GPU or on several, and send each other messages. Whoever
 /// issues the second end of a message issues the copy too, behind events of both ends and on a stream of its
@@ -33,9 +33,9 @@ class loopback_group {
  public:
   /// `members[i]` is the rank, among `ranks`, of member i, and uses `devices[i]`; all ranks differ. All must
   /// outlive it. \throws cuda_error
-  loopback_group(host_ranks& ranks, std::vector<rank_id> members, std::span<cuda_device* const> devices)
+  loopback_group(host_ranks& ranks, std::vector<rank_id> members, std::span<cuda::device* const> devices)
       : matcher_(ranks, std::move(members)), lanes_(devices.size() * devices.size()), turns_(devices.size()) {
-    expects(devices.size() == matcher_.size(), "loopback_group: a device for each member");
+    expects(devices.size() == matcher_.size(), "cuda::loopback_group: a device for each member");
     for (auto const* const d : devices) {
       resources_.push_back(d->resources());
       processors_.push_back(d->processors());
@@ -62,7 +62,7 @@ class loopback_group {
 
   /// Where one kind of work for a member is issued: a stream on its GPU, with a mark to wait for.
   struct lane {
-    explicit lane(std::shared_ptr<cuda_resources> const& of) : stream(of, -1), done(of) {}
+    explicit lane(std::shared_ptr<cuda::resources> const& of) : stream(of, -1), done(of) {}
     detail::cuda_stream stream;
     detail::pooled_event done;
   };
@@ -70,7 +70,7 @@ class loopback_group {
     std::optional<lane> sender, receiver;
   };
 
-  static lane& open(std::optional<lane>& l, std::shared_ptr<cuda_resources> const& of) {
+  static lane& open(std::optional<lane>& l, std::shared_ptr<cuda::resources> const& of) {
     return l ? *l : l.emplace(of);
   }
   bool is_shared(std::size_t a, std::size_t b) const {
@@ -81,11 +81,11 @@ class loopback_group {
   static void connect(int from, int to) {
     int can = 0;
     if (from == to) return;
-    check_cuda(cudaDeviceCanAccessPeer(&can, from, to), "cudaDeviceCanAccessPeer");
+    check(cudaDeviceCanAccessPeer(&can, from, to), "cudaDeviceCanAccessPeer");
     if (can == 0) return;
     detail::cuda_scope const here(from);
     auto const e = cudaDeviceEnablePeerAccess(to, 0);
-    if (e != cudaErrorPeerAccessAlreadyEnabled) return check_cuda(e, "cudaDeviceEnablePeerAccess");
+    if (e != cudaErrorPeerAccessAlreadyEnabled) return check(e, "cudaDeviceEnablePeerAccess");
     static_cast<void>(cudaGetLastError());
   }
 
@@ -145,21 +145,21 @@ class loopback_group {
     bool const is_one_gpu = std::ranges::all_of(
         resources_, [&](auto const& r) { return r->device() == resources_[0]->device(); });
     if (is_one_gpu || (room_ && room_->size() >= each * size())) return;
-    if (room_) check_cuda(cudaStreamSynchronize(turns_[0]->stream.handle()), "cudaStreamSynchronize");
+    if (room_) check(cudaStreamSynchronize(turns_[0]->stream.handle()), "cudaStreamSynchronize");
     room_.emplace(resources_[0], each * size());
   }
 
   static void copy(lane const& on, void* to, void const* from, std::size_t bytes) {
     if (bytes == 0) return;
-    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, on.stream.handle()), "cudaMemcpyAsync");
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, on.stream.handle()), "cudaMemcpyAsync");
   }
 
-  std::vector<std::shared_ptr<cuda_resources>> resources_;  // of members
+  std::vector<std::shared_ptr<cuda::resources>> resources_;  // of members
   std::vector<std::uint32_t> processors_;
-  std::optional<cuda_buffer> room_;
+  std::optional<cuda::buffer> room_;
   std::vector<region> regions_;
   matcher matcher_;
   std::vector<lane_pair> lanes_;            // from one member to another
   std::vector<std::optional<lane>> turns_;  // of members: where their reductions end
 };
-}  // namespace cleave
+}  // namespace cleave::cuda

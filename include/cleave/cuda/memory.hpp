@@ -28,7 +28,7 @@ inline std::string cuda_room_text(int device) {
 /// \throws cuda_error where `e`, which `call` gave, is not success: with the bytes that were wanted, and what
 /// there is
 inline void check_room(cudaError_t e, char const* call, std::size_t bytes, std::string const& where) {
-  if (e != cudaErrorMemoryAllocation) return check_cuda(e, call);
+  if (e != cudaErrorMemoryAllocation) return cuda::check(e, call);
   static_cast<void>(cudaGetLastError());
   throw cuda_error(
       "there is no room for " + std::to_string(bytes) + " bytes in " + where + "; " + cuda_text(call, e), e);
@@ -36,31 +36,30 @@ inline void check_room(cudaError_t e, char const* call, std::size_t bytes, std::
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::cuda {
 
 /// Memory of a GPU, or of the host where a GPU copies from and to by itself. It is left where its device
 /// leaves everything.
 template <class Kind>
-class basic_cuda_buffer {
+class basic_buffer {
  public:
-  basic_cuda_buffer() = default;
+  basic_buffer() = default;
   /// \throws cuda_error that says how much is free
-  basic_cuda_buffer(std::shared_ptr<cuda_resources> of, std::size_t bytes)
-      : of_(std::move(of)), size_(bytes) {
+  basic_buffer(std::shared_ptr<cuda::resources> of, std::size_t bytes) : of_(std::move(of)), size_(bytes) {
     detail::cuda_scope const here(of_->device());
     Kind::allocate(&bytes_, std::max<std::size_t>(bytes, 1), of_->device());
   }
-  basic_cuda_buffer(basic_cuda_buffer&& other) noexcept
+  basic_buffer(basic_buffer&& other) noexcept
       : of_(std::move(other.of_)),
         bytes_(std::exchange(other.bytes_, nullptr)),
         size_(std::exchange(other.size_, 0)) {}
-  basic_cuda_buffer& operator=(basic_cuda_buffer&& other) noexcept {
+  basic_buffer& operator=(basic_buffer&& other) noexcept {
     std::swap(of_, other.of_);
     std::swap(bytes_, other.bytes_);
     std::swap(size_, other.size_);
     return *this;
   }
-  ~basic_cuda_buffer() {
+  ~basic_buffer() {
     if (bytes_ && !of_->is_kept()) Kind::free(bytes_);
   }
 
@@ -68,20 +67,21 @@ class basic_cuda_buffer {
   std::size_t size() const { return size_; }
 
  private:
-  std::shared_ptr<cuda_resources> of_;
+  std::shared_ptr<cuda::resources> of_;
   void* bytes_ = nullptr;
   std::size_t size_ = 0;
 };
 
-struct cuda_memory_kind {
+struct memory_kind {
   static void allocate(void** to, std::size_t bytes, int device) {
     auto const e = cudaMalloc(to, bytes);
-    detail::check_room(e, "cudaMalloc", bytes, e == cudaErrorMemoryAllocation ? detail::cuda_room_text(device) : "");
+    detail::check_room(e, "cudaMalloc", bytes,
+                       e == cudaErrorMemoryAllocation ? detail::cuda_room_text(device) : "");
   }
   static void free(void* p) noexcept { static_cast<void>(cudaFree(p)); }
 };
 
-}  // namespace cleave
+}  // namespace cleave::cuda
 
 namespace cleave::detail {
 
@@ -95,49 +95,49 @@ struct cuda_pinned_kind {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::cuda {
 
-using cuda_buffer = basic_cuda_buffer<cuda_memory_kind>;
+using buffer = basic_buffer<cuda::memory_kind>;
 
-}  // namespace cleave
+}  // namespace cleave::cuda
 
 namespace cleave::detail {
 
-using pinned_buffer = basic_cuda_buffer<cuda_pinned_kind>;
+using pinned_buffer = cuda::basic_buffer<cuda_pinned_kind>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::cuda {
 
 /// Memory of a GPU that stages take and give back as they go, in the order of a stream: neither waits for the
 /// GPU, and what was given back is taken again without asking the driver. For few pieces at a time. What is
 /// not given back goes with it; what a recorded step takes and does not give back is taken anew, at the same
 /// place, in each replay.
-class cuda_step_memory {
+class step_memory {
  public:
   /// \throws cuda_error
-  explicit cuda_step_memory(std::shared_ptr<cuda_resources> of) : of_(std::move(of)) {
+  explicit step_memory(std::shared_ptr<cuda::resources> of) : of_(std::move(of)) {
     cudaMemPoolProps wanted = {};
     wanted.allocType = cudaMemAllocationTypePinned;
     wanted.location.type = cudaMemLocationTypeDevice;
     wanted.location.id = of_->device();
-    check_cuda(cudaMemPoolCreate(&pool_, &wanted), "cudaMemPoolCreate");
+    check(cudaMemPoolCreate(&pool_, &wanted), "cudaMemPoolCreate");
     auto all = (std::numeric_limits<std::uint64_t>::max)();
     auto const e = cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all);
     if (e != cudaSuccess) end();
-    check_cuda(e, "cudaMemPoolSetAttribute");
+    check(e, "cudaMemPoolSetAttribute");
   }
-  cuda_step_memory(cuda_step_memory&& other) noexcept
+  step_memory(cuda::step_memory&& other) noexcept
       : of_(std::move(other.of_)),
         pool_(std::exchange(other.pool_, nullptr)),
         taken_(std::move(other.taken_)) {}
-  cuda_step_memory& operator=(cuda_step_memory&& other) noexcept {
+  cuda::step_memory& operator=(cuda::step_memory&& other) noexcept {
     std::swap(of_, other.of_);
     std::swap(pool_, other.pool_);
     std::swap(taken_, other.taken_);
     return *this;
   }
-  ~cuda_step_memory() { end(); }
+  ~step_memory() { end(); }
 
   /// Whatever is issued to `s` from now on may use it. \throws cuda_error that says how much is free
   void* take(cudaStream_t s, std::size_t bytes) {
@@ -146,15 +146,15 @@ class cuda_step_memory {
     auto const n = std::max<std::size_t>(bytes, 1);
     auto const e = cudaMallocFromPoolAsync(&p, n, pool_, s);
     detail::check_room(e, "cudaMallocFromPoolAsync", n,
-               e == cudaErrorMemoryAllocation ? detail::cuda_room_text(of_->device()) : "");
+                       e == cudaErrorMemoryAllocation ? detail::cuda_room_text(of_->device()) : "");
     taken_.push_back({p, of_->recording()});
     return p;
   }
   /// What was issued to `s` so far may still use it. Precondition: it was taken here. \throws cuda_error
   void give_back(cudaStream_t s, void* p) {
     expects(std::erase_if(taken_, [p](piece const& t) { return t.at == p; }) == 1,
-            "cuda_step_memory: memory that was taken here");
-    check_cuda(cudaFreeAsync(p, s), "cudaFreeAsync");
+            "cuda::step_memory: memory that was taken here");
+    check(cudaFreeAsync(p, s), "cudaFreeAsync");
   }
 
  private:
@@ -170,9 +170,9 @@ class cuda_step_memory {
     static_cast<void>(cudaMemPoolDestroy(pool_));
   }
 
-  std::shared_ptr<cuda_resources> of_;
+  std::shared_ptr<cuda::resources> of_;
   cudaMemPool_t pool_ = nullptr;
   std::vector<piece> taken_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::cuda

@@ -18,7 +18,7 @@
 #include "cleave/run/forward/forward.hpp"
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave {
+namespace cleave::cuda {
 
 enum class nccl_reductions : std::uint8_t {
   ordered,  ///< in the order of the ranks: to the bit what threads make of it, at each rank
@@ -27,7 +27,7 @@ enum class nccl_reductions : std::uint8_t {
 
 /// How a rank uses NCCL; the same at all ranks.
 struct nccl_options {
-  nccl_reductions reductions = nccl_reductions::ordered;
+  cuda::nccl_reductions reductions = cuda::nccl_reductions::ordered;
   std::size_t shortest_slice = 65'536;  ///< in bytes: below that, each rank makes all of an ordered sum
   /// Of messages that begin together. NCCL cuts large groups into several kernels, not necessarily alike at
   /// both ends, and these may then wait for each other for ever.
@@ -39,7 +39,7 @@ struct nccl_options {
   std::chrono::milliseconds finish_within{2'000};     ///< all ranks, once the run is over
 };
 
-}  // namespace cleave
+}  // namespace cleave::cuda
 
 namespace cleave::detail {
 
@@ -52,14 +52,14 @@ class nccl_rank {
 
   /// `d` must outlive it, and is the current GPU wherever a communicator is made or used. `here` is the rank
   /// in the run, for messages.
-  nccl_rank(cuda_device& d, rank_id here, nccl_options const& o = {})
+  nccl_rank(cuda::device& d, rank_id here, cuda::nccl_options const& o = {})
       : device_(&d), here_(here), options_(o) {}
   nccl_rank(nccl_rank&&) = delete;
   ~nccl_rank() { abort_all(); }
 
-  cuda_device& device() const { return *device_; }
+  cuda::device& device() const { return *device_; }
   rank_id here() const { return here_; }
-  nccl_options const& options() const { return options_; }
+  cuda::nccl_options const& options() const { return options_; }
 
   /// The run has failed. The first failure counts; the rank's thread sees it wherever it waits.
   void publish(failure const& f) noexcept { first_.publish(f); }
@@ -125,7 +125,7 @@ class nccl_rank {
         static_cast<void>(ncclCommRevoke(place[0], NCCL_REVOKE_DEFAULT));
 #endif
   }
-  /// Ends all communicators without their peers, and waits for the GPU as `cuda_device::drain`; afterwards
+  /// Ends all communicators without their peers, and waits for the GPU as `cuda::device::drain`; afterwards
   /// nothing uses the memory of this rank any more, or it is never freed.
   void abort_all() noexcept {
     if (std::ranges::none_of(places_, [](auto const& place) { return place[0] != nullptr; })) return;
@@ -181,9 +181,9 @@ class nccl_rank {
     std::this_thread::sleep_for(std::chrono::microseconds(turn < 1000 ? 20 : 200));
   }
 
-  cuda_device* device_;
+  cuda::device* device_;
   rank_id here_;
-  nccl_options options_;
+  cuda::nccl_options options_;
   std::thread::id owner_ = std::this_thread::get_id();
   mutable host_board first_{1};
   bool revoked_ = false;

@@ -16,7 +16,7 @@
 #include "cleave/cuda/memory.hpp"
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave {
+namespace cleave::cuda {
 
 /// Pinned memory of the host where stages put what forward passes keep, and from where they get it back: what
 /// `offload` and `reload` of a stage call. Both copy in the order of the stream, without a wait of the host:
@@ -26,7 +26,7 @@ class pinned_stashes {
  public:
   /// For stashes of `bytes` at most. Memory for `at_once` of them is made now, for more when they come.
   /// \throws cuda_error
-  pinned_stashes(cuda_device& d, std::size_t bytes, std::size_t at_once) : device_(&d), bytes_(bytes) {
+  pinned_stashes(cuda::device& d, std::size_t bytes, std::size_t at_once) : device_(&d), bytes_(bytes) {
     for (std::size_t n = 0; n < at_once; ++n) free_.push_back(d.allocate_pinned(bytes));
   }
 
@@ -36,8 +36,8 @@ class pinned_stashes {
   /// Moves a stash of this pass out of the GPU: `r`, which `number` tells from others of the pass.
   /// Preconditions: it fits, and is not there yet. \throws cuda_error
   void offload(cudaStream_t s, stage_pass const& p, region const& r, std::uint32_t number = 0) {
-    expects(r.bytes() <= bytes_, "pinned_stashes: a stash that fits");
-    expects(find(p, number) == kept_.end(), "pinned_stashes: one stash of a pass and number");
+    expects(r.bytes() <= bytes_, "cuda::pinned_stashes: a stash that fits");
+    expects(find(p, number) == kept_.end(), "cuda::pinned_stashes: one stash of a pass and number");
     if (free_.empty()) free_.push_back(device_->allocate_pinned(bytes_));
     kept_.push_back({p.stage, p.microbatch, number, std::move(free_.back())});
     free_.pop_back();
@@ -48,7 +48,7 @@ class pinned_stashes {
   /// \throws cuda_error
   void reload(cudaStream_t s, stage_pass const& p, region const& r, std::uint32_t number = 0) {
     auto const at = find(p, number);
-    expects(at != kept_.end(), "pinned_stashes: a stash that was offloaded");
+    expects(at != kept_.end(), "cuda::pinned_stashes: a stash that was offloaded");
     copy(s, r.data, at->memory.data(), r.bytes());
     free_.push_back(std::move(at->memory));  // whoever gets it next comes later in the stream
     std::swap(*at, kept_.back());
@@ -70,12 +70,12 @@ class pinned_stashes {
   }
   static void copy(cudaStream_t s, void* to, void const* from, std::size_t bytes) {
     if (bytes == 0) return;
-    check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
   }
 
-  cuda_device* device_;
+  cuda::device* device_;
   std::size_t bytes_;
   std::vector<detail::pinned_buffer> free_;
   std::vector<kept> kept_;  // few at a time
 };
-}  // namespace cleave
+}  // namespace cleave::cuda

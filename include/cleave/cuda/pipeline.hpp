@@ -125,8 +125,8 @@ class nccl_ordered_reducer {
   nccl_rank* rank_;
   ncclComm_t const* with_;
   std::uint32_t here_, size_;
-  cuda_event ended_;               // the last of them
-  std::vector<cuda_buffer> room_;  // the last one is used
+  cuda_event ended_;                // the last of them
+  std::vector<cuda::buffer> room_;  // the last one is used
   std::vector<region> parts_;
 };
 
@@ -235,7 +235,7 @@ class nccl_communicator {
   /// All that it issues goes to the stream that it is given.
   static constexpr bool can_be_recorded = true;
 
-  /// What it is for. Messages leave the GPU to the stages, as far as `nccl_options::most_blocks` says.
+  /// What it is for. Messages leave the GPU to the stages, as far as `cuda::nccl_options::most_blocks` says.
   enum class use : std::uint8_t { messages, sums };
 
   /// All ranks of a run, who meet at `b`: `here` is one of `size`. Every rank calls it; `r` must outlive it.
@@ -382,7 +382,7 @@ class nccl_communicator {
 
   bool is_ordered(group_transfer const& t) const {
     return t.how == kind::reduction &&
-           (rank_->options().reductions == nccl_reductions::ordered || !find_nccl_type(t.memory.type));
+           (rank_->options().reductions == cuda::nccl_reductions::ordered || !find_nccl_type(t.memory.type));
   }
 
   void issue(group_transfer const& t, cuda_stream& s) const {
@@ -408,27 +408,27 @@ class nccl_communicator {
   rank_id here_;
   std::uint32_t size_;
   int exceptions_ = std::uncaught_exceptions();
-  cuda_buffer warmth_;
+  cuda::buffer warmth_;
   std::optional<nccl_ordered_reducer> reducer_;
   std::vector<group_transfer> pending_;
 };
 
-static_assert(communicator<nccl_communicator, cuda_device>);
+static_assert(communicator<nccl_communicator, cuda::device>);
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::cuda {
 
 /// What every pipeline is told, and how CUDA and NCCL are used.
-struct cuda_pipeline_options : pipeline_options {
+struct pipeline_options : cleave::pipeline_options {
   /// Of those that CUDA lists; none: the only one, or that of the number of the process on its machine.
   std::optional<int> gpu = {};
-  cuda_options device = {};  ///< but for its number
-  nccl_options messages = {};
+  cuda::options device = {};  ///< but for its number
+  cuda::nccl_options messages = {};
   tcp_board_options board = {};  ///< but for its key
 };
 
-}  // namespace cleave
+}  // namespace cleave::cuda
 
 namespace cleave::detail {
 
@@ -451,7 +451,7 @@ struct gpu_shortage {
 inline std::string describe(gpu_shortage const& s) {
   return "process " + std::to_string(s.local_rank) + " of its machine sees " + std::to_string(s.gpus) +
          " GPUs, counted from 0; start no more processes there than it has, or say which each takes "
-         "(cuda_pipeline_options::gpu)";
+         "(cuda::pipeline_options::gpu)";
 }
 
 using gpu_error = fault_error<gpu_shortage>;
@@ -472,23 +472,23 @@ std::optional<delivery> find_plan_delivery_fault(planned_step auto const& p) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::cuda {
 
-/// A GPU, and NCCL between them: what a process of a `cuda_pipeline` computes and sends with.
-class cuda_backend final : public rank_watch::waiter {
+/// A GPU, and NCCL between them: what a process of a `cuda::pipeline` computes and sends with.
+class backend final : public rank_watch::waiter {
  public:
-  using device = cuda_device;
+  using device = cuda::device;
   using communicator = detail::nccl_communicator;
 
   /// Every rank makes its own; returns when all have joined. \throws error, gpu_error, run_error
-  cuda_backend(process_start const& start, cuda_pipeline_options const& o)
+  backend(process_start const& start, cuda::pipeline_options const& o)
       : board_(detail::join_board(start, o.board)),
         device_(make_device(start, o)),
         nccl_(device_, board_.rank(), o.messages),
         connecting_(device_.make_stream(0)) {}
 
   tcp_board& board() { return board_; }
-  cuda_device& own_device() { return device_; }
+  cuda::device& own_device() { return device_; }
 
   detail::nccl_communicator& connect_all() {
     all_ = &communicators_.emplace(nccl_, board_, board_.rank(), board_.size());
@@ -502,7 +502,7 @@ class cuda_backend final : public rank_watch::waiter {
     auto& made = communicators_.emplace(*all_, colour, key, detail::nccl_communicator::use::sums);
     if (!colour) return nullptr;
     std::vector<rank_id> others;
-    bool const sliced = made.size() > 2 && nccl_.options().reductions == nccl_reductions::ordered;
+    bool const sliced = made.size() > 2 && nccl_.options().reductions == cuda::nccl_reductions::ordered;
     for (std::uint32_t r = 0; sliced && r < made.size(); ++r)
       if (rank_id{r} != made.rank()) others.push_back(rank_id{r});
     made.warm_up(std::move(others), connecting_);
@@ -525,11 +525,11 @@ class cuda_backend final : public rank_watch::waiter {
 
  private:
   /// The others need not wait for a rank without a GPU.
-  cuda_device make_device(process_start const& start, cuda_pipeline_options const& o) {
+  cuda::device make_device(process_start const& start, cuda::pipeline_options const& o) {
     try {
       auto chosen = o.device;
       chosen.device = o.gpu ? *o.gpu : demand_gpu(start.local_rank);
-      return cuda_device(chosen);
+      return device(chosen);
     } catch (error const& e) {
       board_.publish({.code = failure_code::device, .detail = e.what(), .reporter = start.rank});
       throw;
@@ -551,7 +551,7 @@ class cuda_backend final : public rank_watch::waiter {
   }
 
   tcp_board board_;
-  cuda_device device_;
+  cuda::device device_;
   detail::nccl_rank nccl_;
   detail::cuda_stream connecting_;
   detail::steady_list<detail::nccl_communicator> communicators_;
@@ -561,23 +561,23 @@ class cuda_backend final : public rank_watch::waiter {
 /// What one process does of schedules that run on GPUs of processes, one GPU each, step after step:
 /// `process_pipeline` with CUDA and NCCL. torchrun, mpirun or srun starts the processes, all with one
 /// CLEAVE_KEY.
-template <stage<cuda_device> S>
-class cuda_pipeline : public process_pipeline<S, cuda_backend> {
+template <stage<cuda::device> S>
+class pipeline : public process_pipeline<S, cuda::backend> {
  public:
   /// `make_stages(device)` gives the stages of this rank, which use that device. Every process calls it.
   /// \throws plan_delivery_error; error where there are not as many ranks as the plan and the replicas need;
   /// gpu_error, cuda_error, nccl_version_error, run_error, tie_order_error, program_need_error, and what it
   /// throws
-  template <std::invocable<cuda_device&> F>
-  cuda_pipeline(planned_step auto const& p, F make_stages, cuda_pipeline_options const& o = {},
-                process_start const& start = read_process_start())
-      : process_pipeline<S, cuda_backend>(
+  template <std::invocable<cuda::device&> F>
+  pipeline(planned_step auto const& p, F make_stages, cuda::pipeline_options const& o = {},
+           process_start const& start = read_process_start())
+      : process_pipeline<S, cuda::backend>(
             demand_delivery(p), std::move(make_stages), o,
             {start.size, "there are", "torchrun --nproc-per-node, mpirun -n or srun -n"}, start, o) {}
 
   /// As of `process_pipeline`. \throws plan_delivery_error too
   std::size_t add_plan(planned_step auto const& p) {
-    return process_pipeline<S, cuda_backend>::add_plan(demand_delivery(p));
+    return process_pipeline<S, cuda::backend>::add_plan(demand_delivery(p));
   }
 
  private:
@@ -593,8 +593,8 @@ class cuda_pipeline : public process_pipeline<S, cuda_backend> {
   }
 };
 
-template <class P, std::invocable<cuda_device&> F>
-cuda_pipeline(P const&, F, auto const&...)
-    -> cuda_pipeline<std::remove_cvref_t<std::invoke_result_t<F, cuda_device&>>>;
+template <class P, std::invocable<cuda::device&> F>
+pipeline(P const&, F, auto const&...)
+    -> cuda::pipeline<std::remove_cvref_t<std::invoke_result_t<F, cuda::device&>>>;
 
-}  // namespace cleave
+}  // namespace cleave::cuda

@@ -20,9 +20,9 @@ class cuda_scope {
  public:
   /// \throws cuda_error where there is no such GPU
   explicit cuda_scope(int device) {
-    check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
+    cuda::check(cudaGetDevice(&before_), "cudaGetDevice");
     if (device == before_) return;
-    check_cuda(cudaSetDevice(device), "cudaSetDevice");
+    cuda::check(cudaSetDevice(device), "cudaSetDevice");
     changed_ = true;
   }
   cuda_scope(cuda_scope&&) = delete;
@@ -37,33 +37,33 @@ class cuda_scope {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::cuda {
 
 /// What is looked at while stages issue their work. `streams`: whether it goes to the default streams of
 /// CUDA, which nothing waits for. That takes microseconds a call, and nobody else in the process may use
 /// those streams while stages are called.
-enum class cuda_checks : std::uint8_t { none, streams };
+enum class checks : std::uint8_t { none, streams };
 
 /// What streams, events and memory of one GPU share: its events to be used again, its streams, and whether
 /// all is to be left as it is. That is so once a stream did not come to its end: what it still does may use
 /// any of it, and CUDA would wait for it where memory is freed. May be used from any thread.
-class cuda_resources {
+class resources {
  public:
   using milliseconds = std::chrono::milliseconds;
 
   /// Streams may take `drain_within` to end what was issued, before what it uses is destroyed.
-  cuda_resources(int device, unsigned event_flags, milliseconds drain_within,
-                 cuda_checks checks = cuda_checks::none)
+  resources(int device, unsigned event_flags, milliseconds drain_within,
+            cuda::checks checks = cuda::checks::none)
       : device_(device), event_flags_(event_flags), drain_within_(drain_within), checks_(checks) {}
-  cuda_resources(cuda_resources&&) = delete;
-  ~cuda_resources() {
+  resources(cuda::resources&&) = delete;
+  ~resources() {
     if (is_kept()) return;
     for (auto const e : events_) static_cast<void>(cudaEventDestroy(e));
   }
 
   int device() const { return device_; }
   bool has_timing() const { return event_flags_ == cudaEventDefault; }
-  cuda_checks checks() const { return checks_; }
+  cuda::checks checks() const { return checks_; }
 
   /// The recording that what is issued is part of; 0: none. For the thread of the rank alone.
   std::uint64_t recording() const { return recording_; }
@@ -92,7 +92,7 @@ class cuda_resources {
     detail::cuda_scope const here(device_);
     events_.reserve(++made_);  // so that it can be given back without room being made
     cudaEvent_t e = nullptr;
-    check_cuda(cudaEventCreateWithFlags(&e, event_flags_), "cudaEventCreateWithFlags");
+    check(cudaEventCreateWithFlags(&e, event_flags_), "cudaEventCreateWithFlags");
     return e;
   }
   void give_event(cudaEvent_t e) noexcept {
@@ -105,12 +105,12 @@ class cuda_resources {
   cudaStream_t make_stream(int priority) {
     detail::cuda_scope const here(device_);
     int least = 0, greatest = 0;
-    check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
     std::lock_guard lock(mutex_);
     streams_.reserve(streams_.size() + 1);
     cudaStream_t s = nullptr;
-    check_cuda(cudaStreamCreateWithPriority(&s, cudaStreamNonBlocking, std::clamp(priority, greatest, least)),
-               "cudaStreamCreateWithPriority");
+    check(cudaStreamCreateWithPriority(&s, cudaStreamNonBlocking, std::clamp(priority, greatest, least)),
+          "cudaStreamCreateWithPriority");
     streams_.push_back(s);
     return s;
   }
@@ -150,7 +150,7 @@ class cuda_resources {
   int device_;
   unsigned event_flags_;
   milliseconds drain_within_;
-  cuda_checks checks_;
+  cuda::checks checks_;
   std::uint64_t recording_ = 0, recordings_ = 0;
   std::vector<std::uint64_t> launched_;  // of the recordings
   std::atomic<bool> kept_ = false;
@@ -160,4 +160,4 @@ class cuda_resources {
   std::vector<cudaStream_t> streams_;
 };
 
-}  // namespace cleave
+}  // namespace cleave::cuda

@@ -18,33 +18,33 @@
 #include "cleave/run/model/steady_list.hpp"
 #include "cleave/run/threads/thread_pipeline.hpp"
 
-namespace cleave {
+namespace cleave::cuda {
 
-/// One member of a `loopback_group`.
-using loopback_communicator = member_communicator<cuda_device, loopback_group>;
+/// One member of a `cuda::loopback_group`.
+using loopback_communicator = member_communicator<cuda::device, cuda::loopback_group>;
 
-static_assert(communicator<loopback_communicator, cuda_device>);
+static_assert(communicator<cuda::loopback_communicator, cuda::device>);
 /// Ranks that are threads of one process, each with a GPU or several with the same.
-struct cuda_threads {
-  using device = cuda_device;
-  using communicator = loopback_communicator;
-  using group = loopback_group;
+struct threads {
+  using device = cuda::device;
+  using communicator = cuda::loopback_communicator;
+  using group = cuda::loopback_group;
 
   /// Rank r uses GPU `gpus[r % gpus.size()]`, of those that CUDA lists.
   std::vector<int> gpus = {0};
-  cuda_options of_each = {};  ///< but for its `device`
+  cuda::options of_each = {};  ///< but for its `device`
 
   /// \throws cuda_error, error where no GPU is named
   device make_device(host_ranks& /*ranks*/, rank_id r) {
     if (gpus.empty()) throw error("cuda threads: no GPU is named; name one at least, {0} for the first");
     auto options = of_each;
     options.device = gpus[index(r) % gpus.size()];
-    return cuda_device(options);
+    return device(options);
   }
   /// \throws cuda_error
   group& make_group(detail::steady_list<group>& to, host_ranks& ranks, std::vector<rank_id> members,
                     std::span<device> devices) {
-    std::vector<cuda_device*> of_members;
+    std::vector<cuda::device*> of_members;
     for (auto const m : members) of_members.push_back(&devices[index(m)]);
     return to.emplace(ranks, std::move(members), of_members);
   }
@@ -61,5 +61,5 @@ struct cuda_threads {
 /// Runs schedules on GPUs of one process, by a thread for each rank. As of `thread_pipeline`, where what the
 /// caller gives and gets is memory of the GPU of the rank that reads or makes it.
 template <class S>
-using cuda_thread_pipeline = thread_pipeline<S, cuda_threads>;
-}  // namespace cleave
+using thread_pipeline = cleave::thread_pipeline<S, cuda::threads>;
+}  // namespace cleave::cuda

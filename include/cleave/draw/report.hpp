@@ -232,7 +232,7 @@ class report_writer {
     to_.open("td").element("data", {{"class", column}, {"value", sum.known}}, bytes_text(sum)).close("td");
   }
   static std::string json_number(double x) {
-    json_writer to;
+    json::writer to;
     return to.value(x).text();
   }
 

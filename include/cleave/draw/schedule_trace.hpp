@@ -45,7 +45,7 @@ class schedule_trace_writer {
   }
 
  private:
-  json_writer& event(std::string_view phase, std::size_t rank) {
+  json::writer& event(std::string_view phase, std::size_t rank) {
     return to_.open_object().member("ph", phase).member("pid", 0).member("tid", rank);
   }
   void name(std::string_view what, std::size_t rank, std::string_view text) {
@@ -120,7 +120,7 @@ class schedule_trace_writer {
   timed_schedule const& t_;
   double microseconds_;
   std::uint64_t arrows_ = 0, beside_ = 0;
-  json_writer to_;
+  json::writer to_;
 };
 
 }  // namespace cleave::detail

@@ -13,7 +13,7 @@ namespace cleave {
 
 /// A measured run in the trace format that Chrome and Perfetto open: a track a stage, times in microseconds.
 inline std::string write_trace(std::span<interval const> timeline) {
-  json_writer to;
+  json::writer to;
   to.open_object().member("displayTimeUnit", "ms").key("traceEvents").open_array();
   std::vector<stage_id> stages;
   for (auto const& bar : timeline) stages.push_back(bar.stage);

@@ -325,7 +325,7 @@ class cost_json_reader {
   }
 };
 
-/// \throws json_error
+/// \throws json::error
 inline cost_table read_cost_json(std::string text) {
   json_document const document(std::move(text));
   return cost_json_reader().read(json_value(document));
@@ -351,7 +351,7 @@ namespace cleave {
 ///     1,1,2,64MiB
 ///
 /// What is not said of a stage follows: see `stated_costs`. O(size of the text).
-/// \throws json_error, cost_line_error: with the place
+/// \throws json::error, cost_line_error: with the place
 inline cost_table read_costs(std::string text) {
   auto const first = text.find_first_not_of(" \t\r\n");
   if (first != text.npos && text[first] == '{') return detail::read_cost_json(std::move(text));

@@ -42,7 +42,7 @@ class node_labels {
     for (auto const& n : g.list()) names.insert(escape_json(n.name));
     by_name_ = names.size() == g.list().size();
   }
-  void write(json_writer& w, module_graph::position n) const {
+  void write(json::writer& w, module_graph::position n) const {
     by_name_ ? w.value((*g_)[n].name) : w.value(n);
   }
 
@@ -52,7 +52,7 @@ class node_labels {
 };
 
 /// Writes a token that is neither a node nor a container.
-inline void write_constant(json_writer& w, token const& t) {
+inline void write_constant(json::writer& w, token const& t) {
   if (auto const* b = std::get_if<bool>(&t)) {
     w.value(*b);
   } else if (auto const* i = std::get_if<std::int64_t>(&t)) {
@@ -74,7 +74,7 @@ inline void write_constant(json_writer& w, token const& t) {
 }
 
 /// O(size).
-inline void write_argument(json_writer& w, node_labels const& names, module_argument const& a) {
+inline void write_argument(json::writer& w, node_labels const& names, module_argument const& a) {
   struct level {
     container::kind what;
     std::size_t missing;
@@ -111,7 +111,7 @@ inline void write_argument(json_writer& w, node_labels const& names, module_argu
 }
 
 /// As an object under `key`; nothing where there is none. \throws error where two have one keyword.
-inline void write_arguments(json_writer& w, node_labels const& names, std::string_view key,
+inline void write_arguments(json::writer& w, node_labels const& names, std::string_view key,
                             std::vector<keyword_argument> const& list) {
   if (list.empty()) return;
   w.key(key).open_object();
@@ -171,7 +171,7 @@ token read_token(json_value const& v, F& node_of, std::vector<json_value>& rest)
   return made;
 }
 
-/// \throws json_error
+/// \throws json::error
 template <class F>
 module_argument read_argument(json_value const& v, F node_of) {
   module_argument a;
@@ -184,7 +184,7 @@ module_argument read_argument(json_value const& v, F node_of) {
   return a;
 }
 
-/// The members of an object. \throws json_error
+/// The members of an object. \throws json::error
 template <class F>
 std::vector<keyword_argument> read_arguments(json_value const& v, F node_of) {
   std::vector<keyword_argument> list;
@@ -204,7 +204,7 @@ inline constexpr char graph_json_format[] = "cleave graph 1";
 /// Writes graphs; `write_graph_json` is its one use. Bodies in bodies are written without recursion.
 class graph_json_writer {
  public:
-  explicit graph_json_writer(json_writer::layout l) : w_(l) {}
+  explicit graph_json_writer(json::writer::layout l) : w_(l) {}
 
   std::string write(module_graph const& top) {
     w_.open_object().member("format", graph_json_format);
@@ -295,7 +295,7 @@ class graph_json_writer {
     w_.close_array();
   }
 
-  json_writer w_;
+  json::writer w_;
 };
 
 }  // namespace cleave::detail
@@ -305,7 +305,7 @@ namespace cleave {
 /// `g` as JSON: nodes are named by their names where these are different, else by their numbers. Names that
 /// are no UTF-8 come back changed, as `escape_json` says; all else comes back. O(size).
 inline std::string write_graph_json(module_graph const& g,
-                                    json_writer::layout l = json_writer::layout::indented) {
+                                    json::writer::layout l = json::writer::layout::indented) {
   return detail::graph_json_writer(l).write(g);
 }
 
@@ -448,7 +448,7 @@ namespace cleave {
 
 /// The graph that a JSON value describes (docs/graph_json.md). Bodies in bodies are read without recursion.
 /// Expected O(size).
-/// \throws json_error with line, column and path where the value is no graph.
+/// \throws json::error with line, column and path where the value is no graph.
 inline module_graph read_graph_json(detail::json_value const& file) {
   struct pending {
     detail::json_value at;
@@ -501,7 +501,7 @@ inline module_graph read_graph_json(detail::json_value const& file) {
   }
   return std::move(made.front());
 }
-/// The same of a text. \throws json_error also where it is no JSON.
+/// The same of a text. \throws json::error also where it is no JSON.
 inline module_graph read_graph_json(std::string text) {
   detail::json_document const document(std::move(text));
   return read_graph_json(detail::json_value(document));

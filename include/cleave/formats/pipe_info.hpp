@@ -221,8 +221,8 @@ inline std::string write_pipe_info(pipe_info const& info) {
 ///      "edges": [{"value": "x", "from": null, "to": [0, 2], "skips": false}, …],
 ///      "idle": []}
 inline std::string write_pipe_info_json(pipe_info const& info,
-                                        json_writer::layout l = json_writer::layout::compact) {
-  json_writer w(l);
+                                        json::writer::layout l = json::writer::layout::compact) {
+  json::writer w(l);
   auto const list = [&](char const* key, std::vector<std::string> const& names) {
     w.key(key).open_array();
     for (auto const& name : names) w.value(name);

@@ -27,8 +27,8 @@ inline constexpr char plan_json_format[] = "cleave plan 1";
 /// `p` as JSON. O(its size).
 template <std::unsigned_integral Index>
 std::string write_plan_json(basic_plan<Index> const& p,
-                            json_writer::layout l = json_writer::layout::compact) {
-  json_writer w(l);
+                            json::writer::layout l = json::writer::layout::compact) {
+  json::writer w(l);
   auto const list = [&](char const* key, auto const& items, auto write) {
     w.key(key).open_array();
     for (auto const& item : items) write(item);
@@ -61,7 +61,7 @@ std::string write_plan_json(basic_plan<Index> const& p,
 
 namespace cleave::detail {
 
-/// \throws json_error with line, column and path where the text is no plan.
+/// \throws json::error with line, column and path where the text is no plan.
 template <std::unsigned_integral Index = std::uint32_t>
 basic_plan<Index> read_plan_json(std::string text) {
   json_document const document(std::move(text));

@@ -19,7 +19,7 @@
 namespace cleave {
 
 /// Writes the members that make a schedule into an object that is open. O(actions).
-inline void write_schedule_members(json_writer& to, schedule const& s) {
+inline void write_schedule_members(json::writer& to, schedule const& s) {
   to.member("ranks", s.place.ranks).member("microbatches", s.microbatches).key("rank_of").open_array();
   for (auto const r : s.place.rank_of) to.value(index(r));
   to.close_array().key("edges").open_array();
@@ -45,7 +45,7 @@ inline void write_schedule_members(json_writer& to, schedule const& s) {
 ///
 /// O(actions).
 inline std::string schedule_json(timed_schedule const& t) {
-  json_writer to;
+  json::writer to;
   auto const list = [&](std::string_view key, std::vector<double> const& numbers) {
     to.key(key).open_array();
     for (double const x : numbers) to.value(x);
@@ -76,7 +76,7 @@ inline std::string schedule_json(timed_schedule const& t) {
 
 /// The schedule of a JSON object: `ranks`, `microbatches`, `rank_of`, `edges` and `rows`; other members are
 /// left alone. Whether it is a schedule that can run is for `schedule_faults` to say. O(size of the text).
-/// \throws json_error, with line, column and path, also for a cell that is no action
+/// \throws json::error, with line, column and path, also for a cell that is no action
 inline schedule read_schedule_json(std::string text) {
   detail::json_document const document(std::move(text));
   detail::json_value const all(document);

@@ -65,8 +65,8 @@ inline std::optional<std::string> find_other_placement(stage_map const& m, place
 
 /// `m` as JSON. O(its size).
 inline std::string write_stage_map_json(stage_map const& m,
-                                        json_writer::layout l = json_writer::layout::compact) {
-  json_writer w(l);
+                                        json::writer::layout l = json::writer::layout::compact) {
+  json::writer w(l);
   auto const list = [&](char const* key, std::vector<std::string> const& names) {
     w.key(key).open_array();
     for (auto const& name : names) w.value(name);
@@ -88,7 +88,7 @@ inline std::string write_stage_map_json(stage_map const& m,
 }
 
 /// The map in a text, whose stages may stand in any order.
-/// \throws json_error with line, column and path where the text is none, or a stage has no rank;
+/// \throws json::error with line, column and path where the text is none, or a stage has no rank;
 /// stage_map_error where a stage is there twice or not at all, or its rank is none
 inline stage_map read_stage_map_json(std::string text) {
   detail::json_document const document(std::move(text));

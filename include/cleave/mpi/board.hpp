@@ -18,16 +18,16 @@
 #include "cleave/run/board/network_address.hpp"
 #include "cleave/run/board/tcp_board.hpp"
 
-namespace cleave {
+namespace cleave::mpi {
 
-struct mpi_board_options {
+struct board_options {
   /// The name or number by which all others reach the machine of rank 0; empty: what MPI calls it, or, where
   /// all ranks are on one machine, that machine itself.
   std::string host = {};
   std::chrono::milliseconds join_within{30'000};
 };
 
-}  // namespace cleave
+}  // namespace cleave::mpi
 
 namespace cleave::detail {
 
@@ -57,7 +57,7 @@ inline bool on_one_machine(MPI_Comm ranks) {
 
 /// The board of the ranks of `ranks`: rank 0 listens, and says through MPI where and under which key. Every
 /// rank calls it. \throws mpi_error, error where rank 0 cannot listen, run_error where a rank does not join
-inline tcp_board make_mpi_board(MPI_Comm ranks, mpi_board_options const& o = {}) {
+inline tcp_board make_mpi_board(MPI_Comm ranks, mpi::board_options const& o = {}) {
   int rank = 0, size = 1;
   check_mpi(MPI_Comm_rank(ranks, &rank));
   check_mpi(MPI_Comm_size(ranks, &size));

@@ -49,19 +49,19 @@ class mpi_event {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::mpi {
 
 /// The processor, as one rank that is a process uses it. A stream is the thread that issues to it: what was
 /// issued has run when the call returns, but for messages, which go on. So waiting for an event is waiting,
 /// and asking MPI meanwhile. One thread uses it, the one that uses its communicators.
-class mpi_device : public host_memory {
+class device : public host_memory {
  public:
   struct stream {};
   using event = detail::mpi_event;
 
-  explicit mpi_device(mpi_patience const& p = {}) : run_(p) {}
-  mpi_device(mpi_device const&) = delete;
-  mpi_device& operator=(mpi_device const&) = delete;
+  explicit device(mpi::patience const& p = {}) : run_(p) {}
+  device(mpi::device const&) = delete;
+  mpi::device& operator=(mpi::device const&) = delete;
 
   /// What is on its way from and to this rank.
   detail::mpi_progress& run() { return run_; }
@@ -86,8 +86,8 @@ class mpi_device : public host_memory {
   detail::mpi_progress run_;
 };
 
-static_assert(measuring_device<mpi_device>);
-}  // namespace cleave
+static_assert(measuring_device<mpi::device>);
+}  // namespace cleave::mpi
 
 namespace cleave::detail {
 

@@ -15,9 +15,9 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/mpi/detail/check.hpp"
 
-namespace cleave {
+namespace cleave::mpi {
 
-struct mpi_environment_options {
+struct environment_options {
   /// How long MPI_Finalize may wait for other ranks before the process leaves without it.
   std::chrono::milliseconds finalize_within{10'000};
   /// How long a rank that has failed stays, so that others can say what they know before the launcher, which
@@ -28,10 +28,10 @@ struct mpi_environment_options {
 /// MPI from the beginning to the end of a program of ranks, for calls from one thread at a time
 /// (MPI_THREAD_SERIALIZED). Errors are returned, not fatal. Where MPI has begun already it is used as it is,
 /// and left so.
-class mpi_environment {
+class environment {
  public:
   /// \throws mpi_error where the library offers less, or has ended
-  explicit mpi_environment(mpi_environment_options const& o = {}) : options_(o) {
+  explicit environment(mpi::environment_options const& o = {}) : options_(o) {
     int begun = 0, ended = 0, level = MPI_THREAD_SINGLE;
     detail::check_mpi(MPI_Initialized(&begun));
     detail::check_mpi(MPI_Finalized(&ended));
@@ -51,10 +51,10 @@ class mpi_environment {
     detail::check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
     detail::check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size_));
   }
-  mpi_environment(mpi_environment const&) = delete;
-  mpi_environment& operator=(mpi_environment const&) = delete;
+  environment(mpi::environment const&) = delete;
+  mpi::environment& operator=(mpi::environment const&) = delete;
   /// MPI_Finalize, within its bound, where nothing has failed here.
-  ~mpi_environment() {
+  ~environment() {
     if (owns_ && !failed_ && std::uncaught_exceptions() == exceptions_) finalize();
   }
 
@@ -119,9 +119,9 @@ class mpi_environment {
     bound.join();
   }
 
-  mpi_environment_options options_;
+  mpi::environment_options options_;
   bool owns_ = false, failed_ = false;
   int exceptions_ = std::uncaught_exceptions();
   int rank_ = 0, size_ = 1;
 };
-}  // namespace cleave
+}  // namespace cleave::mpi

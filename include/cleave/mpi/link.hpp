@@ -16,27 +16,27 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::mpi {
 
-enum class mpi_sends : std::uint8_t {
+enum class sends : std::uint8_t {
   synchronous,  ///< a send ends once its receive has begun, however short it is: as schedules are verified
   standard,     ///< short messages may go ahead into memory of the library
 };
 
-enum class mpi_reductions : std::uint8_t {
+enum class reductions : std::uint8_t {
   library,  ///< in the order that suits MPI
   ordered,  ///< in the order of the ranks: to the bit what threads make of it, at each rank
 };
 
 /// How a communicator uses MPI; the same at all of its ranks.
-struct mpi_options {
-  mpi_sends sends = mpi_sends::synchronous;
-  mpi_reductions reductions = mpi_reductions::library;
+struct options {
+  mpi::sends sends = mpi::sends::synchronous;
+  mpi::reductions reductions = mpi::reductions::library;
   std::size_t longest_piece = std::size_t{1} << 30;  ///< in bytes, of what is handed to MPI as such
   std::size_t shortest_slice = 4096;  ///< in bytes: below that, each rank makes all of an ordered sum
 };
 
-}  // namespace cleave
+}  // namespace cleave::mpi
 
 namespace cleave::detail {
 
@@ -68,9 +68,10 @@ class mpi_link {
   /// `members[i]` is the rank in the run of rank i of `of`. Every rank of `of` calls it; `run` must outlive
   /// it.
   /// \throws mpi_error
-  mpi_link(MPI_Comm of, std::vector<rank_id> members, mpi_progress& run, mpi_options const& o)
+  mpi_link(MPI_Comm of, std::vector<rank_id> members, mpi_progress& run, mpi::options const& o)
       : run_(&run), own_(of, run), members_(std::move(members)), options_(o) {
-    expects(o.longest_piece > 0 && o.longest_piece < std::size_t{1} << 31, "mpi_options: what an int counts");
+    expects(o.longest_piece > 0 && o.longest_piece < std::size_t{1} << 31,
+            "mpi::options: what an int counts");
     int rank = 0, found = 0;
     int* bound = nullptr;
     check_mpi(MPI_Comm_rank(handle(), &rank));
@@ -85,11 +86,11 @@ class mpi_link {
   std::vector<rank_id> const& members() const { return members_; }
   MPI_Comm handle() const { return own_.handle(); }
   mpi_progress& run() const { return *run_; }
-  mpi_options const& options() const { return options_; }
+  mpi::options const& options() const { return options_; }
 
   /// `to` is told the end of it. What MPI refuses is published. Precondition: the peer is a member.
   void send(region r, message const& m, mpi_requester& to, std::uint32_t which) {
-    auto const post = options_.sends == mpi_sends::synchronous ? &MPI_Issend : &MPI_Isend;
+    auto const post = options_.sends == mpi::sends::synchronous ? &MPI_Issend : &MPI_Isend;
     mpi_extent const extent(r.bytes(), options_.longest_piece);
     MPI_Request q = MPI_REQUEST_NULL;
     int const code = post(r.data, extent.count(), extent.type(), peer_of(m), tag_of(m.number), handle(), &q);
@@ -155,7 +156,7 @@ class mpi_link {
   mpi_progress* run_;
   mpi_own_communicator own_;
   std::vector<rank_id> members_;
-  mpi_options options_;
+  mpi::options options_;
   std::uint32_t rank_ = 0;
   std::uint32_t tags_ = 32767;  // those that every library has
 };

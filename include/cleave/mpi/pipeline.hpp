@@ -256,7 +256,7 @@ class mpi_communicator {
  public:
   /// The ranks of `of`, which is used for nothing here but to make communicators of its own. Every rank of it
   /// calls this, with the same options. \throws mpi_error
-  mpi_communicator(MPI_Comm of, mpi_device& d, mpi_options const& o = {})
+  mpi_communicator(MPI_Comm of, mpi::device& d, mpi::options const& o = {})
       : mpi_communicator(of, ranks_of(of), d.run(), o) {}  // `d` must outlive it
 
   rank_id rank() const { return messages_.rank(); }
@@ -272,18 +272,18 @@ class mpi_communicator {
   mpi_communicator(mpi_communicator&&) = delete;
 
   void begin_group() { pending_.clear(); }
-  void send(region r, message const& m, mpi_device::stream&) {
+  void send(region r, message const& m, mpi::device::stream&) {
     pending_.push_back(group_transfer::send(r, m));
   }
-  void receive(region r, message const& m, mpi_device::stream&) {
+  void receive(region r, message const& m, mpi::device::stream&) {
     pending_.push_back(group_transfer::receive(r, m));
   }
-  void all_reduce(region r, reduce_op op, std::uint32_t number, mpi_device::stream&) {
+  void all_reduce(region r, reduce_op op, std::uint32_t number, mpi::device::stream&) {
     pending_.push_back(group_transfer::reduce(r, op, number));
   }
 
   /// \throws run_error once the run has failed
-  void end_group(mpi_device::event& e, mpi_device::stream&) {
+  void end_group(mpi::device::event& e, mpi::device::stream&) {
     if (auto const f = poll()) throw run_error(*f);
     auto& g = free_group();
     g.begin(pending_, e.expect());
@@ -347,9 +347,9 @@ class mpi_communicator {
     std::uint32_t open_ = 0;
   };
 
-  mpi_communicator(MPI_Comm of, std::vector<rank_id> const& members, mpi_progress& run, mpi_options const& o)
+  mpi_communicator(MPI_Comm of, std::vector<rank_id> const& members, mpi_progress& run, mpi::options const& o)
       : run_(&run), messages_(of, members, run, o), for_reductions_(of, members, run, o) {
-    if (o.reductions == mpi_reductions::ordered)
+    if (o.reductions == mpi::reductions::ordered)
       reductions_ = &ordered_.emplace(for_reductions_);
     else
       reductions_ = &library_.emplace(for_reductions_);
@@ -360,7 +360,7 @@ class mpi_communicator {
     MPI_Comm handle = MPI_COMM_NULL;
     std::vector<rank_id> members = {};
     mpi_progress* run = nullptr;
-    mpi_options options = {};
+    mpi::options options = {};
   };
   explicit mpi_communicator(some_ranks p) : mpi_communicator(p.handle, p.members, *p.run, p.options) {
     check_mpi(MPI_Comm_free(&p.handle));
@@ -406,34 +406,34 @@ class mpi_communicator {
   std::vector<group_transfer> pending_;
 };
 
-static_assert(communicator<mpi_communicator, mpi_device>);
+static_assert(communicator<mpi_communicator, mpi::device>);
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::mpi {
 
 /// What every pipeline is told, and how MPI is used.
-struct mpi_pipeline_options : pipeline_options {
-  mpi_board_options board = {};
-  mpi_options messages = {.reductions = mpi_reductions::ordered};
-  mpi_patience patience = {};
+struct pipeline_options : cleave::pipeline_options {
+  mpi::board_options board = {};
+  mpi::options messages = {.reductions = mpi::reductions::ordered};
+  mpi::patience patience = {};
 };
 
-/// The processor, and MPI between ranks: what a process of an `mpi_pipeline` computes and sends with.
-class mpi_backend final : public rank_watch::waiter {
+/// The processor, and MPI between ranks: what a process of an `mpi::pipeline` computes and sends with.
+class backend final : public rank_watch::waiter {
  public:
-  using device = mpi_device;
+  using device = mpi::device;
   using communicator = detail::mpi_communicator;
 
   /// Every rank of `ranks` calls it. \throws mpi_error, run_error
-  mpi_backend(MPI_Comm ranks, mpi_pipeline_options const& o)
+  backend(MPI_Comm ranks, mpi::pipeline_options const& o)
       : ranks_(ranks),
         messages_(o.messages),
         device_(o.patience),
         board_(detail::make_mpi_board(ranks, o.board)) {}
 
   tcp_board& board() { return board_; }
-  mpi_device& own_device() { return device_; }
+  mpi::device& own_device() { return device_; }
 
   detail::mpi_communicator& connect_all() {
     all_ = &communicators_.emplace(ranks_, device_, messages_);
@@ -454,8 +454,8 @@ class mpi_backend final : public rank_watch::waiter {
 
  private:
   MPI_Comm ranks_;
-  mpi_options messages_;
-  mpi_device device_;
+  mpi::options messages_;
+  mpi::device device_;
   tcp_board board_;
   detail::steady_list<detail::mpi_communicator> communicators_;
   detail::mpi_communicator* all_ = nullptr;
@@ -464,16 +464,16 @@ class mpi_backend final : public rank_watch::waiter {
 /// What one process does of schedules that run on processes of MPI, step after step: `process_pipeline` with
 /// MPI. No other calls of MPI are made meanwhile.
 ///
-/// After a failure MPI cannot be ended as usual: `mpi_environment::run` does what can be done.
-template <stage<mpi_device> S>
-class mpi_pipeline : public process_pipeline<S, mpi_backend> {
+/// After a failure MPI cannot be ended as usual: `mpi::environment::run` does what can be done.
+template <stage<mpi::device> S>
+class pipeline : public process_pipeline<S, mpi::backend> {
  public:
   /// `stages` has those of this rank. Every rank of `ranks` calls it. \throws error where there are not as
   /// many ranks as the plan and the replicas need; mpi_error, run_error, tie_order_error, program_need_error
-  mpi_pipeline(planned_step auto const& p, S stages, mpi_pipeline_options const& o = {},
-               MPI_Comm ranks = MPI_COMM_WORLD)
-      : process_pipeline<S, mpi_backend>(
-            p, [&](mpi_device&) { return std::move(stages); }, o,
+  pipeline(planned_step auto const& p, S stages, mpi::pipeline_options const& o = {},
+           MPI_Comm ranks = MPI_COMM_WORLD)
+      : process_pipeline<S, mpi::backend>(
+            p, [&](mpi::device&) { return std::move(stages); }, o,
             {size_of(ranks), "MPI has started", "mpirun -n"}, ranks, o) {}
 
  private:
@@ -483,4 +483,4 @@ class mpi_pipeline : public process_pipeline<S, mpi_backend> {
     return static_cast<std::uint32_t>(started);
   }
 };
-}  // namespace cleave
+}  // namespace cleave::mpi

@@ -12,19 +12,19 @@
 #include "cleave/mpi/detail/check.hpp"
 #include "cleave/run/forward/forward.hpp"
 
-namespace cleave {
+namespace cleave::mpi {
 
 /// How a rank waits for others: it asks MPI `spins` times without a pause, then gives its processor up
 /// between `yields` questions, then sleeps, twice as long each time. Ranks that share processors want few
 /// spins.
-struct mpi_patience {
+struct patience {
   std::uint32_t spins = 64;
   std::uint32_t yields = 1000;
   std::chrono::microseconds shortest_sleep{2};
   std::chrono::microseconds longest_sleep{100};
 };
 
-}  // namespace cleave
+}  // namespace cleave::mpi
 
 namespace cleave::detail {
 
@@ -42,7 +42,7 @@ class mpi_requester {
 /// progress in these calls only.
 class mpi_progress {
  public:
-  explicit mpi_progress(mpi_patience p = {}) : patience_(p) {}
+  explicit mpi_progress(mpi::patience p = {}) : patience_(p) {}
   mpi_progress(mpi_progress const&) = delete;
   mpi_progress& operator=(mpi_progress const&) = delete;
 
@@ -120,7 +120,7 @@ class mpi_progress {
     std::this_thread::sleep_for((std::min)(sleep, patience_.longest_sleep));
   }
 
-  mpi_patience patience_;
+  mpi::patience patience_;
   host_board first_{1};
   std::vector<MPI_Request> requests_;
   std::vector<owner> owners_;  // of each request

@@ -24,12 +24,13 @@ namespace {
 
 using strings = std::vector<std::string>;
 
-std::vector<onnx::ModelProto> cut(onnx::ModelProto const& m, std::uint32_t k, onnx_types const& types) {
-  onnx_graph const g(m);
-  return onnx_stages(split(g, equal_slices(g, k)), types);
+std::vector<::onnx::ModelProto> cut(::onnx::ModelProto const& m, std::uint32_t k,
+                                    cleave::onnx::types const& types) {
+  cleave::onnx::graph const g(m);
+  return cleave::onnx::stages(split(g, equal_slices(g, k)), types);
 }
-std::vector<onnx::ModelProto> cut(onnx::ModelProto const& m, std::uint32_t k) {
-  return cut(m, k, onnx_types(m));
+std::vector<::onnx::ModelProto> cut(::onnx::ModelProto const& m, std::uint32_t k) {
+  return cut(m, k, cleave::onnx::types(m));
 }
 
 template <class Named>
@@ -42,8 +43,8 @@ strings names(Named const& list) {
 bool has(strings const& list, std::string const& name) { return std::ranges::find(list, name) != list.end(); }
 
 /// A node without the names of nodes, which stages may drop.
-std::string unnamed(onnx::NodeProto n) {
-  std::vector<onnx::NodeProto*> open{&n};
+std::string unnamed(::onnx::NodeProto n) {
+  std::vector<::onnx::NodeProto*> open{&n};
   while (!open.empty()) {
     auto& at = *open.back();
     open.pop_back();
@@ -57,9 +58,9 @@ std::string unnamed(onnx::NodeProto n) {
 
 /// Why the checker refuses `m`, apart from a boundary value of unknown rank, which it would not take; or
 /// nothing.
-std::string refusal(onnx::ModelProto const& m) {
+std::string refusal(::onnx::ModelProto const& m) {
   try {
-    onnx::checker::check_model(m);
+    ::onnx::checker::check_model(m);
   } catch (std::exception const& e) {
     std::string const why = e.what();
     if (why.find("Field 'shape'") == std::string::npos) return why;
@@ -67,11 +68,11 @@ std::string refusal(onnx::ModelProto const& m) {
   return {};
 }
 
-void check_interface(onnx::ModelProto const& stage, onnx_staged const& stages, stage_id i) {
+void check_interface(::onnx::ModelProto const& stage, cleave::onnx::staged const& stages, stage_id i) {
   auto const& g = stages.graph();
   auto const here = stages[i];
-  onnx_graph const read(stage);
-  auto const expected = [&](std::vector<onnx_graph::value> const& values) {
+  cleave::onnx::graph const read(stage);
+  auto const expected = [&](std::vector<cleave::onnx::graph::value> const& values) {
     strings all;
     for (auto const v : values) all.emplace_back(g.name_of(v));
     return all;
@@ -100,14 +101,14 @@ TEST_CASE(
     CAPTURE(name);
     bool const giant = file.extension() == ".gz";
     auto const m = read_model(file);
-    onnx_types const types(m);
-    onnx_graph const g(m);
+    cleave::onnx::types const types(m);
+    cleave::onnx::graph const g(m);
     auto const accepted = refusal(m).empty();
     for (std::uint32_t const k : {2u, 3u, 4u, 8u}) {
       CAPTURE(k);
       if (giant && k != 4) continue;
       auto const stages = split(g, equal_slices(g, k));
-      auto const models = onnx_stages(stages, types);
+      auto const models = cleave::onnx::stages(stages, types);
       CHECK(models.size() == std::min<std::size_t>(k, g.nodes().size()));
       std::set<std::string> node_names;
       for (std::size_t i = 0; i < models.size(); ++i) {
@@ -137,7 +138,7 @@ TEST_CASE("onnx builder: constants are initializers, under their own names, of e
   number.clear_attribute();
   auto& a = *number.add_attribute();
   a.set_name("value_float");
-  a.set_type(onnx::AttributeProto::FLOAT);
+  a.set_type(::onnx::AttributeProto::FLOAT);
   a.set_f(1.5f);
   auto const stages = cut(m, 3);
   REQUIRE(stages.size() == 3);
@@ -197,18 +198,18 @@ TEST_CASE("onnx builder: external data stays a reference") {
   auto m = onnx_text("f (float[2] x) => (float[2] y) { h = Relu(x)  y = Add(h, w) }");
   auto& w = *m.mutable_graph()->add_initializer();
   w.set_name("w");
-  w.set_data_type(onnx::TensorProto::FLOAT);
+  w.set_data_type(::onnx::TensorProto::FLOAT);
   w.add_dims(2);
-  w.set_data_location(onnx::TensorProto::EXTERNAL);
+  w.set_data_location(::onnx::TensorProto::EXTERNAL);
   auto& where = *w.add_external_data();
   where.set_key("location");
   where.set_value("weights.bin");
-  onnx_graph const g(m);
+  cleave::onnx::graph const g(m);
   auto const stages = split(g, equal_slices(g, 2));
-  auto const models = onnx_stages(stages, onnx_types(m));
+  auto const models = cleave::onnx::stages(stages, cleave::onnx::types(m));
   CHECK(models[0].graph().initializer_size() == 0);
   CHECK(models[1].graph().initializer(0).SerializeAsString() == w.SerializeAsString());
-  CHECK(onnx_notes_of(stages).external == strings{"weights.bin"});
+  CHECK(cleave::onnx::notes_of(stages).external == strings{"weights.bin"});
 }
 
 TEST_CASE(
@@ -217,23 +218,23 @@ TEST_CASE(
   auto m = onnx_text("f (float[2] x, int64[2] s) => (float[2] y) { h = Reshape(x, s)  y = Relu(h) }");
   auto const stages = cut(m, 2);
   REQUIRE(names(stages[0].graph().output()) == strings{"h"});
-  CHECK(stages[0].graph().output(0).type().tensor_type().elem_type() == onnx::TensorProto::FLOAT);
+  CHECK(stages[0].graph().output(0).type().tensor_type().elem_type() == ::onnx::TensorProto::FLOAT);
 
   auto& acme = *m.add_opset_import();
   acme.set_domain("acme");
   acme.set_version(1);
   m.mutable_graph()->mutable_node(0)->set_domain("acme");
-  onnx_graph const g(m);
-  onnx_types const types(m);
+  cleave::onnx::graph const g(m);
+  cleave::onnx::types const types(m);
   auto const halves = split(g, equal_slices(g, 2));
   auto const fault = find_untyped_onnx_boundary(halves, types);
   REQUIRE(fault);
   CHECK(fault->names == strings{"h"});
   CHECK(fault->message.find("'h'") != std::string::npos);
-  CHECK_THROWS_AS(onnx_stages(halves, types), onnx_error);
+  CHECK_THROWS_AS(cleave::onnx::stages(halves, types), cleave::onnx::error);
   CHECK(!find_untyped_onnx_boundary(split(g, equal_slices(g, 1)), types));
-  auto const given = cut(m, 2, onnx_types(m, {.shapes = {{"h", {0, {2}}}}}));
-  CHECK(onnx_spelling(given[1].graph().input(0).type()) == "float32 2");
+  auto const given = cut(m, 2, cleave::onnx::types(m, {.shapes = {{"h", {0, {2}}}}}));
+  CHECK(cleave::onnx::spelling(given[1].graph().input(0).type()) == "float32 2");
 }
 
 TEST_CASE("onnx builder: a value inside a body does not hide one that became an input of the stage") {
@@ -248,8 +249,9 @@ TEST_CASE("onnx builder: a value inside a body does not hide one that became an 
     y = Add(i, z)
   })");
   REQUIRE(refusal(m) == "");
-  onnx_graph const g(m);
-  auto const models = onnx_stages(split(g, {{part_id{1}, part_id{0}, part_id{1}}, 2}), onnx_types(m));
+  cleave::onnx::graph const g(m);
+  auto const models =
+      cleave::onnx::stages(split(g, {{part_id{1}, part_id{0}, part_id{1}}, 2}), cleave::onnx::types(m));
   REQUIRE(models.size() == 2);
   CHECK(has(names(models[1].graph().input()), "z"));
   CHECK(refusal(models[1]) == "");
@@ -263,6 +265,6 @@ TEST_CASE("onnx builder: a value inside a body does not hide one that became an 
   CHECK(other.output(0).name() == other.node(0).output(0));
   CHECK(other.output(0).name() != "z");
 
-  auto const in_order = onnx_stages(split(g, equal_slices(g, 1)), onnx_types(m));
+  auto const in_order = cleave::onnx::stages(split(g, equal_slices(g, 1)), cleave::onnx::types(m));
   CHECK(in_order[0].graph().node(0).attribute(0).g().node(0).output(0) == "z");  // nothing to rename
 }

@@ -40,7 +40,8 @@ constexpr bool bounded = false;
 /// Where the records allow both.
 std::set<std::string> const refused_by_choice{"absurd_dim", "attribute_without_value", "if_without_else"};
 
-onnx::NodeProto& add_node(onnx::GraphProto& g, std::string const& op, strings const& in, strings const& out) {
+::onnx::NodeProto& add_node(::onnx::GraphProto& g, std::string const& op, strings const& in,
+                            strings const& out) {
   auto& n = *g.add_node();
   n.set_op_type(op);
   for (auto const& name : in) n.add_input(name);
@@ -48,17 +49,17 @@ onnx::NodeProto& add_node(onnx::GraphProto& g, std::string const& op, strings co
   return n;
 }
 
-onnx::GraphProto& add_body(onnx::NodeProto& n, std::string const& attribute) {
+::onnx::GraphProto& add_body(::onnx::NodeProto& n, std::string const& attribute) {
   auto& a = *n.add_attribute();
   a.set_name(attribute);
-  a.set_type(onnx::AttributeProto::GRAPH);
+  a.set_type(::onnx::AttributeProto::GRAPH);
   return *a.mutable_g();
 }
 
-onnx::TensorProto& add_weight(onnx::GraphProto& g, std::string const& name) {
+::onnx::TensorProto& add_weight(::onnx::GraphProto& g, std::string const& name) {
   auto& t = *g.add_initializer();
   t.set_name(name);
-  t.set_data_type(onnx::TensorProto::FLOAT);
+  t.set_data_type(::onnx::TensorProto::FLOAT);
   t.add_dims(2);
   t.add_float_data(1);
   t.add_float_data(2);
@@ -66,8 +67,8 @@ onnx::TensorProto& add_weight(onnx::GraphProto& g, std::string const& name) {
 }
 
 /// y = x + w, z = If(c) { relu(y) } else { -y } and a call of `acme.twice`.
-onnx::ModelProto sound_model() {
-  onnx::ModelProto m;
+::onnx::ModelProto sound_model() {
+  ::onnx::ModelProto m;
   m.set_ir_version(8);
   m.add_opset_import()->set_version(13);
   auto& mine = *m.add_opset_import();
@@ -101,28 +102,30 @@ onnx::ModelProto sound_model() {
 /// A change to the sound model, the fault it makes and a name that the message must have.
 struct spoiling {
   char const* what;
-  onnx_fault_kind kind;
+  cleave::onnx::fault_kind kind;
   char const* name;
-  void (*apply)(onnx::ModelProto&);
+  void (*apply)(::onnx::ModelProto&);
 };
 
-onnx::GraphProto& graph(onnx::ModelProto& m) { return *m.mutable_graph(); }
-onnx::TensorProto& weight(onnx::ModelProto& m) { return *graph(m).mutable_initializer(0); }
-onnx::NodeProto& nth_node(onnx::ModelProto& m, int i) { return *graph(m).mutable_node(i); }
-onnx::GraphProto& branch(onnx::ModelProto& m) { return *nth_node(m, 1).mutable_attribute(0)->mutable_g(); }
-void add_external(onnx::ModelProto& m, std::string const& key, std::string const& value) {
-  weight(m).set_data_location(onnx::TensorProto::EXTERNAL);
+::onnx::GraphProto& graph(::onnx::ModelProto& m) { return *m.mutable_graph(); }
+::onnx::TensorProto& weight(::onnx::ModelProto& m) { return *graph(m).mutable_initializer(0); }
+::onnx::NodeProto& nth_node(::onnx::ModelProto& m, int i) { return *graph(m).mutable_node(i); }
+::onnx::GraphProto& branch(::onnx::ModelProto& m) {
+  return *nth_node(m, 1).mutable_attribute(0)->mutable_g();
+}
+void add_external(::onnx::ModelProto& m, std::string const& key, std::string const& value) {
+  weight(m).set_data_location(::onnx::TensorProto::EXTERNAL);
   weight(m).clear_float_data();
   auto& entry = *weight(m).add_external_data();
   entry.set_key(key);
   entry.set_value(value);
 }
-onnx::TypeProto::Tensor& input_type(onnx::ModelProto& m) {
+::onnx::TypeProto::Tensor& input_type(::onnx::ModelProto& m) {
   return *graph(m).mutable_input(0)->mutable_type()->mutable_tensor_type();
 }
 
-using enum onnx_fault_kind;
-using proto = onnx::ModelProto;
+using enum cleave::onnx::fault_kind;
+using proto = ::onnx::ModelProto;
 spoiling const spoilings[] = {
     {"no IR version", version, "", [](proto& m) { m.clear_ir_version(); }},
     {"an old IR version", version, "2", [](proto& m) { m.set_ir_version(2); }},
@@ -165,7 +168,7 @@ spoiling const spoilings[] = {
        n.add_input("a");
        n.add_output("late");
      }},
-    {"a node without an operator in a body", onnx_fault_kind::node, "r",
+    {"a node without an operator in a body", cleave::onnx::fault_kind::node, "r",
      [](proto& m) { branch(m).mutable_node(0)->clear_op_type(); }},
     {"a domain that only a body uses", operation, "other",
      [](proto& m) { branch(m).mutable_node(0)->set_domain("other"); }},
@@ -178,7 +181,7 @@ spoiling const spoilings[] = {
        for (int i = 0; i < 2; ++i) nth_node(m, 0).add_attribute()->set_name("axis");
      }},
     {"a graph that claims to be an int", attribute, "then_branch",
-     [](proto& m) { nth_node(m, 1).mutable_attribute(0)->set_type(onnx::AttributeProto::INT); }},
+     [](proto& m) { nth_node(m, 1).mutable_attribute(0)->set_type(::onnx::AttributeProto::INT); }},
     {"an untyped attribute with a tensor and a graph", attribute, "both",
      [](proto& m) {
        auto& a = *nth_node(m, 0).add_attribute();
@@ -189,7 +192,7 @@ spoiling const spoilings[] = {
     {"a tensor attribute without a tensor", attribute, "value",
      [](proto& m) {
        nth_node(m, 0).add_attribute()->set_name("value");
-       nth_node(m, 0).mutable_attribute(0)->set_type(onnx::AttributeProto::TENSOR);
+       nth_node(m, 0).mutable_attribute(0)->set_type(::onnx::AttributeProto::TENSOR);
      }},
     {"a function's argument outside functions", attribute, "axis",
      [](proto& m) {
@@ -210,23 +213,23 @@ spoiling const spoilings[] = {
     {"a Scan without a body", subgraph, "s", [](proto& m) { add_node(graph(m), "Scan", {"x"}, {"s"}); }},
     {"a tensor without a type", type, "w", [](proto& m) { weight(m).clear_data_type(); }},
     {"data in a field of another type", type, "w",
-     [](proto& m) { weight(m).set_data_type(onnx::TensorProto::INT64); }},
+     [](proto& m) { weight(m).set_data_type(::onnx::TensorProto::INT64); }},
     {"raw strings", type, "w",
      [](proto& m) {
        weight(m).clear_float_data(), weight(m).set_raw_data("ab"),
-           weight(m).set_data_type(onnx::TensorProto::STRING);
+           weight(m).set_data_type(::onnx::TensorProto::STRING);
      }},
     {"too few numbers", size, "w", [](proto& m) { weight(m).set_dims(0, 3); }},
     {"too many numbers", size, "w", [](proto& m) { weight(m).add_float_data(3); }},
     {"numbers for no elements", size, "w", [](proto& m) { weight(m).set_dims(0, 0); }},
     {"half a complex number", type, "w",
-     [](proto& m) { weight(m).set_data_type(onnx::TensorProto::COMPLEX64), weight(m).add_float_data(3); }},
+     [](proto& m) { weight(m).set_data_type(::onnx::TensorProto::COMPLEX64), weight(m).add_float_data(3); }},
     {"dimensions whose product overflows", size, "w",
      [](proto& m) {
        for (int i = 0; i < 9; ++i) weight(m).add_dims(std::int64_t{1} << 20);
      }},
     {"data inside and outside", size, "w",
-     [](proto& m) { weight(m).set_data_location(onnx::TensorProto::EXTERNAL); }},
+     [](proto& m) { weight(m).set_data_location(::onnx::TensorProto::EXTERNAL); }},
     {"external data nowhere", external, "w", [](proto& m) { add_external(m, "offset", "0"); }},
     {"external data in the parent folder", external, "w",
      [](proto& m) { add_external(m, "location", "a/../../b"); }},
@@ -248,10 +251,10 @@ spoiling const spoilings[] = {
        s.add_dims(4);
        auto& values = *s.mutable_values();
        values.set_name("sp");
-       values.set_data_type(onnx::TensorProto::FLOAT);
+       values.set_data_type(::onnx::TensorProto::FLOAT);
        values.add_dims(1);
        values.add_float_data(1);
-       s.mutable_indices()->set_data_type(onnx::TensorProto::INT64);
+       s.mutable_indices()->set_data_type(::onnx::TensorProto::INT64);
        s.mutable_indices()->add_dims(0);
      }},
     {"a function twice", function, "twice", [](proto& m) { *m.add_functions() = m.functions(0); }},
@@ -263,7 +266,7 @@ spoiling const spoilings[] = {
 };
 
 /// `levels` functions, each of which calls the next `calls` times.
-onnx::ModelProto calling(int levels, int calls) {
+::onnx::ModelProto calling(int levels, int calls) {
   auto m = sound_model();
   m.clear_functions();
   for (int i = 0; i < levels; ++i) {
@@ -284,8 +287,8 @@ onnx::ModelProto calling(int levels, int calls) {
 }
 
 /// A model of `levels` bodies in each other, the innermost of which reads a value of the graph.
-onnx::ModelProto nested_model(std::size_t levels) {
-  onnx::ModelProto m;
+::onnx::ModelProto nested_model(std::size_t levels) {
+  ::onnx::ModelProto m;
   m.set_ir_version(8);
   m.add_opset_import()->set_version(13);
   auto* g = m.mutable_graph();
@@ -300,23 +303,25 @@ onnx::ModelProto nested_model(std::size_t levels) {
   return m;
 }
 
-/// What a reader that trusts nothing says of bytes; any other exception than an onnx_error is a failure.
+/// What a reader that trusts nothing says of bytes; any other exception than an cleave::onnx::error is a
+/// failure.
 bool is_refused(std::string const& bytes) {
   try {
-    auto const model = parse_onnx(bytes);
-    check_onnx(model);
-    onnx_graph const g(model);
+    auto const model = cleave::onnx::parse(bytes);
+    cleave::onnx::check(model);
+    cleave::onnx::graph const g(model);
     snapshot_of(g);
-    snapshot_of(onnx_graph(model, {.live_only = false, .constants = onnx_constants::as_nodes}));
+    snapshot_of(
+        cleave::onnx::graph(model, {.live_only = false, .constants = cleave::onnx::constants::as_nodes}));
     return false;
-  } catch (onnx_error const&) {
+  } catch (cleave::onnx::error const&) {
     return true;
   }
 }
 
 }  // namespace
 
-TEST_CASE("check_onnx: every malformed file ends as recorded, in a second and 256 MB, with no signal") {
+TEST_CASE("onnx::check: every malformed file ends as recorded, in a second and 256 MB, with no signal") {
   auto const folder = model_folder().parent_path() / "malformed";
   std::ifstream in(folder / "malformed.json");
   auto const cases = nlohmann::json::parse(in).at("cases");
@@ -327,9 +332,9 @@ TEST_CASE("check_onnx: every malformed file ends as recorded, in a second and 25
     auto const report = in_child([&]() -> std::string {
       try {
         auto const model = load_onnx(folder / file);
-        onnx_graph const g(model);
+        cleave::onnx::graph const g(model);
         return "accepted " + std::to_string(snapshot_of(g).nodes());
-      } catch (onnx_error const& e) {
+      } catch (cleave::onnx::error const& e) {
         return std::string(onnx_fault_word(e.witness.kind)) + " " + e.what();
       }
     });
@@ -363,7 +368,7 @@ TEST_CASE("find_onnx_fault: nothing is wrong with the real models") {
 TEST_CASE("find_onnx_fault: each way to spoil a sound model is found, by kind and by name") {
   auto const sound = sound_model();
   REQUIRE(!find_onnx_fault(sound));
-  REQUIRE(onnx_graph(sound).nodes().size() == 3);
+  REQUIRE(cleave::onnx::graph(sound).nodes().size() == 3);
   for (auto const& s : spoilings) {
     CAPTURE(std::string(s.what));
     auto model = sound;
@@ -373,7 +378,7 @@ TEST_CASE("find_onnx_fault: each way to spoil a sound model is found, by kind an
     if (!fault) continue;
     CHECK(onnx_fault_word(fault->kind) == onnx_fault_word(s.kind));
     CHECK(fault->message.find(s.name) != std::string::npos);
-    CHECK_THROWS_AS(check_onnx(model), onnx_error);
+    CHECK_THROWS_AS(cleave::onnx::check(model), cleave::onnx::error);
   }
 }
 
@@ -442,7 +447,7 @@ TEST_CASE(
 TEST_CASE("find_onnx_fault: a cycle is named by its values, however long, in a message of bounded length") {
   for (int const length : {1, 2, 7, 20'000}) {
     CAPTURE(length);
-    onnx::ModelProto m;
+    ::onnx::ModelProto m;
     m.set_ir_version(8);
     m.add_opset_import()->set_version(13);
     auto& g = *m.mutable_graph();
@@ -479,7 +484,7 @@ TEST_CASE("stays_in_folder: only relative paths without a step up") {
   CHECK(!stays_in_folder(std::string_view("a\0b", 3)));
 }
 
-TEST_CASE("check_onnx: altered and shortened models are read or refused, never more") {
+TEST_CASE("onnx::check: altered and shortened models are read or refused, never more") {
   std::size_t const rounds = sanitized ? 2'000 : 20'000;
   char const* const small[] = {"if_captures", "functions", "script_if_loop", "optional_io",
                                "initializers_as_inputs"};

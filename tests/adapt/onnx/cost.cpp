@@ -17,16 +17,16 @@ using namespace cleave::testing;
 
 namespace {
 
-onnx_work work_of_node(onnx::ModelProto const& m, std::size_t n = 0) {
-  return onnx_costs_of(onnx_types(m)).of.at(n);
+cleave::onnx::work work_of_node(::onnx::ModelProto const& m, std::size_t n = 0) {
+  return cleave::onnx::costs_of(cleave::onnx::types(m)).of.at(n);
 }
 
 /// A graph of one node over float32 values.
-onnx::ModelProto one_node(std::string const& inputs, std::string const& node) {
+::onnx::ModelProto one_node(std::string const& inputs, std::string const& node) {
   return onnx_text("f (" + inputs + ") => (float[] z) { y = " + node + "  z = Relu(y) }");
 }
 
-void same(onnx_work const& w, double flops, double bytes) {
+void same(cleave::onnx::work const& w, double flops, double bytes) {
   CHECK(w.flops == flops);
   CHECK(w.bytes == bytes);
   CHECK(w.nodes == 1);
@@ -36,7 +36,7 @@ void same(onnx_work const& w, double flops, double bytes) {
 }  // namespace
 
 TEST_CASE("onnx cost: every operator of the table is one of ONNX's") {
-  auto const& registry = *onnx::OpSchemaRegistry::Instance();
+  auto const& registry = *::onnx::OpSchemaRegistry::Instance();
   for (auto const& line : onnx_operator_costs) {
     CAPTURE(line.name);
     bool known = false;
@@ -88,7 +88,7 @@ TEST_CASE("onnx cost: an operator outside the table is priced by its bytes and c
   auto& acme = *m.add_opset_import();
   acme.set_domain("acme");
   acme.set_version(1);
-  auto const costs = onnx_costs_of(onnx_types(m));
+  auto const costs = cleave::onnx::costs_of(cleave::onnx::types(m));
   CHECK(costs.fallbacks == std::map<std::string, std::size_t>{{"Det", 1}, {"acme.Relu", 1}});
   CHECK(costs.of[0].flops == 0);
   CHECK(costs.of[0].bytes >= 4 * 12);
@@ -98,12 +98,12 @@ TEST_CASE("onnx cost: what is not known is counted, and nothing wrong is said of
   auto const m = onnx_text(
       "f (float[2, 3] a, float[4, 5] b, float[n] c) => (float[x, y] z, float[n] d) { z = MatMul(a, b)  d = "
       "Relu(c) }");
-  onnx_types const types(m);
-  auto const costs = onnx_costs_of(types);
+  cleave::onnx::types const types(m);
+  auto const costs = cleave::onnx::costs_of(types);
   CHECK(costs.unknown == 2);
   CHECK(costs.of[0].flops == 0);
   CHECK(costs.of[0].bytes == 4 * (6 + 20));
-  onnx_costs const priced = onnx_costs_of(onnx_types(m, {.dims = {{"n", 10}}}));
+  cleave::onnx::costs const priced = cleave::onnx::costs_of(cleave::onnx::types(m, {.dims = {{"n", 10}}}));
   CHECK(priced.unknown == 1);
   CHECK(priced.of[1].flops == 10);
 }
@@ -124,7 +124,7 @@ TEST_CASE("onnx cost: bodies and functions cost what is in them, from any depth"
   CHECK(!w.unknown);
 
   auto const functions = model("functions");
-  auto const costs = onnx_costs_of(onnx_types(functions));
+  auto const costs = cleave::onnx::costs_of(cleave::onnx::types(functions));
   CHECK(costs.fallbacks.empty());
   CHECK(costs.unknown == 0);
   double nodes = 0;
@@ -151,14 +151,14 @@ TEST_CASE("onnx cost: a function's attributes are those of its call") {
   auto& a = *n.add_attribute();
   a.set_name("transA");
   a.set_ref_attr_name("which");
-  a.set_type(onnx::AttributeProto::INT);
-  auto const costs = onnx_costs_of(onnx_types(m));
+  a.set_type(::onnx::AttributeProto::INT);
+  auto const costs = cleave::onnx::costs_of(cleave::onnx::types(m));
   CHECK(costs.of[0].flops == 2.0 * 4 * 4 * 3);  // 3 x 4, transposed, times 3 x 4
   CHECK(costs.fallbacks.empty());
 }
 
 TEST_CASE("onnx cost: seconds are the slower of computing and moving, and the start") {
-  onnx_rates const rates{.flops = 10, .bytes = 100, .nodes = 2};
+  cleave::onnx::rates const rates{.flops = 10, .bytes = 100, .nodes = 2};
   CHECK(rates.seconds({.flops = 20, .bytes = 100, .nodes = 1}) == 2.5);
   CHECK(rates.seconds({.flops = 20, .bytes = 300, .nodes = 1}) == 3.5);
 }
@@ -167,8 +167,8 @@ TEST_CASE("onnx cost: all operators of all models are in the table, and each nod
   for (auto const& file : model_files(giants::included)) {
     auto const name = model_name(file);
     CAPTURE(name);
-    onnx_types const types(read_model(file));
-    auto const costs = onnx_costs_of(types);
+    cleave::onnx::types const types(read_model(file));
+    auto const costs = cleave::onnx::costs_of(types);
     CHECK(costs.fallbacks.empty());
     auto const recorded = sidecar(name);
     CHECK(costs.of.size() == recorded.at("nodes").get<std::size_t>());

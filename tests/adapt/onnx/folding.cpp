@@ -28,7 +28,7 @@ std::string folded(std::string const& nodes, onnx_integers* whole = nullptr) {
   onnx_shape_arithmetic arithmetic;
   std::optional<onnx_integers> last;
   for (auto const& n : m.graph().node()) {
-    last = arithmetic(n, [&](std::string const& name) -> onnx::TypeProto const* {
+    last = arithmetic(n, [&](std::string const& name) -> ::onnx::TypeProto const* {
       for (auto const& v : m.graph().input())
         if (v.name() == name) return &v.type();
       return nullptr;
@@ -121,9 +121,9 @@ TEST_CASE(
     e = Expand(x, s)
     y = Add(e, z)
   })");
-  onnx_types const types(m);
-  CHECK(onnx_spelling(*types.declaration("e")) == "float32 1x8");
-  CHECK(onnx_spelling(*types.declaration("y")) == "float32 2x8");
+  cleave::onnx::types const types(m);
+  CHECK(cleave::onnx::spelling(*types.declaration("e")) == "float32 1x8");
+  CHECK(cleave::onnx::spelling(*types.declaration("y")) == "float32 2x8");
   for (int i = 0; i < m.graph().node_size(); ++i)
     CHECK(types.priced_model().graph().node(i).SerializeAsString() == m.graph().node(i).SerializeAsString());
 }
@@ -133,9 +133,9 @@ TEST_CASE("onnx folding: of every model with fixed inputs all costs are known") 
     auto const name = model_name(file);
     CAPTURE(name);
     bool const is_dynamic = name == "bert_dynamic";
-    CHECK((onnx_costs_of(onnx_types(read_model(file))).unknown == 0) == !is_dynamic);
+    CHECK((cleave::onnx::costs_of(cleave::onnx::types(read_model(file))).unknown == 0) == !is_dynamic);
   }
-  auto const priced =
-      onnx_costs_of(onnx_types(model("bert_dynamic"), {.dims = {{"batch", 2}, {"sequence", 8}}}));
+  auto const priced = cleave::onnx::costs_of(
+      cleave::onnx::types(model("bert_dynamic"), {.dims = {{"batch", 2}, {"sequence", 8}}}));
   CHECK(priced.unknown < 10);
 }

@@ -18,25 +18,25 @@ using namespace cleave::testing;
 namespace {
 
 using strings = std::vector<std::string>;
-onnx_options const as_in_file{.live_only = false, .constants = onnx_constants::as_nodes};
+cleave::onnx::options const as_in_file{.live_only = false, .constants = cleave::onnx::constants::as_nodes};
 
 template <class Values>
-strings names(onnx_graph const& g, Values const& values) {
+strings names(cleave::onnx::graph const& g, Values const& values) {
   strings all;
   for (auto const v : values) all.emplace_back(g.name_of(v));
   return all;
 }
 
 template <class Values>
-std::set<std::string> name_set(onnx_graph const& g, Values const& values) {
+std::set<std::string> name_set(cleave::onnx::graph const& g, Values const& values) {
   auto const all = names(g, values);
   return {all.begin(), all.end()};
 }
 
 /// Distinct readers of each value, straight from the scopes.
-std::vector<std::set<onnx_graph::node>> readers(onnx_graph const& g) {
-  std::vector<std::set<onnx_graph::node>> of(g.values());
-  for (onnx_graph::node n = 0; n < g.file_nodes(); ++n)
+std::vector<std::set<cleave::onnx::graph::node>> readers(cleave::onnx::graph const& g) {
+  std::vector<std::set<cleave::onnx::graph::node>> of(g.values());
+  for (cleave::onnx::graph::node n = 0; n < g.file_nodes(); ++n)
     for (auto const v : g.reads(n)) of[v].insert(n);
   return of;
 }
@@ -46,7 +46,8 @@ bool is_list(nlohmann::json const& recorded, strings const& found) {
   return recorded.is_number() ? recorded == found.size() : recorded == nlohmann::json(found);
 }
 
-onnx::NodeProto& add_node(onnx::GraphProto& g, std::string const& op, strings const& in, strings const& out) {
+::onnx::NodeProto& add_node(::onnx::GraphProto& g, std::string const& op, strings const& in,
+                            strings const& out) {
   auto& n = *g.add_node();
   n.set_op_type(op);
   for (auto const& name : in) n.add_input(name);
@@ -54,36 +55,36 @@ onnx::NodeProto& add_node(onnx::GraphProto& g, std::string const& op, strings co
   return n;
 }
 
-onnx::ModelProto empty_model() {
-  onnx::ModelProto m;
+::onnx::ModelProto empty_model() {
+  ::onnx::ModelProto m;
   m.set_ir_version(8);
   m.add_opset_import()->set_version(13);
   return m;
 }
 
-void add_scalar(onnx::GraphProto& g, std::string const& name) {
+void add_scalar(::onnx::GraphProto& g, std::string const& name) {
   auto& t = *g.add_initializer();
   t.set_name(name);
-  t.set_data_type(onnx::TensorProto::FLOAT);
+  t.set_data_type(::onnx::TensorProto::FLOAT);
   t.add_float_data(1);
 }
 
 // It refers to its model, so that must not be a temporary one.
-static_assert(std::constructible_from<onnx_graph, onnx::ModelProto const&> &&
-              !std::constructible_from<onnx_graph, onnx::ModelProto>);
+static_assert(std::constructible_from<cleave::onnx::graph, ::onnx::ModelProto const&> &&
+              !std::constructible_from<cleave::onnx::graph, ::onnx::ModelProto>);
 
 }  // namespace
 
-TEST_CASE("onnx_graph: counts what the sidecar of each model counts") {
+TEST_CASE("onnx::graph: counts what the sidecar of each model counts") {
   auto const files = model_files(giants::included);
   REQUIRE(files.size() == 49);
   for (auto const& file : files) {
     CAPTURE(file);
     auto const want = sidecar(model_name(file));
     auto const bytes = gunzip(file);
-    auto const model = parse_onnx(bytes);
-    check_onnx(model);
-    onnx_graph const g(model, as_in_file);
+    auto const model = cleave::onnx::parse(bytes);
+    cleave::onnx::check(model);
+    cleave::onnx::graph const g(model, as_in_file);
     CHECK(want["bytes"] == bytes.size());
     CHECK(want["nodes"] == g.nodes().size());
     CHECK(want.value("nodes_with_subgraphs", g.file_nodes()) == g.scopes().nodes.size());
@@ -104,11 +105,11 @@ TEST_CASE("onnx_graph: counts what the sidecar of each model counts") {
     std::size_t edges = 0, shared = 0;
     auto const n = g.file_nodes();
     std::vector<long> crossing(n + 2);
-    std::set<onnx_graph::value> const returned(g.outputs().begin(), g.outputs().end());
-    for (onnx_graph::value v = 0; v < g.values(); ++v) {
+    std::set<cleave::onnx::graph::value> const returned(g.outputs().begin(), g.outputs().end());
+    for (cleave::onnx::graph::value v = 0; v < g.values(); ++v) {
       auto const by = g.producer(v);
       if (g.scopes().values[v].scope != 0) continue;
-      if (by == none<onnx_graph::node>) {
+      if (by == none<cleave::onnx::graph::node>) {
         shared += g.is_state(v) && read_by[v].size() > 1;
         continue;
       }
@@ -130,11 +131,11 @@ TEST_CASE("onnx_graph: counts what the sidecar of each model counts") {
   }
 }
 
-TEST_CASE("onnx_graph: cut by position, each model's stages have the recorded interfaces") {
+TEST_CASE("onnx::graph: cut by position, each model's stages have the recorded interfaces") {
   for (auto const& file : model_files(giants::included)) {
     auto const recorded = sidecar(model_name(file));
     auto const model = read_model(file);
-    onnx_graph const g(model, as_in_file);
+    cleave::onnx::graph const g(model, as_in_file);
     auto const count = g.nodes().size();
     std::size_t compared = 0;
     for (auto const& [key, want] : recorded["reference_split"].items()) {
@@ -161,13 +162,15 @@ TEST_CASE("onnx_graph: cut by position, each model's stages have the recorded in
   }
 }
 
-TEST_CASE("onnx_graph: as state, no node of any model is a constant or renames a weight, and none is dead") {
+TEST_CASE(
+    "onnx::graph: as state, no node of any model is a constant or renames a weight, and none is "
+    "dead") {
   for (auto const& file : model_files(giants::included)) {
     CAPTURE(file);
     auto const model = read_model(file);
-    onnx_graph const g(model);
+    cleave::onnx::graph const g(model);
     auto const s = snapshot_of(g);
-    std::set<onnx_graph::value> const returned(g.outputs().begin(), g.outputs().end());
+    std::set<cleave::onnx::graph::value> const returned(g.outputs().begin(), g.outputs().end());
     for (std::uint32_t n = 0; n < s.nodes(); ++n) {
       auto const node = s.node[n];
       bool const given = returned.contains(g.results(node)[0]);
@@ -177,16 +180,17 @@ TEST_CASE("onnx_graph: as state, no node of any model is a constant or renames a
       for (auto const v : s.results[n]) needed |= !s.users[v].empty() || returned.contains(s.value[v]);
       CHECK(needed);
     }
-    for (auto const v : g.state()) CHECK((g.tensor(v) != nullptr && g.producer(v) == none<onnx_graph::node>));
+    for (auto const v : g.state())
+      CHECK((g.tensor(v) != nullptr && g.producer(v) == none<cleave::onnx::graph::node>));
     CHECK(std::ranges::find(s.from, source::constant) == s.from.end());
   }
 }
 
-TEST_CASE("onnx_graph: weights hidden behind Identity share the storage of the one they rename") {
+TEST_CASE("onnx::graph: weights hidden behind Identity share the storage of the one they rename") {
   for (auto const* name : {"albert", "resnet18_fresh_bn"}) {
     CAPTURE(std::string(name));
     auto const model = testing::model(name);
-    onnx_graph const g(model), plain(model, as_in_file);
+    cleave::onnx::graph const g(model), plain(model, as_in_file);
     std::size_t renamed = 0;
     for (auto const v : g.state()) {
       auto const root = g.storage(v);
@@ -195,33 +199,33 @@ TEST_CASE("onnx_graph: weights hidden behind Identity share the storage of the o
       ++renamed;
       CHECK(g.tensor(v) == g.tensor(root));
       auto const node = plain.producer(v);
-      REQUIRE(node != none<onnx_graph::node>);
+      REQUIRE(node != none<cleave::onnx::graph::node>);
       CHECK(g.proto(node).op_type() == "Identity");
       CHECK(g.storage(g.operands(node)[0]) == root);
     }
     CHECK(renamed >= 16);
     CHECK(g.nodes().size() + renamed <= plain.nodes().size());
-    for (onnx_graph::value v = 0; v < plain.values(); ++v) CHECK(plain.storage(v) == v);
+    for (cleave::onnx::graph::value v = 0; v < plain.values(); ++v) CHECK(plain.storage(v) == v);
   }
 }
 
-TEST_CASE("onnx_graph: dead nodes stay out, unless all are wanted") {
+TEST_CASE("onnx::graph: dead nodes stay out, unless all are wanted") {
   auto const model = testing::model("dead_code");
-  onnx_graph const live(model), all(model, as_in_file);
+  cleave::onnx::graph const live(model), all(model, as_in_file);
   CHECK(all.nodes().size() == 7);
   CHECK(live.nodes().size() == 3);
 }
 
-TEST_CASE("onnx_graph: a node lives if a body that lives captures its result") {
+TEST_CASE("onnx::graph: a node lives if a body that lives captures its result") {
   auto const model = testing::model("if_captures");
-  onnx_graph const g(model);
+  cleave::onnx::graph const g(model);
   CHECK(g.nodes().size() == 8);
   auto const far = g.find_value("far");
   REQUIRE(far);
   CHECK(readers(g)[*far].size() > 1);
 }
 
-TEST_CASE("onnx_graph: a name means the value of the innermost scope that makes it") {
+TEST_CASE("onnx::graph: a name means the value of the innermost scope that makes it") {
   auto model = empty_model();
   auto& g = *model.mutable_graph();
   g.add_input()->set_name("c");
@@ -229,15 +233,15 @@ TEST_CASE("onnx_graph: a name means the value of the innermost scope that makes 
   for (auto const* branch : {"then_branch", "else_branch"}) {
     auto& a = *choice.add_attribute();
     a.set_name(branch);
-    a.set_type(onnx::AttributeProto::GRAPH);
+    a.set_type(::onnx::AttributeProto::GRAPH);
     add_node(*a.mutable_g(), "Neg", {"c"}, {"t"});
     add_node(*a.mutable_g(), "Neg", {"t"}, {"u"});
     a.mutable_g()->add_output()->set_name("u");
   }
   add_node(g, "Neg", {"y"}, {"t"});
   g.add_output()->set_name("t");
-  check_onnx(model);
-  onnx_graph const read(model);
+  cleave::onnx::check(model);
+  cleave::onnx::graph const read(model);
   CHECK(read.nodes().size() == 2);
   CHECK(names(read, captures(read, 0)) == strings{"c"});
   auto const inner = read.regions(0);
@@ -246,7 +250,7 @@ TEST_CASE("onnx_graph: a name means the value of the innermost scope that makes 
   CHECK(snapshot_of(read).operands[0].size() == 2);  // c, and c captured
 }
 
-TEST_CASE("onnx_graph: nodes in any order come sorted, the first in the file that is ready first") {
+TEST_CASE("onnx::graph: nodes in any order come sorted, the first in the file that is ready first") {
   auto model = empty_model();
   auto& g = *model.mutable_graph();
   g.add_input()->set_name("x");
@@ -255,14 +259,16 @@ TEST_CASE("onnx_graph: nodes in any order come sorted, the first in the file tha
   add_node(g, "Neg", {"a"}, {"b"});
   add_node(g, "Neg", {"x"}, {"c"});
   for (auto const* name : {"c", "d"}) g.add_output()->set_name(name);
-  check_onnx(model);
-  onnx_graph const read(model);
-  CHECK(std::vector<onnx_graph::node>(read.nodes().begin(), read.nodes().end()) ==
-        std::vector<onnx_graph::node>{1, 2, 0, 3});
+  cleave::onnx::check(model);
+  cleave::onnx::graph const read(model);
+  CHECK(std::vector<cleave::onnx::graph::node>(read.nodes().begin(), read.nodes().end()) ==
+        std::vector<cleave::onnx::graph::node>{1, 2, 0, 3});
   CHECK(snapshot_of(read).nodes() == 4);
 }
 
-TEST_CASE("onnx_graph: a constant that is an output stays a node, and so does what a caller may override") {
+TEST_CASE(
+    "onnx::graph: a constant that is an output stays a node, and so does what a caller may "
+    "override") {
   auto model = empty_model();
   auto& g = *model.mutable_graph();
   g.add_input()->set_name("w");
@@ -270,7 +276,7 @@ TEST_CASE("onnx_graph: a constant that is an output stays a node, and so does wh
   add_scalar(g, "v");
   auto& k = *add_node(g, "Constant", {}, {"k"}).add_attribute();
   k.set_name("value_ints");
-  k.set_type(onnx::AttributeProto::INTS);
+  k.set_type(::onnx::AttributeProto::INTS);
   k.add_ints(3);
   k.add_ints(4);
   add_node(g, "Identity", {"k"}, {"k2"});
@@ -279,9 +285,9 @@ TEST_CASE("onnx_graph: a constant that is an output stays a node, and so does wh
   add_node(g, "Identity", {"v2"}, {"v3"});
   add_node(g, "Concat", {"w2", "v3", "k"}, {"y"}).set_domain("ai.onnx");
   for (auto const* name : {"y", "k2"}) g.add_output()->set_name(name);
-  onnx_graph const read(model);
-  CHECK(std::vector<onnx_graph::node>(read.nodes().begin(), read.nodes().end()) ==
-        std::vector<onnx_graph::node>{1, 2, 5});
+  cleave::onnx::graph const read(model);
+  CHECK(std::vector<cleave::onnx::graph::node>(read.nodes().begin(), read.nodes().end()) ==
+        std::vector<cleave::onnx::graph::node>{1, 2, 5});
   CHECK(name_set(read, read.state()) == std::set<std::string>{"w", "v", "k", "v2", "v3"});
   CHECK(names(read, read.inputs()).empty());
   CHECK(read.overridable(*read.find_value("w")));
@@ -291,14 +297,14 @@ TEST_CASE("onnx_graph: a constant that is an output stays a node, and so does wh
   REQUIRE(data != nullptr);
   CHECK((data->dims_size() == 1 && data->dims(0) == 2 && data->int64_data(1) == 4));
   model.set_ir_version(3);
-  onnx_graph const old(model);
+  cleave::onnx::graph const old(model);
   CHECK(!old.overridable(*old.find_value("w")));
   CHECK(old.is_state(*old.find_value("w2")));
 }
 
-TEST_CASE("onnx_graph: costs from elsewhere are those that the snapshot reads") {
+TEST_CASE("onnx::graph: costs from elsewhere are those that the snapshot reads") {
   auto const model = testing::model("same_tensor_twice");
-  onnx_graph g(model);
+  cleave::onnx::graph g(model);
   CHECK(snapshot_of(g).weight[3] == 1.0);
   std::vector<double> weight(g.file_nodes());
   std::vector<std::size_t> bytes(g.values());
@@ -310,9 +316,9 @@ TEST_CASE("onnx_graph: costs from elsewhere are those that the snapshot reads") 
   for (std::uint32_t v = 0; v < s.values(); ++v) CHECK(s.bytes[v] == 10 * s.value[v]);
 }
 
-TEST_CASE("onnx_graph: a node is called by its name, or else by its operator") {
+TEST_CASE("onnx::graph: a node is called by its name, or else by its operator") {
   auto const model = testing::model("names");
-  onnx_graph const g(model);
+  cleave::onnx::graph const g(model);
   std::size_t unnamed = 0;
   for (auto const n : g.nodes()) {
     unnamed += g.proto(n).name().empty();

@@ -18,21 +18,23 @@ using namespace cleave::testing;
 
 namespace {
 
-std::optional<onnx_fault> parse_fault(std::string_view bytes, onnx_limits const& limits = {}) {
+std::optional<cleave::onnx::fault> parse_fault(std::string_view bytes,
+                                               cleave::onnx::limits const& limits = {}) {
   try {
-    parse_onnx(bytes, limits);
+    cleave::onnx::parse(bytes, limits);
     return std::nullopt;
-  } catch (onnx_error const& e) {
+  } catch (cleave::onnx::error const& e) {
     CHECK(std::string(e.what()) == e.witness.message);
     return e.witness;
   }
 }
 
-std::optional<onnx_fault> load_fault(std::filesystem::path const& path, onnx_limits const& limits = {}) {
+std::optional<cleave::onnx::fault> load_fault(std::filesystem::path const& path,
+                                              cleave::onnx::limits const& limits = {}) {
   try {
     load_onnx(path, limits);
     return std::nullopt;
-  } catch (onnx_error const& e) {
+  } catch (cleave::onnx::error const& e) {
     return e.witness;
   }
 }
@@ -65,7 +67,7 @@ std::string nested(std::size_t levels) {
 TEST_CASE("load_onnx: every model loads from its file, zipped ones too, and gives the same as its bytes") {
   for (auto const& file : model_files(giants::included)) {
     CAPTURE(file);
-    CHECK(load_onnx(file).SerializeAsString() == parse_onnx(gunzip(file)).SerializeAsString());
+    CHECK(load_onnx(file).SerializeAsString() == cleave::onnx::parse(gunzip(file)).SerializeAsString());
   }
 }
 
@@ -78,28 +80,29 @@ TEST_CASE("load_onnx: what cannot be read is named, with the path") {
 
   auto const absent = load_fault(folder / "absent.onnx");
   REQUIRE(absent);
-  CHECK(absent->kind == onnx_fault_kind::file);
+  CHECK(absent->kind == cleave::onnx::fault_kind::file);
   CHECK(absent->message.find("absent.onnx: cannot be opened") != std::string::npos);
-  CHECK(load_fault(folder / "")->kind == onnx_fault_kind::file);
-  CHECK(load_fault(there, {.max_bytes = bytes.size() - 1})->kind == onnx_fault_kind::file);
+  CHECK(load_fault(folder / "")->kind == cleave::onnx::fault_kind::file);
+  CHECK(load_fault(there, {.max_bytes = bytes.size() - 1})->kind == cleave::onnx::fault_kind::file);
   CHECK(!load_fault(there, {.max_bytes = bytes.size()}));
 
   write(folder / "no.onnx.gz", bytes);
-  CHECK(load_fault(folder / "no.onnx.gz")->kind == onnx_fault_kind::parse);
-  CHECK(load_fault("/dev/zero", {.max_bytes = 1 << 20})->kind == onnx_fault_kind::file);
+  CHECK(load_fault(folder / "no.onnx.gz")->kind == cleave::onnx::fault_kind::parse);
+  CHECK(load_fault("/dev/zero", {.max_bytes = 1 << 20})->kind == cleave::onnx::fault_kind::file);
 }
 
 TEST_CASE("load_onnx: a file that unpacks to more than the limit is refused before it is all in memory") {
   auto const giant = model_file("ladder_100k");
   REQUIRE(giant.extension() == ".gz");
-  CHECK(load_fault(giant, {.max_bytes = 1 << 20})->kind == onnx_fault_kind::file);
+  CHECK(load_fault(giant, {.max_bytes = 1 << 20})->kind == cleave::onnx::fault_kind::file);
 }
 
-TEST_CASE("parse_onnx: bytes of other formats are called by name") {
+TEST_CASE("onnx::parse: bytes of other formats are called by name") {
   auto const model = gunzip(model_file("one_node"));
   auto const says = [](std::string_view bytes, std::string_view word) {
     auto const fault = parse_fault(bytes);
-    return fault && fault->kind == onnx_fault_kind::parse && fault->message.find(word) != std::string::npos;
+    return fault && fault->kind == cleave::onnx::fault_kind::parse &&
+           fault->message.find(word) != std::string::npos;
   };
   CHECK(says("\x1f\x8b rest", "gzip"));
   CHECK(says("\xef\xbb\xbf" + model, "byte order mark"));
@@ -108,20 +111,21 @@ TEST_CASE("parse_onnx: bytes of other formats are called by name") {
   CHECK(says("PK\x03\x04", "zip archive"));
   CHECK(says("{\"format\": \"cleave graph 1\", \"nodes\": []}", "JSON"));
   CHECK(says(model.substr(0, model.size() / 2), "cut short"));
-  CHECK(parse_fault("")->kind == onnx_fault_kind::empty);
-  CHECK(parse_fault(model, {.max_bytes = 10})->kind == onnx_fault_kind::file);
+  CHECK(parse_fault("")->kind == cleave::onnx::fault_kind::empty);
+  CHECK(parse_fault(model, {.max_bytes = 10})->kind == cleave::onnx::fault_kind::file);
   CHECK(!parse_fault(model));
 }
 
 TEST_CASE(
-    "parse_onnx: bodies parse to the depth that protobuf allows, and deeper ones are told from damage") {
+    "onnx::parse: bodies parse to the depth that protobuf allows, and deeper ones are told from "
+    "damage") {
   CHECK(!parse_fault(nested(32)));
-  CHECK(parse_fault(nested(40))->kind == onnx_fault_kind::depth);
+  CHECK(parse_fault(nested(40))->kind == cleave::onnx::fault_kind::depth);
   auto const deep = nested(5000);
-  CHECK(parse_fault(deep)->kind == onnx_fault_kind::depth);
+  CHECK(parse_fault(deep)->kind == cleave::onnx::fault_kind::depth);
   CHECK(protobuf_depth(nested(10)) == 2 + 3 * 10 + 1);
   CHECK(protobuf_depth(deep) == 2 + 3 * 5000 + 1);
-  CHECK(parse_fault(nested(20).substr(0, 100))->kind == onnx_fault_kind::parse);
+  CHECK(parse_fault(nested(20).substr(0, 100))->kind == cleave::onnx::fault_kind::parse);
 }
 
 TEST_CASE("protobuf_depth: any bytes at all end in a number") {
@@ -133,7 +137,7 @@ TEST_CASE("protobuf_depth: any bytes at all end in a number") {
 }
 
 TEST_CASE("onnx_fault_word: each kind of fault has its own") {
-  CHECK(onnx_fault_word(onnx_fault_kind::file) == "file");
-  CHECK(onnx_fault_word(onnx_fault_kind::operation) == "operator");
-  CHECK(onnx_fault_word(onnx_fault_kind::order) == "order");
+  CHECK(onnx_fault_word(cleave::onnx::fault_kind::file) == "file");
+  CHECK(onnx_fault_word(cleave::onnx::fault_kind::operation) == "operator");
+  CHECK(onnx_fault_word(cleave::onnx::fault_kind::order) == "order");
 }

@@ -21,8 +21,8 @@ void check_stages_against_whole(std::string const& name) {
 
   for (std::uint32_t const k : {8u, 4u, 3u, 2u}) {
     CAPTURE(k);
-    auto const cut = split_onnx(m, k);
-    auto const models = onnx_stages(cut.stages, cut.types);
+    auto const cut = cleave::onnx::split(m, k);
+    auto const models = cleave::onnx::stages(cut.stages, cut.types);
     CHECK(models.size() == std::min<std::size_t>(k, cut.graph->nodes().size()));
     auto staged = inputs;
     for (auto const& stage : models) {
@@ -57,8 +57,8 @@ TEST_CASE("onnx: OpenCV tells a stage with another weight from the right one") {
   auto const inputs = opencv_inputs(sidecar("resnet18").at("runs").at(0));
   auto whole = inputs, broken = inputs;
   opencv_model(m).run(whole);
-  auto const cut = split_onnx(m, 4);
-  auto models = onnx_stages(cut.stages, cut.types);
+  auto const cut = cleave::onnx::split(m, 4);
+  auto models = cleave::onnx::stages(cut.stages, cut.types);
   auto& weight = *models.at(2).mutable_graph()->mutable_initializer(0)->mutable_raw_data();
   REQUIRE(!weight.empty());
   std::ranges::fill(weight, '\0');

@@ -23,15 +23,15 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A model of one node that reads `x` of 2x3x4x5 and makes `y`, which is the graph's output.
-onnx::ModelProto one_node(std::string const& op) {
-  onnx::ModelProto m;
+::onnx::ModelProto one_node(std::string const& op) {
+  ::onnx::ModelProto m;
   m.set_ir_version(8);
   m.add_opset_import()->set_version(13);
   auto& g = *m.mutable_graph();
   auto& x = *g.add_input();
   x.set_name("x");
   auto& type = *x.mutable_type()->mutable_tensor_type();
-  type.set_elem_type(onnx::TensorProto::FLOAT);
+  type.set_elem_type(::onnx::TensorProto::FLOAT);
   for (int const d : {2, 3, 4, 5}) type.mutable_shape()->add_dim()->set_dim_value(d);
   auto& n = *g.add_node();
   n.set_op_type(op);
@@ -48,7 +48,7 @@ bool ends_with_its_parent(F f) {
   REQUIRE(pipe(held) == 0);
   pid_t const parent = fork();
   if (parent == 0) {
-    in_own_process([&] { return write(held[1], "x", 1) == 1 ? f() : ""; }, 100s);
+    cleave::onnx::in_own_process([&] { return write(held[1], "x", 1) == 1 ? f() : ""; }, 100s);
     _exit(0);
   }
   close(held[1]);
@@ -64,44 +64,45 @@ bool ends_with_its_parent(F f) {
 
 }  // namespace
 
-TEST_CASE("in_own_process: what it returns comes back whole, of any length and with any bytes") {
+TEST_CASE("onnx::in_own_process: what it returns comes back whole, of any length and with any bytes") {
   for (std::size_t const size : {0u, 1u, 70'000u, 5'000'000u}) {
     std::string text(size, 'x');
     if (size > 0) text[size / 2] = '\0';
-    CHECK(in_own_process([&] { return text; }, 20s) == text);
+    CHECK(cleave::onnx::in_own_process([&] { return text; }, 20s) == text);
   }
 }
 
-TEST_CASE("in_own_process: a crash, an exception, an early end and a hang are nothing, and soon") {
+TEST_CASE("onnx::in_own_process: a crash, an exception, an early end and a hang are nothing, and soon") {
   auto const text = [] { return std::string(); };
-  CHECK(!in_own_process([&] { return raise(SIGSEGV), text(); }, 20s));
-  CHECK(!in_own_process([&] { return raise(SIGKILL), text(); }, 20s));
-  CHECK(!in_own_process([&] { return std::abort(), text(); }, 20s));
-  CHECK(!in_own_process([&]() -> std::string { throw std::runtime_error("no"); }, 20s));
-  CHECK(!in_own_process([&] { return _exit(0), text(); }, 20s));
+  CHECK(!cleave::onnx::in_own_process([&] { return raise(SIGSEGV), text(); }, 20s));
+  CHECK(!cleave::onnx::in_own_process([&] { return raise(SIGKILL), text(); }, 20s));
+  CHECK(!cleave::onnx::in_own_process([&] { return std::abort(), text(); }, 20s));
+  CHECK(!cleave::onnx::in_own_process([&]() -> std::string { throw std::runtime_error("no"); }, 20s));
+  CHECK(!cleave::onnx::in_own_process([&] { return _exit(0), text(); }, 20s));
   auto const before = std::chrono::steady_clock::now();
-  CHECK(!in_own_process([&] { return std::this_thread::sleep_for(100s), text(); }, 50ms));
+  CHECK(!cleave::onnx::in_own_process([&] { return std::this_thread::sleep_for(100s), text(); }, 50ms));
   CHECK(std::chrono::steady_clock::now() - before < 10s);
 }
 
-TEST_CASE("in_own_process: the copy ends with the process, whether it computes or has much to say") {
+TEST_CASE("onnx::in_own_process: the copy ends with the process, whether it computes or has much to say") {
   CHECK(ends_with_its_parent([] { return std::this_thread::sleep_for(100s), std::string(); }));
   CHECK(ends_with_its_parent([] { return std::this_thread::sleep_for(300ms), std::string(1 << 20, 'x'); }));
 }
 
-TEST_CASE("in_own_process: memory stays as it was") {
+TEST_CASE("onnx::in_own_process: memory stays as it was") {
   int here = 1;
-  CHECK(in_own_process([&] { return std::to_string(++here); }, 20s) == "2");
+  CHECK(cleave::onnx::in_own_process([&] { return std::to_string(++here); }, 20s) == "2");
   CHECK(here == 1);
 }
 
 TEST_CASE(
-    "onnx_types: a model that crashes libonnx's inference is a complaint, and what the file declares stays "
+    "onnx::types: a model that crashes libonnx's inference is a complaint, and what the file "
+    "declares stays "
     "known") {
   auto narrow_weight = one_node("ConvTranspose");
   auto& w = *narrow_weight.mutable_graph()->add_initializer();
   w.set_name("w");
-  w.set_data_type(onnx::TensorProto::FLOAT);
+  w.set_data_type(::onnx::TensorProto::FLOAT);
   w.add_dims(1);
   w.add_float_data(1);
   narrow_weight.mutable_graph()->mutable_node(0)->add_input("w");
@@ -111,25 +112,25 @@ TEST_CASE(
   for (auto const* name : {"kernel_shape", "strides"}) {
     auto& a = *n.add_attribute();
     a.set_name(name);
-    a.set_type(onnx::AttributeProto::INTS);
+    a.set_type(::onnx::AttributeProto::INTS);
     for (int i = 0; i < 2; ++i) a.add_ints(a.name() == "strides" ? 0 : 1);
   }
   for (auto const& model : {narrow_weight, no_step}) {
     CAPTURE(model.graph().node(0).op_type());
     REQUIRE(!find_onnx_fault(model));
-    onnx_types const types(model);
+    cleave::onnx::types const types(model);
     CHECK(types.complaint().find("crashed") != std::string::npos);
     CHECK(types.bytes("x") == 2 * 3 * 4 * 5 * 4);
     CHECK(types.bytes("y") == 0);
-    CHECK(onnx_costs_of(types).of.size() == 1);
+    CHECK(cleave::onnx::costs_of(types).of.size() == 1);
   }
 }
 
-TEST_CASE("onnx_types: inference says the same in both processes") {
+TEST_CASE("onnx::types: inference says the same in both processes") {
   for (auto const& file : testing::model_files(testing::giants::left_out)) {
     CAPTURE(file);
     auto const model = testing::read_model(file);
-    onnx_types const there(model), here(model, {.inference = onnx_inference::same_process});
+    cleave::onnx::types const there(model), here(model, {.inference = cleave::onnx::inference::same_process});
     CHECK(there.complaint() == here.complaint());
     CHECK(there.priced_model().SerializeAsString() == here.priced_model().SerializeAsString());
   }

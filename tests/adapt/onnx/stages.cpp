@@ -22,7 +22,7 @@ namespace {
 using strings = std::vector<std::string>;
 
 template <class Values>
-strings value_names(onnx_graph const& g, Values const& values) {
+strings value_names(cleave::onnx::graph const& g, Values const& values) {
   strings all;
   for (auto const v : values) all.emplace_back(g.name_of(v));
   return all;
@@ -37,8 +37,8 @@ TEST_CASE("onnx stages: one weight in two stages is a tie, also through Identity
     b = Add(a, v)
     y = Add(b, own)
   })");
-  onnx_graph const g(m);
-  auto const notes = onnx_notes_of(split(g, equal_slices(g, 3)));
+  cleave::onnx::graph const g(m);
+  auto const notes = cleave::onnx::notes_of(split(g, equal_slices(g, 3)));
   REQUIRE(notes.ties.size() == 1);
   CHECK(g.name_of(notes.ties[0].storage) == "w");
   CHECK(notes.ties[0].stages == std::vector{stage_id{0}, stage_id{1}});
@@ -46,8 +46,8 @@ TEST_CASE("onnx stages: one weight in two stages is a tie, also through Identity
 
 TEST_CASE("onnx stages: gpt2's one matrix for embedding and head is a tie; constants are none") {
   auto const m = model("gpt2");
-  onnx_graph const g(m);
-  auto const notes = onnx_notes_of(split(g, equal_slices(g, 4)));
+  cleave::onnx::graph const g(m);
+  auto const notes = cleave::onnx::notes_of(split(g, equal_slices(g, 4)));
   REQUIRE(notes.ties.size() == 1);
   CHECK(g.name_of(notes.ties[0].storage) == "model.transformer.wte.weight");
   CHECK(notes.ties[0].stages == std::vector{stage_id{0}, stage_id{3}});
@@ -55,36 +55,38 @@ TEST_CASE("onnx stages: gpt2's one matrix for embedding and head is a tie; const
 
 TEST_CASE("onnx stages: outputs that no stage makes, dead nodes and unsized values are told") {
   auto const through = model("passthrough");
-  onnx_graph const g(through);
-  CHECK(value_names(g, onnx_notes_of(split(g, equal_slices(g, 4))).passed) == strings{"y", "k"});
+  cleave::onnx::graph const g(through);
+  CHECK(value_names(g, cleave::onnx::notes_of(split(g, equal_slices(g, 4))).passed) == strings{"y", "k"});
 
   auto const dead = model("dead_code");
-  onnx_graph const d(dead);
-  auto const notes = onnx_notes_of(split(d, equal_slices(d, 4)));
+  cleave::onnx::graph const d(dead);
+  auto const notes = cleave::onnx::notes_of(split(d, equal_slices(d, 4)));
   CHECK(notes.dead.size() + d.nodes().size() < d.file_nodes() + 1);
   CHECK(!notes.dead.empty());
   for (auto const n : notes.dead) CHECK(std::ranges::find(d.nodes(), n) == d.nodes().end());
 
   auto const m = onnx_text("f (float[2] x, int64[2] s) => (float[2] y) { h = Reshape(x, s)  y = Relu(h) }");
-  auto const cut = split_onnx(m, 2);
-  CHECK(value_names(*cut.graph, onnx_notes_of(cut.stages).unsized) == strings{"h"});
+  auto const cut = cleave::onnx::split(m, 2);
+  CHECK(value_names(*cut.graph, cleave::onnx::notes_of(cut.stages).unsized) == strings{"h"});
 }
 
 TEST_CASE("onnx stages: a stage that gives nothing becomes no file") {
   auto const m = onnx_text("f (float[2] x) => (float[2] y) { d = Tanh(x)  e = Relu(d)  y = Relu(x) }");
-  onnx_graph const g(m, {.live_only = false});
+  cleave::onnx::graph const g(m, {.live_only = false});
   auto const stages = split(g, equal_slices(g, 3));
-  CHECK(live_onnx_stages(stages) == std::vector{stage_id{0}, stage_id{2}});  // d is read by the dead stage
-  CHECK(onnx_notes_of(stages).dead_stages == std::vector{stage_id{1}});
-  auto const models = onnx_stages(stages, onnx_types(m));
+  CHECK(cleave::onnx::live_stages(stages) ==
+        std::vector{stage_id{0}, stage_id{2}});  // d is read by the dead stage
+  CHECK(cleave::onnx::notes_of(stages).dead_stages == std::vector{stage_id{1}});
+  auto const models = cleave::onnx::stages(stages, cleave::onnx::types(m));
   REQUIRE(models.size() == 2);
   CHECK(models[1].graph().output(0).name() == "y");
 }
 
 TEST_CASE("onnx stages: files are numbered in the order in which they run, whatever the parts are called") {
   auto const m = onnx_text("f (float[2] x) => (float[2] y) { a = Tanh(x)  b = Relu(a)  y = Relu(b) }");
-  onnx_graph const g(m);
-  auto const models = onnx_stages(split(g, {{part_id{2}, part_id{0}, part_id{1}}, 3}), onnx_types(m));
+  cleave::onnx::graph const g(m);
+  auto const models =
+      cleave::onnx::stages(split(g, {{part_id{2}, part_id{0}, part_id{1}}, 3}), cleave::onnx::types(m));
   REQUIRE(models.size() == 3);
   strings made;
   for (auto const& stage : models) made.push_back(stage.graph().output(0).name());
@@ -92,7 +94,8 @@ TEST_CASE("onnx stages: files are numbered in the order in which they run, whate
 }
 
 TEST_CASE(
-    "split_onnx: every model comes apart into min(k, nodes) stages with nodes, never worse than its bound "
+    "onnx::split: every model comes apart into min(k, nodes) stages with nodes, never worse than its "
+    "bound "
     "says") {
   for (auto const& file : model_files(giants::left_out)) {
     auto const name = model_name(file);
@@ -100,10 +103,10 @@ TEST_CASE(
     auto const m = read_model(file);
     for (std::uint32_t const k : {1u, 2u, 3u, 4u, 8u}) {
       CAPTURE(k);
-      auto const cut = split_onnx(m, k);
+      auto const cut = cleave::onnx::split(m, k);
       auto const nodes = cut.graph->nodes().size();
       CHECK(cut.stages.size() == std::min<std::size_t>(k, nodes));
-      CHECK(live_onnx_stages(cut.stages).size() == cut.stages.size());
+      CHECK(cleave::onnx::live_stages(cut.stages).size() == cut.stages.size());
       std::size_t held = 0;
       for (auto const& stage : cut.stages.plan().stages) {
         CHECK(!stage.nodes.empty());
@@ -115,15 +118,16 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("split_onnx: the same model gives the same bytes") {
+TEST_CASE("onnx::split: the same model gives the same bytes") {
   auto const m = model("moe");
-  auto const first = split_onnx(m, 4), second = split_onnx(m, 4);
-  auto const a = onnx_stages(first.stages, first.types), b = onnx_stages(second.stages, second.types);
+  auto const first = cleave::onnx::split(m, 4), second = cleave::onnx::split(m, 4);
+  auto const a = cleave::onnx::stages(first.stages, first.types),
+             b = cleave::onnx::stages(second.stages, second.types);
   REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i].SerializeAsString() == b[i].SerializeAsString());
 }
 
-TEST_CASE("split_onnx: heavy nodes are spread, and a value that is dear to send is not cut") {
+TEST_CASE("onnx::split: heavy nodes are spread, and a value that is dear to send is not cut") {
   auto const m = onnx_text(R"(f (float[512, 512] x, float[512, 512] w) => (float[512, 512] y) {
     a = MatMul(x, w)
     b = Relu(a)
@@ -132,7 +136,7 @@ TEST_CASE("split_onnx: heavy nodes are spread, and a value that is dear to send 
     e = MatMul(d, w)
     y = MatMul(e, w)
   })");
-  auto const cut = split_onnx(m, 2);
+  auto const cut = cleave::onnx::split(m, 2);
   std::map<std::string, std::size_t> products;
   for (std::size_t i = 0; i < 2; ++i)
     for (auto const n : cut.stages[stage_id{static_cast<std::uint32_t>(i)}].nodes)
@@ -140,8 +144,8 @@ TEST_CASE("split_onnx: heavy nodes are spread, and a value that is dear to send 
   CHECK(products == std::map<std::string, std::size_t>{{"0", 2}, {"1", 2}});
 }
 
-TEST_CASE("split_onnx: 0 parts and a limit that cannot be met are errors") {
+TEST_CASE("onnx::split: 0 parts and a limit that cannot be met are errors") {
   auto const m = model("googlenet");
-  CHECK_THROWS_AS(split_onnx(m, 0), error);
-  CHECK_THROWS_AS(split_onnx(m, 4, {.balance = {.memory = std::size_t{1}}}), infeasible_error);
+  CHECK_THROWS_AS(cleave::onnx::split(m, 0), error);
+  CHECK_THROWS_AS(cleave::onnx::split(m, 4, {.balance = {.memory = std::size_t{1}}}), infeasible_error);
 }

@@ -16,18 +16,18 @@ using namespace cleave::testing;
 
 namespace {
 
-std::string spelt(onnx_types const& types, std::string const& value) {
+std::string spelt(cleave::onnx::types const& types, std::string const& value) {
   auto const* type = types.declaration(value);
-  return type == nullptr ? "unknown" : onnx_spelling(*type);
+  return type == nullptr ? "unknown" : cleave::onnx::spelling(*type);
 }
 
-std::string priced(onnx_types const& types, std::string const& value) {
+std::string priced(cleave::onnx::types const& types, std::string const& value) {
   auto const* type = types.priced(value);
-  return type == nullptr ? "unknown" : onnx_spelling(*type);
+  return type == nullptr ? "unknown" : cleave::onnx::spelling(*type);
 }
 
 /// The recorded shape, with a wildcard where the type says less than one run shows.
-bool fits(onnx::TypeProto const& type, nlohmann::json const& shape) {
+bool fits(::onnx::TypeProto const& type, nlohmann::json const& shape) {
   if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return true;
   auto const& dims = type.tensor_type().shape().dim();
   if (static_cast<std::size_t>(dims.size()) != shape.size()) return false;
@@ -51,8 +51,8 @@ auto const dynamic =
 TEST_CASE("onnx types: a shape is spelt as options are written, and read back") {
   for (std::string const text : {"1x3x224x224", "?x8", "scalar", "0", "float16:2x?"}) {
     CAPTURE(text);
-    auto const shape = parse_onnx_shape(text);
-    onnx::TypeProto type;
+    auto const shape = cleave::onnx::parse_shape(text);
+    ::onnx::TypeProto type;
     auto& t = *type.mutable_tensor_type();
     t.set_elem_type(shape.element);
     t.mutable_shape();
@@ -60,32 +60,33 @@ TEST_CASE("onnx types: a shape is spelt as options are written, and read back") 
       auto& to = *t.mutable_shape()->add_dim();
       if (d >= 0) to.set_dim_value(d);
     }
-    auto spelling = onnx_spelling(type);
+    auto spelling = cleave::onnx::spelling(type);
     auto const shown = spelling.substr(spelling.rfind(' ') + 1);
     CHECK(shown == text.substr(text.find(':') + 1));
   }
-  CHECK(parse_onnx_shape("float16:2x?") == onnx_shape{onnx::TensorProto::FLOAT16, {2, -1}});
-  CHECK(parse_onnx_assignment("a=b=1x2") == std::pair<std::string, std::string_view>{"a=b", "1x2"});
+  CHECK(cleave::onnx::parse_shape("float16:2x?") ==
+        cleave::onnx::shape{::onnx::TensorProto::FLOAT16, {2, -1}});
+  CHECK(cleave::onnx::parse_assignment("a=b=1x2") == std::pair<std::string, std::string_view>{"a=b", "1x2"});
   for (std::string const text :
        {"", "x", "1x", "x1", "1xx2", "-1", "1.5", "1e3", "99999999999999999999", "float77:1", "1,2"}) {
     CAPTURE(text);
-    CHECK_THROWS_AS(parse_onnx_shape(text), onnx_error);
+    CHECK_THROWS_AS(cleave::onnx::parse_shape(text), cleave::onnx::error);
   }
-  CHECK_THROWS_AS(parse_onnx_assignment("=3"), onnx_error);
-  CHECK_THROWS_AS(parse_onnx_assignment("batch"), onnx_error);
+  CHECK_THROWS_AS(cleave::onnx::parse_assignment("=3"), cleave::onnx::error);
+  CHECK_THROWS_AS(cleave::onnx::parse_assignment("batch"), cleave::onnx::error);
 }
 
 TEST_CASE("onnx types: element sizes are those of every type that ONNX 1.12 has") {
-  for (int type = onnx::TensorProto::FLOAT; type <= onnx::TensorProto::BFLOAT16; ++type) {
+  for (int type = ::onnx::TensorProto::FLOAT; type <= ::onnx::TensorProto::BFLOAT16; ++type) {
     CAPTURE(type);
-    CHECK((onnx_element_size(type) > 0) == (type != onnx::TensorProto::STRING));
+    CHECK((cleave::onnx::element_size(type) > 0) == (type != ::onnx::TensorProto::STRING));
   }
-  CHECK(onnx_element_size(0) == 0);
-  CHECK(onnx_element_size(77) == 0);
+  CHECK(cleave::onnx::element_size(0) == 0);
+  CHECK(cleave::onnx::element_size(77) == 0);
 }
 
 TEST_CASE("onnx types: a symbolic dimension stays symbolic in a declaration, a made-up one is left out") {
-  onnx_types const types(dynamic);
+  cleave::onnx::types const types(dynamic);
   CHECK(spelt(types, "h") == "float32 batchx4");
   CHECK(spelt(types, "z") == "float32 of unknown rank");
   CHECK(types.bytes("h") == 0);
@@ -94,11 +95,11 @@ TEST_CASE("onnx types: a symbolic dimension stays symbolic in a declaration, a m
 }
 
 TEST_CASE("onnx types: the user's sizes price values and do not bind stages") {
-  onnx_types const types(dynamic, {.dims = {{"batch", 5}}});
+  cleave::onnx::types const types(dynamic, {.dims = {{"batch", 5}}});
   CHECK(types.bytes("h") == 5 * 4 * 4);
   CHECK(priced(types, "r") == "float32 5x4");
   CHECK(spelt(types, "r") == "float32 batchx4");
-  onnx_types const shaped(dynamic, {.shapes = {{"z", {0, {20}}}, {"x", {0, {3, 8}}}}});
+  cleave::onnx::types const shaped(dynamic, {.shapes = {{"z", {0, {20}}}, {"x", {0, {3, 8}}}}});
   CHECK(shaped.bytes("z") == 80);
   CHECK(priced(shaped, "h") == "float32 3x4");
   CHECK(spelt(shaped, "h") == "float32 batchx4");
@@ -109,20 +110,20 @@ TEST_CASE("onnx types: a value of a foreign operator has the type that the user 
   auto& acme = *m.add_opset_import();
   acme.set_domain("acme");
   acme.set_version(1);
-  CHECK(spelt(onnx_types(m), "b") == "unknown");
-  onnx_types const given(m, {.shapes = {{"b", {0, {2, 3}}}}});
+  CHECK(spelt(cleave::onnx::types(m), "b") == "unknown");
+  cleave::onnx::types const given(m, {.shapes = {{"b", {0, {2, 3}}}}});
   CHECK(spelt(given, "b") == "float32 2x3");
   CHECK(given.bytes("b") == 24);
-  onnx_types const half(m, {.shapes = {{"b", parse_onnx_shape("float16:2x?")}}});
+  cleave::onnx::types const half(m, {.shapes = {{"b", cleave::onnx::parse_shape("float16:2x?")}}});
   CHECK(spelt(half, "b") == "float16 2x?");
   CHECK(half.bytes("b") == 0);
 }
 
 TEST_CASE("onnx types: an option that the model contradicts is refused by name") {
-  auto const refused = [](onnx_type_options const& options, std::string const& name) {
+  auto const refused = [](cleave::onnx::type_options const& options, std::string const& name) {
     try {
-      onnx_types const types(dynamic, options);
-    } catch (onnx_error const& e) {
+      cleave::onnx::types const types(dynamic, options);
+    } catch (cleave::onnx::error const& e) {
       return e.witness.names == std::vector<std::string>{name} &&
              std::string(e.what()).find(name) != std::string::npos;
     }
@@ -134,15 +135,15 @@ TEST_CASE("onnx types: an option that the model contradicts is refused by name")
   CHECK(refused({.shapes = {{"", {0, {1}}}}}, ""));
   CHECK(refused({.shapes = {{"h", {0, {5, 9}}}}}, "h"));
   CHECK(refused({.shapes = {{"h", {0, {5, 4, 1}}}}}, "h"));
-  CHECK(refused({.shapes = {{"h", parse_onnx_shape("int64:5x4")}}}, "h"));
-  CHECK(!refused({.shapes = {{"h", parse_onnx_shape("float32:5x4")}}}, "h"));
+  CHECK(refused({.shapes = {{"h", cleave::onnx::parse_shape("int64:5x4")}}}, "h"));
+  CHECK(!refused({.shapes = {{"h", cleave::onnx::parse_shape("float32:5x4")}}}, "h"));
 }
 
 TEST_CASE("onnx types: nodes in another order than they run have types too, and stay where they are") {
   auto m = onnx_text("f (float[2, 3] x) => (float[2, 3] y) { h = Relu(x)  k = Tanh(h)  y = Neg(k) }");
   m.mutable_graph()->mutable_node()->SwapElements(0, 1);
   m.mutable_graph()->mutable_node()->SwapElements(1, 2);  // k, y, h
-  onnx_types const types(m);
+  cleave::onnx::types const types(m);
   CHECK(spelt(types, "h") == "float32 2x3");
   CHECK(spelt(types, "k") == "float32 2x3");
   for (int i = 0; i < 3; ++i)
@@ -150,7 +151,7 @@ TEST_CASE("onnx types: nodes in another order than they run have types too, and 
 }
 
 TEST_CASE("onnx types: a wrong declaration spoils nothing else") {
-  onnx_types const types(onnx_text(R"(f (float[2, 3] x) => (float[6] y, float[2] z) {
+  cleave::onnx::types const types(onnx_text(R"(f (float[2, 3] x) => (float[6] y, float[2] z) {
     h = Relu(x)
     y = Tanh(h)
     z = ReduceSum<keepdims = 0>(h)
@@ -161,10 +162,11 @@ TEST_CASE("onnx types: a wrong declaration spoils nothing else") {
 }
 
 TEST_CASE("onnx types: a size that does not fit is an error, not a small number") {
-  onnx_types const types(
+  cleave::onnx::types const types(
       onnx_text("f (float[4611686018427387904] x) => (float[4611686018427387904] y) { y = Relu(x) }"));
-  CHECK_THROWS_WITH_AS(types.bytes("x"), doctest::Contains("does not fit"), onnx_error);
-  onnx_types const empty(onnx_text("f (float[4611686018427387904, 0, 8] x) => (float[b] y) { y = Relu(x) }"));
+  CHECK_THROWS_WITH_AS(types.bytes("x"), doctest::Contains("does not fit"), cleave::onnx::error);
+  cleave::onnx::types const empty(
+      onnx_text("f (float[4611686018427387904, 0, 8] x) => (float[b] y) { y = Relu(x) }"));
   CHECK(empty.bytes("x") == 0);
 }
 
@@ -172,11 +174,11 @@ TEST_CASE("onnx types: the data of heavy weights is not copied, that of shapes i
   auto m = onnx_text("f (float[8] x) => (float[2, 4] y) <int64[2] s = {2, 4}> { y = Reshape(x, s) }");
   auto& heavy = *m.mutable_graph()->add_initializer();
   heavy.set_name("heavy");
-  heavy.set_data_type(onnx::TensorProto::FLOAT);
+  heavy.set_data_type(::onnx::TensorProto::FLOAT);
   heavy.add_dims(1 << 20);
   heavy.mutable_raw_data()->resize(std::size_t{4} << 20);
   CHECK(onnx_outline(m).ByteSizeLong() < 1000);
-  onnx_types const types(m);
+  cleave::onnx::types const types(m);
   CHECK(types.bytes("heavy") == std::size_t{4} << 20);
   CHECK(spelt(types, "y") == "float32 2x4");
 }
@@ -185,18 +187,18 @@ TEST_CASE("onnx types: a default that the caller may override decides no shape")
   auto m = onnx_text("f (float[8] x, int64[2] s) => (float[a, b] y) { h = Reshape(x, s)  y = Relu(h) }");
   auto& shape = *m.mutable_graph()->add_initializer();
   shape.set_name("s");
-  shape.set_data_type(onnx::TensorProto::INT64);
+  shape.set_data_type(::onnx::TensorProto::INT64);
   shape.add_dims(2);
   shape.add_int64_data(2);
   shape.add_int64_data(4);
-  CHECK(spelt(onnx_types(m), "h") == "float32 of unknown rank");
+  CHECK(spelt(cleave::onnx::types(m), "h") == "float32 of unknown rank");
   m.set_ir_version(3);  // there it is no default, but the value
-  CHECK(spelt(onnx_types(m), "h") == "float32 2x4");
+  CHECK(spelt(cleave::onnx::types(m), "h") == "float32 2x4");
 }
 
 TEST_CASE("onnx types: functions that would unfold without end are not followed") {
-  onnx::ModelProto m = onnx_text("f (float[2] x) => (float[2] y) { y = Relu(x) }");
-  auto const function = [&](int i, int calls) -> onnx::FunctionProto& {
+  ::onnx::ModelProto m = onnx_text("f (float[2] x) => (float[2] y) { y = Relu(x) }");
+  auto const function = [&](int i, int calls) -> ::onnx::FunctionProto& {
     auto& f = *m.add_functions();
     f.set_domain("d");
     f.set_name("f" + std::to_string(i));
@@ -224,7 +226,7 @@ TEST_CASE("onnx types: what is known of each boundary value fits the recorded ru
   for (auto const& file : model_files(giants::included)) {
     auto const name = model_name(file);
     CAPTURE(name);
-    onnx_types const types(read_model(file));
+    cleave::onnx::types const types(read_model(file));
     CHECK(types.complaint().empty());
     auto const recorded = sidecar(name).value("boundary_values", nlohmann::json::object());
     for (auto const& [value, seen] : recorded.items()) {

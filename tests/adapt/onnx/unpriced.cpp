@@ -22,28 +22,31 @@ namespace {
 
 /// A model whose shapes are inferred with `given`.
 struct priced_model {
-  explicit priced_model(onnx::ModelProto m, onnx_type_options told = {})
+  explicit priced_model(::onnx::ModelProto m, cleave::onnx::type_options told = {})
       : proto(std::move(m)),
         given(std::move(told)),
         types(proto, given),
-        costs(onnx_costs_of(types)),
+        costs(cleave::onnx::costs_of(types)),
         graph(proto) {}
 
-  unpriced lacking() const { return onnx_unpriced(graph, types, costs); }
-  std::optional<onnx_open_size> most() const { return find_most_open_size(graph, types, costs, given); }
+  unpriced lacking() const { return cleave::onnx::find_unpriced(graph, types, costs); }
+  std::optional<cleave::onnx::open_size> most() const {
+    return cleave::onnx::find_most_open_size(graph, types, costs, given);
+  }
 
-  onnx::ModelProto proto;
-  onnx_type_options given;
-  onnx_types types;
-  onnx_costs costs;
-  onnx_graph graph;
+  ::onnx::ModelProto proto;
+  cleave::onnx::type_options given;
+  cleave::onnx::types types;
+  cleave::onnx::costs costs;
+  cleave::onnx::graph graph;
 };
 
 /// Of a model with these sizes: how many nodes have no price, how many values no size.
-std::pair<std::size_t, std::size_t> counted(onnx::ModelProto const& m, onnx_type_options const& given) {
-  onnx_types const types(m, given);
-  auto const costs = onnx_costs_of(types);
-  onnx_graph const g(m);
+std::pair<std::size_t, std::size_t> counted(::onnx::ModelProto const& m,
+                                            cleave::onnx::type_options const& given) {
+  cleave::onnx::types const types(m, given);
+  auto const costs = cleave::onnx::costs_of(types);
+  cleave::onnx::graph const g(m);
   std::pair<std::size_t, std::size_t> count;
   auto const is_read = [&](auto v) {
     return std::ranges::any_of(g.nodes(), [&](auto n) { return std::ranges::count(g.reads(n), v) > 0; });
@@ -51,16 +54,16 @@ std::pair<std::size_t, std::size_t> counted(onnx::ModelProto const& m, onnx_type
   for (auto const n : g.nodes()) {
     if (costs.of[n].unknown) ++count.first;
     for (auto const v : g.results(n))
-      if (!onnx_elements(types.priced(g.name_of(v))) && is_read(v)) ++count.second;
+      if (!cleave::onnx::elements(types.priced(g.name_of(v))) && is_read(v)) ++count.second;
   }
   return count;
 }
 
 /// The most that one symbolic dimension of the file, or the shape of one input, prices.
-std::pair<std::size_t, std::size_t> most_by_brute_force(onnx::ModelProto const& m) {
+std::pair<std::size_t, std::size_t> most_by_brute_force(::onnx::ModelProto const& m) {
   auto const now = counted(m, {});
   std::pair<std::size_t, std::size_t> most;
-  auto const attempt = [&](onnx_type_options const& given) {
+  auto const attempt = [&](cleave::onnx::type_options const& given) {
     auto const then = counted(m, given);
     most = std::max(
         most, {now.first - std::min(now.first, then.first), now.second - std::min(now.second, then.second)});
@@ -74,7 +77,7 @@ std::pair<std::size_t, std::size_t> most_by_brute_force(onnx::ModelProto const& 
     for (auto const& s : symbols) attempt({.dims = {{s, size}}});
     for (auto const& v : m.graph().input()) {
       if (!v.type().tensor_type().has_shape()) continue;
-      onnx_shape shape;
+      cleave::onnx::shape shape;
       for (auto const& d : v.type().tensor_type().shape().dim())
         shape.dims.push_back(d.has_dim_value() ? d.dim_value() : size);
       attempt({.shapes = {{v.name(), shape}}});
@@ -108,18 +111,18 @@ TEST_CASE("onnx unpriced: the size that prices most is found, a dimension or an 
               body))
           .most();
   REQUIRE(most);
-  CHECK(*most ==
-        onnx_open_size{.what = onnx_open_size::kind::dimension, .name = "M", .nodes = 3, .values = 2});
+  CHECK(*most == cleave::onnx::open_size{
+                     .what = cleave::onnx::open_size::kind::dimension, .name = "M", .nodes = 3, .values = 2});
   // Two dimensions of one input: neither is enough.
   auto const shape =
       priced_model(onnx_text("f (float[A, 3, B] y) => (float[A, 3, B] r) { q = Relu(y)  r = Relu(q) }"))
           .most();
   REQUIRE(shape);
-  CHECK(*shape == onnx_open_size{.what = onnx_open_size::kind::value,
-                                 .name = "y",
-                                 .shape = {0, {-1, 3, -1}},
-                                 .nodes = 2,
-                                 .values = 1});
+  CHECK(*shape == cleave::onnx::open_size{.what = cleave::onnx::open_size::kind::value,
+                                          .name = "y",
+                                          .shape = {0, {-1, 3, -1}},
+                                          .nodes = 2,
+                                          .values = 1});
 }
 
 TEST_CASE("onnx unpriced: where no input is open it is the value with which most shapes are lost") {
@@ -129,7 +132,7 @@ TEST_CASE("onnx unpriced: where no input is open it is the value with which most
                 "  v = Cast<to = 1>(u)  w = Relu(v)  a = Relu(w)  b = Relu(a) }"));
   auto const most = m.most();
   REQUIRE(most);
-  CHECK(most->what == onnx_open_size::kind::value);
+  CHECK(most->what == cleave::onnx::open_size::kind::value);
   CHECK(most->name == "u");
   CHECK(!most->measured);
   CHECK(most->ranked);

@@ -50,16 +50,16 @@ TEST_CASE("onnx write: the files hold the stages, and take the place of an earli
   scratch_folder const scratch;
   std::filesystem::path const out = scratch / "new/folder";
   auto const m = model("googlenet");
-  auto const eight = split_onnx(m, 8);
-  CHECK(write_onnx_stages(eight.stages, eight.types, out).size() == 8);
+  auto const eight = cleave::onnx::split(m, 8);
+  CHECK(cleave::onnx::write_stages(eight.stages, eight.types, out).size() == 8);
   CHECK(files_in(out).size() == 8);
 
   write_text(out / "notes.txt", "mine");
   write_text(out / "stage_1.json", "mine");
-  auto const three = split_onnx(m, 3);
-  auto const paths = write_onnx_stages(three.stages, three.types, out);
+  auto const three = cleave::onnx::split(m, 3);
+  auto const paths = cleave::onnx::write_stages(three.stages, three.types, out);
   CHECK(files_in(out) == names{"stage_0.onnx", "stage_1.onnx", "stage_2.onnx", "notes.txt", "stage_1.json"});
-  auto const models = onnx_stages(three.stages, three.types);
+  auto const models = cleave::onnx::stages(three.stages, three.types);
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(paths[i].filename() == onnx_stage_name(i));
     CHECK(load_onnx(paths[i]).SerializeAsString() == models[i].SerializeAsString());
@@ -72,12 +72,12 @@ TEST_CASE("onnx write: a file that is no stage of an earlier run is not touched"
     scratch_folder const scratch;
     std::filesystem::path const out = scratch / "out";
     auto const m = model("one_node");
-    auto const cut = split_onnx(m, 4);
-    write_onnx_stages(cut.stages, cut.types, out);
+    auto const cut = cleave::onnx::split(m, 4);
+    cleave::onnx::write_stages(cut.stages, cut.types, out);
     auto const before = text_of(out / "stage_0.onnx");
     write_text(out / name, "mine");
-    CHECK_THROWS_WITH_AS(write_onnx_stages(cut.stages, cut.types, out), doctest::Contains(name.c_str()),
-                         error);
+    CHECK_THROWS_WITH_AS(cleave::onnx::write_stages(cut.stages, cut.types, out),
+                         doctest::Contains(name.c_str()), error);
     CHECK(text_of(out / name) == "mine");
     CHECK(files_in(out) == names{"stage_0.onnx", name});
     if (name != "stage_0.onnx") CHECK(text_of(out / "stage_0.onnx") == before);
@@ -90,12 +90,12 @@ TEST_CASE("onnx write: a value without a type is refused before anything is writ
   auto& acme = *m.add_opset_import();
   acme.set_domain("acme");
   acme.set_version(1);
-  auto const cut = split_onnx(m, 2);
-  CHECK_THROWS_WITH_AS(write_onnx_stages(cut.stages, cut.types, scratch / "out"), doctest::Contains("'h'"),
-                       onnx_error);
+  auto const cut = cleave::onnx::split(m, 2);
+  CHECK_THROWS_WITH_AS(cleave::onnx::write_stages(cut.stages, cut.types, scratch / "out"),
+                       doctest::Contains("'h'"), cleave::onnx::error);
   CHECK(!std::filesystem::exists(scratch / "out"));
-  auto const given = split_onnx(m, 2, {.types = {.shapes = {{"h", {0, {2}}}}}});
-  CHECK(write_onnx_stages(given.stages, given.types, scratch / "out").size() == 2);
+  auto const given = cleave::onnx::split(m, 2, {.types = {.shapes = {{"h", {0, {2}}}}}});
+  CHECK(cleave::onnx::write_stages(given.stages, given.types, scratch / "out").size() == 2);
 }
 
 TEST_CASE("onnx write: what is not committed leaves nothing behind") {
@@ -115,21 +115,22 @@ TEST_CASE("onnx write: stages of another model are left alone, also where that m
   scratch_folder const scratch;
   std::filesystem::path const out = scratch / "out";
   auto const m = model("googlenet");
-  auto const three = split_onnx(m, 3);
-  auto const paths = write_onnx_stages(three.stages, three.types, out);
+  auto const three = cleave::onnx::split(m, 3);
+  auto const paths = cleave::onnx::write_stages(three.stages, three.types, out);
   std::vector<std::string> before;
   for (auto const& p : paths) before.push_back(text_of(p));
   auto const stage = load_onnx(paths[1]), other = model("one_node");
   for (auto const* another : {&stage, &other}) {
-    auto const one = split_onnx(*another, 1);
-    CHECK_THROWS_WITH_AS(write_onnx_stages(one.stages, one.types, out),
+    auto const one = cleave::onnx::split(*another, 1);
+    CHECK_THROWS_WITH_AS(cleave::onnx::write_stages(one.stages, one.types, out),
                          doctest::Contains("is a stage of another model; move it away, or write elsewhere"),
                          error);
     CHECK(files_in(out).size() == 3);
     for (std::size_t i = 0; i < 3; ++i) CHECK(text_of(paths[i]) == before[i]);
   }
-  auto const one = split_onnx(other, 1);
-  CHECK(write_onnx_stages(one.stages, one.types, out, onnx_replace::of_any_model).size() == 1);
+  auto const one = cleave::onnx::split(other, 1);
+  CHECK(cleave::onnx::write_stages(one.stages, one.types, out, cleave::onnx::replace::of_any_model).size() ==
+        1);
   CHECK(files_in(out) == names{"stage_0.onnx"});
 }
 
@@ -151,8 +152,8 @@ TEST_CASE("onnx write: files of the user's beside the stages are left alone, and
   write_text(scratch / "victim", "mine");
   std::filesystem::create_symlink(scratch / "victim", out / "stage_1.onnx.part");
   auto const m = model("googlenet");
-  auto const two = split_onnx(m, 2);
-  write_onnx_stages(two.stages, two.types, out);
+  auto const two = cleave::onnx::split(m, 2);
+  cleave::onnx::write_stages(two.stages, two.types, out);
   CHECK(text_of(out / "stage_0.onnx.part") == "mine");
   CHECK(text_of(scratch / "victim") == "mine");
   for (auto const* name : {"stage_0.onnx", "stage_1.onnx"})
@@ -162,13 +163,13 @@ TEST_CASE("onnx write: files of the user's beside the stages are left alone, and
 TEST_CASE("onnx write: a stage that cannot be written leaves the earlier ones") {
   scratch_folder const scratch;
   auto const m = model("googlenet");
-  auto const two = split_onnx(m, 2), three = split_onnx(m, 3);
-  write_onnx_stages(two.stages, two.types, scratch / "out");
+  auto const two = cleave::onnx::split(m, 2), three = cleave::onnx::split(m, 3);
+  cleave::onnx::write_stages(two.stages, two.types, scratch / "out");
   auto const limited = testing::in_child([&] {
     rlimit const size{1'000, 1'000};
     setrlimit(RLIMIT_FSIZE, &size);
     signal(SIGXFSZ, SIG_IGN);
-    return error_text([&] { write_onnx_stages(three.stages, three.types, scratch / "out"); });
+    return error_text([&] { cleave::onnx::write_stages(three.stages, three.types, scratch / "out"); });
   });
   CHECK(limited.said == "file '" + (scratch / "out/stage_0.onnx") + "' cannot be written: File too large");
   CHECK(files_in(scratch / "out") == names{"stage_0.onnx", "stage_1.onnx"});
@@ -176,8 +177,8 @@ TEST_CASE("onnx write: a stage that cannot be written leaves the earlier ones") 
 
 TEST_CASE("onnx write: only stage_<number>.onnx is the name of a stage") {
   for (auto const* name : {"stage_0.onnx", "stage_12.onnx", "stage_007.onnx", "stage_3.onnx.gz"})
-    CHECK(is_onnx_stage_name(name));
+    CHECK(cleave::onnx::is_stage_name(name));
   for (auto const* name :
        {"stage_.onnx", "stage_1.json", "stage_1a.onnx", "stage_1.onnx.part", "xstage_1.onnx", "stage_1"})
-    CHECK(!is_onnx_stage_name(name));
+    CHECK(!cleave::onnx::is_stage_name(name));
 }

@@ -18,7 +18,7 @@ using namespace cleave::detail;
 namespace {
 
 std::string refused(std::string const& text) {
-  return testing::error_text<json_error>([&] { read_workload_json(text); });
+  return testing::error_text<cleave::json::error>([&] { read_workload_json(text); });
 }
 
 std::string const small = R"({"maxSizePerFPGA": 16e9, "maxFPGAs": 3, "maxCPUs": 1, "nodes": [

@@ -19,7 +19,7 @@ using namespace cleave::detail;
 namespace {
 
 std::string refusal(std::string const& text, std::size_t deepest = 1000) {
-  return testing::error_text<json_error>([&] { json_document(text, deepest); });
+  return testing::error_text<cleave::json::error>([&] { json_document(text, deepest); });
 }
 
 nlohmann::ordered_json as_oracle(json_value const& v) {
@@ -71,7 +71,7 @@ TEST_CASE("json_document: the first mistake is named with its line and column") 
 TEST_CASE("json_value: who asks for what is not there is told where") {
   json_document const d("{\"nodes\": [{\"name\": \"a\"},\n {\"name\": -7}], \"x\": 1.5}");
   json_value const root(d);
-  auto const said = [](auto f) { return testing::error_text<json_error>(f); };
+  auto const said = [](auto f) { return testing::error_text<cleave::json::error>(f); };
   root["nodes"].each_element([&](json_value const& n) {
     if (n["name"].what() == json_kind::text) return;
     CHECK(said([&] { n["name"].text(); }) == "line 2, column 11, $.nodes[1].name: expected a text, got -7");
@@ -130,9 +130,9 @@ TEST_CASE("json_document: what is written of a value is all of it, whatever text
   }
 }
 
-TEST_CASE("json_document: what json_writer writes comes back, texts of any characters too") {
+TEST_CASE("json_document: what cleave::json::writer writes comes back, texts of any characters too") {
   for (std::string const text : {"", "a\"b\\c/d", "line\nbreak\ttab\x01", "\u00e9\u20ac\U0001f600", "\x7f"}) {
-    json_writer w;
+    cleave::json::writer w;
     w.open_array().value(text).close_array();
     json_document const d(w.text());
     json_value(d).each_element([&](json_value const& v) { CHECK(v.text() == text); });

@@ -10,35 +10,34 @@
 #include <string>
 
 using namespace cleave;
-using nlohmann::json;
 
 namespace {
 
-void write(json_writer& to, json const& j) {
+void write(cleave::json::writer& to, nlohmann::json const& j) {
   switch (j.type()) {
-    case json::value_t::object:
+    case nlohmann::json::value_t::object:
       to.open_object();
       for (auto const& [name, v] : j.items()) write(to.key(name), v);
       to.close_object();
       break;
-    case json::value_t::array:
+    case nlohmann::json::value_t::array:
       to.open_array();
       for (auto const& v : j) write(to, v);
       to.close_array();
       break;
-    case json::value_t::string:
+    case nlohmann::json::value_t::string:
       to.value(j.get<std::string>());
       break;
-    case json::value_t::boolean:
+    case nlohmann::json::value_t::boolean:
       to.value(j.get<bool>());
       break;
-    case json::value_t::number_integer:
+    case nlohmann::json::value_t::number_integer:
       to.value(j.get<std::int64_t>());
       break;
-    case json::value_t::number_unsigned:
+    case nlohmann::json::value_t::number_unsigned:
       to.value(j.get<std::uint64_t>());
       break;
-    case json::value_t::number_float:
+    case nlohmann::json::value_t::number_float:
       to.value(j.get<double>());
       break;
     default:
@@ -46,7 +45,7 @@ void write(json_writer& to, json const& j) {
   }
 }
 
-json random_document(std::uint64_t& state, int depth) {
+nlohmann::json random_document(std::uint64_t& state, int depth) {
   auto const draw = [&](std::uint64_t n) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (state >> 33) % n;
@@ -65,12 +64,12 @@ json random_document(std::uint64_t& state, int depth) {
     case 5:
       return std::string(draw(6), static_cast<char>(draw(128)));
     case 6: {
-      auto j = json::array();
+      auto j = nlohmann::json::array();
       for (auto n = draw(5); n > 0; --n) j.push_back(random_document(state, depth - 1));
       return j;
     }
     default: {
-      auto j = json::object();
+      auto j = nlohmann::json::object();
       for (auto n = draw(5); n > 0; --n) j["k\"" + std::to_string(n)] = random_document(state, depth - 1);
       return j;
     }
@@ -79,32 +78,32 @@ json random_document(std::uint64_t& state, int depth) {
 
 }  // namespace
 
-TEST_CASE("json_writer: a parser reads back what was written, in both layouts") {
+TEST_CASE("json::writer: a parser reads back what was written, in both layouts") {
   std::uint64_t state = 7;
   for (int i = 0; i < 300; ++i) {
     auto const document = random_document(state, 5);
-    for (auto layout : {json_writer::layout::compact, json_writer::layout::indented}) {
-      json_writer to(layout);
+    for (auto layout : {cleave::json::writer::layout::compact, cleave::json::writer::layout::indented}) {
+      cleave::json::writer to(layout);
       write(to, document);
-      CHECK(json::parse(to.text()) == document);
+      CHECK(nlohmann::json::parse(to.text()) == document);
     }
   }
 }
 
-TEST_CASE("json_writer: writes exactly what parsers of other makes expect") {
-  json_writer to;
+TEST_CASE("json::writer: writes exactly what parsers of other makes expect") {
+  cleave::json::writer to;
   to.open_object().member("a", 1).key("b").open_array().value(0.1).null().close_array().member("c", "d");
   to.member("e", false).key("f").open_object().close_object().close_object();
   CHECK(to.text() == R"({"a":1,"b":[0.1,null],"c":"d","e":false,"f":{}})");
 
-  json_writer lines(json_writer::layout::indented);
+  cleave::json::writer lines(cleave::json::writer::layout::indented);
   lines.open_object().member("a", 1).key("b").open_array().close_array().close_object();
   CHECK(lines.text() == "{\n  \"a\": 1,\n  \"b\": []\n}");
 }
 
-TEST_CASE("json_writer: numbers keep their bits, and what JSON cannot say is null") {
+TEST_CASE("json::writer: numbers keep their bits, and what JSON cannot say is null") {
   auto const written = [](auto x) {
-    json_writer to;
+    cleave::json::writer to;
     to.value(x);
     return to.text();
   };

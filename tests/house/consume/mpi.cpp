@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <cleave/mpi/pipeline.hpp>
 
-static_assert(cleave::communicator<cleave::detail::mpi_communicator, cleave::mpi_device>);
+static_assert(cleave::communicator<cleave::detail::mpi_communicator, cleave::mpi::device>);
 
 int main() {
   int version = 0, subversion = 0;  // what MPI answers before it begins

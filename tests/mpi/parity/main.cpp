@@ -16,7 +16,7 @@ outcome run_pipe_parity(test_case const& c, json const& body);
 
 namespace {
 
-int run_all(mpi_environment const& mpi) {
+int run_all(cleave::mpi::environment const& mpi) {
   std::ifstream file(std::filesystem::path(CLEAVE_TEST_DATA) / "conformance" / "pipe" / "parity.json");
   auto const recorded = json::parse(file);
   std::size_t same = 0;
@@ -38,6 +38,6 @@ int run_all(mpi_environment const& mpi) {
 }  // namespace cleave::conformance
 
 int main() {
-  cleave::mpi_environment mpi;
+  cleave::mpi::environment mpi;
   return mpi.run([&] { return cleave::conformance::run_all(mpi); });
 }

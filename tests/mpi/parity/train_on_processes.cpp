@@ -23,7 +23,7 @@ using namespace detail;
 namespace {
 
 using testing::tensor;
-using engine = testing::toy_engine<mpi_device>;
+using engine = testing::toy_engine<cleave::mpi::device>;
 
 /// The tensor of rank `owner` at all ranks.
 void share(tensor& t, rank_id owner) {
@@ -88,8 +88,8 @@ class process_training {
     o.stashes = {{.stash = 24, .weight_stash = 40}};
     return o;
   }
-  mpi_pipeline_options pipeline(testing::state_values const& state) const {
-    mpi_pipeline_options o;
+  cleave::mpi::pipeline_options pipeline(testing::state_values const& state) const {
+    cleave::mpi::pipeline_options o;
     o.watch.limit = std::chrono::seconds(60);
     o.ties =
         testing::ties_of(testing::host_engine(pipe_, wiring_, microbatches_, state), wiring_.moves.stages);
@@ -141,7 +141,7 @@ class process_training {
   std::uint32_t microbatches_;
   given_inputs inputs_;
   step_plan plan_;
-  mpi_pipeline<engine> run_;
+  cleave::mpi::pipeline<engine> run_;
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ using namespace detail;
 
 /// Arguments: a folder, and after how many microseconds rank 2 is killed. All write one checkpoint after the
 /// other, whose tensors are full of the number of the step.
-int save_until_killed(mpi_environment& mpi, rank_arguments arguments) {
+int save_until_killed(cleave::mpi::environment& mpi, rank_arguments arguments) {
   auto board = make_mpi_board(MPI_COMM_WORLD, {});
   std::vector<double> weights(2000);
   named_tensor const weight{{"layer" + std::to_string(index(mpi.rank()))},

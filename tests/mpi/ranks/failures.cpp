@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 /// Issues what `f` puts into a group and waits for it; how the run failed, or nothing.
 template <class F>
-std::optional<failure> failure_of(mpi_communicator& c, mpi_device& d, F f) {
+std::optional<failure> failure_of(mpi_communicator& c, cleave::mpi::device& d, F f) {
   auto s = d.make_stream(0);
   mpi_event end;
   try {
@@ -33,13 +33,13 @@ std::optional<failure> failure_of(mpi_communicator& c, mpi_device& d, F f) {
 }
 
 /// Rank 0 sends what rank 1 does not expect. Rank 0 may have no part in the failure: it has been received.
-void disagree_once(mpi_environment const& mpi, std::string const& name, std::uint32_t sent,
+void disagree_once(cleave::mpi::environment const& mpi, std::string const& name, std::uint32_t sent,
                    std::size_t sent_bytes, std::uint32_t expected, std::size_t expected_bytes) {
-  mpi_device d;
+  cleave::mpi::device d;
   mpi_communicator c(MPI_COMM_WORLD, d);
   std::vector<std::byte> memory(1'000'000);
   stage_call const of{stage_id{3}, microbatch_id{5}};
-  auto const f = failure_of(c, d, [&](mpi_device::stream& s) {
+  auto const f = failure_of(c, d, [&](cleave::mpi::device::stream& s) {
     if (mpi.rank() == rank_id{0})
       c.send({memory.data(), sent_bytes, element_type::u8}, {rank_id{1}, sent, of}, s);
     else if (mpi.rank() == rank_id{1})
@@ -53,12 +53,13 @@ void disagree_once(mpi_environment const& mpi, std::string const& name, std::uin
   say(name + ": " + describe(*f));
 }
 
-void disagree_in_reductions(mpi_environment const& mpi, mpi_reductions how, std::string const& name) {
-  mpi_device d;
+void disagree_in_reductions(cleave::mpi::environment const& mpi, cleave::mpi::reductions how,
+                            std::string const& name) {
+  cleave::mpi::device d;
   mpi_communicator c(MPI_COMM_WORLD, d, {.reductions = how});
   std::vector<float> memory(100);
   bool const odd = mpi.rank() == rank_id{1};
-  auto const f = failure_of(c, d, [&](mpi_device::stream& s) {
+  auto const f = failure_of(c, d, [&](cleave::mpi::device::stream& s) {
     c.all_reduce({memory.data(), odd ? std::size_t{7} : std::size_t{8}, element_type::f32}, reduce_op::sum, 4,
                  s);
   });
@@ -69,19 +70,19 @@ void disagree_in_reductions(mpi_environment const& mpi, mpi_reductions how, std:
 
 }  // namespace
 
-int disagree(mpi_environment& mpi, rank_arguments) {
+int disagree(cleave::mpi::environment& mpi, rank_arguments) {
   disagree_once(mpi, "number", 17, 400, 18, 400);
   disagree_once(mpi, "short", 17, 40, 17, 400);
   disagree_once(mpi, "long", 17, 400, 17, 40);
   disagree_once(mpi, "very long", 17, 1'000'000, 17, 500'000);
-  disagree_in_reductions(mpi, mpi_reductions::library, "reduction by the library");
-  disagree_in_reductions(mpi, mpi_reductions::ordered, "reduction in order");
+  disagree_in_reductions(mpi, cleave::mpi::reductions::library, "reduction by the library");
+  disagree_in_reductions(mpi, cleave::mpi::reductions::ordered, "reduction in order");
   mpi.leave(3);
 }
 
-int give_up(mpi_environment& mpi, rank_arguments) {
+int give_up(cleave::mpi::environment& mpi, rank_arguments) {
   using clock = std::chrono::steady_clock;
-  mpi_device d;
+  cleave::mpi::device d;
   mpi_communicator c(MPI_COMM_WORLD, d);
   auto half = c.split(index(mpi.rank()) % 2, 0);
   float x = 0;
@@ -92,7 +93,7 @@ int give_up(mpi_environment& mpi, rank_arguments) {
     half.abort({.code = failure_code::cancelled, .detail = "the caller has enough"});
     half.abort({.code = failure_code::timeout, .detail = "too late to count"});
   });
-  auto const f = failure_of(c, d, [&](mpi_device::stream& s) {
+  auto const f = failure_of(c, d, [&](cleave::mpi::device::stream& s) {
     c.receive({&x, 1, element_type::f32}, {rank_id{(index(mpi.rank()) + 1) % mpi.size()}, 1, {}}, s);
   });
   auto const released = clock::now();
@@ -100,13 +101,13 @@ int give_up(mpi_environment& mpi, rank_arguments) {
   must(f && f->code == failure_code::cancelled && f->detail == "the caller has enough",
        "the first failure counts");
   must(released - gave_up < 2s, "whoever waits is released");
-  auto const later = failure_of(half, d, [](mpi_device::stream&) {});
+  auto const later = failure_of(half, d, [](cleave::mpi::device::stream&) {});
   must(later && later->detail == f->detail, "now and later");
   say("released");
   mpi.leave(4);
 }
 
-int end_badly(mpi_environment& mpi, rank_arguments arguments) {
+int end_badly(cleave::mpi::environment& mpi, rank_arguments arguments) {
   if (arguments[0] == "throw") {
     if (mpi.rank() == rank_id{1}) throw std::runtime_error("out of paper");
     std::this_thread::sleep_for(100ms);  // as one who waits for rank 1 and hears of its end
@@ -116,15 +117,15 @@ int end_badly(mpi_environment& mpi, rank_arguments arguments) {
   return 0;
 }
 
-int need_threads(mpi_environment& mpi, rank_arguments) {
-  say(mpi_environment::thread_level_message(MPI_THREAD_FUNNELED));
-  must(mpi_environment().size() == mpi.size(), "where MPI has begun, it is used and left as it is");
+int need_threads(cleave::mpi::environment& mpi, rank_arguments) {
+  say(cleave::mpi::environment::thread_level_message(MPI_THREAD_FUNNELED));
+  must(cleave::mpi::environment().size() == mpi.size(), "where MPI has begun, it is used and left as it is");
   int ended = 1;
   MPI_Finalized(&ended);
   must(ended == 0, "by the second environment");
   MPI_Finalize();
   try {
-    mpi_environment again;
+    cleave::mpi::environment again;
   } catch (mpi_error const& e) {
     say(e.what());
     mpi.leave(0);

@@ -9,7 +9,7 @@
 
 int main(int argc, char** argv) {
   using namespace cleave::testing;
-  std::map<std::string, int (*)(cleave::mpi_environment&, rank_arguments)> const cases{
+  std::map<std::string, int (*)(cleave::mpi::environment&, rank_arguments)> const cases{
       {"messages", exchange_messages},
       {"reductions", reduce_everywhere},
       {"disagree", disagree},
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
 #endif
   };
   std::vector<std::string> const arguments(argv + 1, argv + argc);
-  cleave::mpi_environment mpi(
+  cleave::mpi::environment mpi(
       {.finalize_within = std::chrono::seconds(3), .linger = std::chrono::milliseconds(500)});
   return mpi.run([&] { return cases.at(arguments.at(0))(mpi, std::span(arguments).subspan(1)); });
 }

@@ -53,7 +53,7 @@ void check_arrived(open_round const& o) {
            "byte " + std::to_string(b) + " of message " + std::to_string(o.arriving[i].number));
 }
 
-void run_rounds(mpi_communicator& c, mpi_device& d, std::uint64_t seed, std::uint32_t rounds) {
+void run_rounds(mpi_communicator& c, cleave::mpi::device& d, std::uint64_t seed, std::uint32_t rounds) {
   rng shared(seed), own(seed * 100 + index(c.rank()));  // all ranks plan alike, and dawdle each in its way
   auto s = d.make_stream(0);
   std::deque<open_round> open;
@@ -90,14 +90,14 @@ void run_rounds(mpi_communicator& c, mpi_device& d, std::uint64_t seed, std::uin
 
 }  // namespace
 
-int exchange_messages(mpi_environment& mpi, rank_arguments arguments) {
+int exchange_messages(cleave::mpi::environment& mpi, rank_arguments arguments) {
   auto const rounds = static_cast<std::uint32_t>(std::stoul(arguments[0]));
-  mpi_device alone;
+  cleave::mpi::device alone;
   for (auto const& promise : device_promises(alone).broken())
     must(false, "every device promises: " + promise);
-  for (auto const sends : {mpi_sends::synchronous, mpi_sends::standard})
+  for (auto const sends : {cleave::mpi::sends::synchronous, cleave::mpi::sends::standard})
     for (std::size_t const piece : {std::size_t{1} << 30, std::size_t{999}}) {
-      mpi_device d;
+      cleave::mpi::device d;
       mpi_communicator all(MPI_COMM_WORLD, d, {.sends = sends, .longest_piece = piece});
       must(all.rank() == mpi.rank() && all.size() == mpi.size(), "the communicator has the ranks of MPI");
       run_rounds(all, d, rng(piece).next(), rounds);

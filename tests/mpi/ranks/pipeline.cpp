@@ -36,7 +36,7 @@ linear_chain make_chain(schedule const& s, std::uint64_t seed) {
 
 /// Results and gradients of this rank are to the bit those of the model in one piece.
 template <class S>
-void check_step(mpi_pipeline<S>& run, linear_chain const& c, step_plan const& p, double steps,
+void check_step(cleave::mpi::pipeline<S>& run, linear_chain const& c, step_plan const& p, double steps,
                 double replicas) {
   auto const values = c.values();
   linear_twin const twin(c.t, c.stages, values, c.rows);
@@ -58,17 +58,18 @@ void check_step(mpi_pipeline<S>& run, linear_chain const& c, step_plan const& p,
   }
 }
 
-void train(mpi_environment const& mpi, schedule_family family, std::uint32_t replicas, mpi_options const& o) {
+void train(cleave::mpi::environment const& mpi, schedule_family family, std::uint32_t replicas,
+           cleave::mpi::options const& o) {
   auto const v = stages_per_rank_of(family).value_or(2);
   auto const s = make_schedule(family, {mpi.size() / replicas, v, 2 * mpi.size()});
   auto const c = make_chain(s, 7);
   program_options const options;
   step_plan const p(s, c.t, linear_layouts(c.t, c.rows), options);
-  mpi_pipeline_options how;
+  cleave::mpi::pipeline_options how;
   how.replicas = replicas;
   how.messages = o;
   how.watch.limit = std::chrono::seconds(30);
-  mpi_pipeline<linear_engine> run(p, linear_engine(c.stages, nothing_to_prepare{}), how);
+  cleave::mpi::pipeline<linear_engine> run(p, linear_engine(c.stages, nothing_to_prepare{}), how);
   run.run_step(c.values());
   check_step(run, c, p, 1, replicas);
   if (replicas > 1) return;  // what has been summed would be summed again
@@ -77,7 +78,7 @@ void train(mpi_environment const& mpi, schedule_family family, std::uint32_t rep
 }
 
 /// Another plan with the stages elsewhere is refused at all ranks; one with them where they are is run.
-void evaluate_between(mpi_environment const& mpi) {
+void evaluate_between(cleave::mpi::environment const& mpi) {
   auto const plan_of = [](schedule const& s) {
     auto const c = make_chain(s, 7);
     return step_plan(s, c.t, linear_layouts(c.t, c.rows));
@@ -85,7 +86,7 @@ void evaluate_between(mpi_environment const& mpi) {
   auto const s = make_schedule(schedule_family::interleaved_1f1b, {mpi.size(), 2, 2 * mpi.size()});
   auto const c = make_chain(s, 7);
   auto const training = plan_of(s);
-  mpi_pipeline<linear_engine> run(training, linear_engine(c.stages, nothing_to_prepare{}));
+  cleave::mpi::pipeline<linear_engine> run(training, linear_engine(c.stages, nothing_to_prepare{}));
   auto const refused = [&](step_plan const& p) {
     try {
       run.add_plan(p);
@@ -138,11 +139,11 @@ struct misfortune {
 
 }  // namespace
 
-int run_pipelines(mpi_environment& mpi, rank_arguments) {
+int run_pipelines(cleave::mpi::environment& mpi, rank_arguments) {
   using enum schedule_family;
-  mpi_options const in_order{.reductions = mpi_reductions::ordered};
+  cleave::mpi::options const in_order{.reductions = cleave::mpi::reductions::ordered};
   for (auto const family : {gpipe, one_f_one_b, interleaved_1f1b, zbv}) train(mpi, family, 1, in_order);
-  train(mpi, one_f_one_b, 1, {.sends = mpi_sends::standard});
+  train(mpi, one_f_one_b, 1, {.sends = cleave::mpi::sends::standard});
   if (mpi.size() % 2 == 0) {
     train(mpi, one_f_one_b, mpi.size() / 2, in_order);
     train(mpi, one_f_one_b, 2, {});
@@ -153,17 +154,17 @@ int run_pipelines(mpi_environment& mpi, rank_arguments) {
 }
 
 /// Arguments: what befalls rank 2, in which of its passes, and how long after it.
-int suffer(mpi_environment& mpi, rank_arguments arguments) {
+int suffer(cleave::mpi::environment& mpi, rank_arguments arguments) {
   auto const s = make_schedule(schedule_family::one_f_one_b, {mpi.size(), 1, 6});
   auto const c = make_chain(s, 3);
   program_options const options;
   step_plan const p(s, c.t, linear_layouts(c.t, c.rows), options);
-  mpi_pipeline_options how;
+  cleave::mpi::pipeline_options how;
   how.watch = {.limit = std::chrono::milliseconds(1000), .leave_within = std::chrono::milliseconds(1000)};
   say("process " + std::to_string(::getpid()) + " begins");
   misfortune const what{mpi.rank() == rank_id{2} ? arguments[0] : "nothing", std::stoul(arguments[1]),
                         arguments.size() > 2 ? static_cast<std::uint32_t>(std::stoul(arguments[2])) : 0};
-  mpi_pipeline<basic_linear_engine<misfortune>> run(p, {c.stages, what}, how);
+  cleave::mpi::pipeline<basic_linear_engine<misfortune>> run(p, {c.stages, what}, how);
   try {
     for (int step = 0; step < 3; ++step) run.run_step(c.values());
   } catch (run_error const&) {
@@ -175,7 +176,7 @@ int suffer(mpi_environment& mpi, rank_arguments arguments) {
 }
 
 /// Ranks that are given different things.
-int differ(mpi_environment& mpi, rank_arguments arguments) {
+int differ(cleave::mpi::environment& mpi, rank_arguments arguments) {
   bool const odd = mpi.rank() == rank_id{1};
   auto const ranks = mpi.size() - (arguments[0] == "ranks" ? 1u : 0u);
   auto const s =
@@ -186,7 +187,7 @@ int differ(mpi_environment& mpi, rank_arguments arguments) {
   program_options const options;
   step_plan const p(s, c.t, layouts, options);
   if (odd && arguments[0] == "late") throw std::runtime_error("cannot read my part of the model");
-  mpi_pipeline<linear_engine> run(p, linear_engine(c.stages, nothing_to_prepare{}));
+  cleave::mpi::pipeline<linear_engine> run(p, linear_engine(c.stages, nothing_to_prepare{}));
   if (odd && arguments[0] == "between") throw std::runtime_error("cannot read the batch");
   run.run_step(c.values());
   say("a step was run");

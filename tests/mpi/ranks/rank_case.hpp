@@ -23,15 +23,15 @@ inline void say(std::string const& line) {
   std::fflush(stdout);
 }
 
-int exchange_messages(mpi_environment& mpi, rank_arguments);
-int reduce_everywhere(mpi_environment& mpi, rank_arguments);
-int disagree(mpi_environment& mpi, rank_arguments);
-int give_up(mpi_environment& mpi, rank_arguments);
-int end_badly(mpi_environment& mpi, rank_arguments);
-int need_threads(mpi_environment& mpi, rank_arguments);
-int run_pipelines(mpi_environment& mpi, rank_arguments);
-int suffer(mpi_environment& mpi, rank_arguments);
-int differ(mpi_environment& mpi, rank_arguments);
-int save_until_killed(mpi_environment& mpi, rank_arguments);
+int exchange_messages(cleave::mpi::environment& mpi, rank_arguments);
+int reduce_everywhere(cleave::mpi::environment& mpi, rank_arguments);
+int disagree(cleave::mpi::environment& mpi, rank_arguments);
+int give_up(cleave::mpi::environment& mpi, rank_arguments);
+int end_badly(cleave::mpi::environment& mpi, rank_arguments);
+int need_threads(cleave::mpi::environment& mpi, rank_arguments);
+int run_pipelines(cleave::mpi::environment& mpi, rank_arguments);
+int suffer(cleave::mpi::environment& mpi, rank_arguments);
+int differ(cleave::mpi::environment& mpi, rank_arguments);
+int save_until_killed(cleave::mpi::environment& mpi, rank_arguments);
 
 }  // namespace cleave::testing

@@ -53,7 +53,7 @@ std::vector<T> reduced(std::uint64_t seed, std::uint32_t ranks, std::size_t coun
 
 /// Several at once, and messages beside them.
 template <class T>
-void check_type(mpi_communicator& c, mpi_device& d, element_type t, numbers kind) {
+void check_type(mpi_communicator& c, cleave::mpi::device& d, element_type t, numbers kind) {
   static std::uint32_t number = 0;
   auto s = d.make_stream(0);
   for (std::size_t const count : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{3001}}) {
@@ -88,7 +88,7 @@ void check_type(mpi_communicator& c, mpi_device& d, element_type t, numbers kind
   }
 }
 
-void check_types(mpi_communicator& c, mpi_device& d, numbers kind) {
+void check_types(mpi_communicator& c, cleave::mpi::device& d, numbers kind) {
   check_type<float>(c, d, element_type::f32, kind);
   check_type<double>(c, d, element_type::f64, kind);
   check_type<float16_bits>(c, d, element_type::f16, kind);
@@ -102,13 +102,13 @@ void check_types(mpi_communicator& c, mpi_device& d, numbers kind) {
 
 }  // namespace
 
-int reduce_everywhere(mpi_environment& mpi, rank_arguments) {
+int reduce_everywhere(cleave::mpi::environment& mpi, rank_arguments) {
   for (std::size_t const slice : {std::size_t{64}, std::size_t{1} << 20}) {
     if (mpi.size() > 4 && slice > 64) continue;  // they share few processors
-    mpi_device d;
+    cleave::mpi::device d;
     mpi_communicator ordered(
         MPI_COMM_WORLD, d,
-        {.reductions = mpi_reductions::ordered, .longest_piece = 999, .shortest_slice = slice});
+        {.reductions = cleave::mpi::reductions::ordered, .longest_piece = 999, .shortest_slice = slice});
     check_types(ordered, d, numbers::any);
     auto alone = ordered.split(index(mpi.rank()), 0);
     auto s = d.make_stream(0);
@@ -121,7 +121,7 @@ int reduce_everywhere(mpi_environment& mpi, rank_arguments) {
     must(alone.size() == 1 && x > 2.9 && x < 3.1, "a rank alone");
   }
   for (std::size_t const piece : {std::size_t{1} << 30, std::size_t{999}}) {
-    mpi_device d;
+    cleave::mpi::device d;
     mpi_communicator library(MPI_COMM_WORLD, d, {.longest_piece = piece});
     check_types(library, d, numbers::small);
   }

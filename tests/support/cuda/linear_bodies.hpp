@@ -27,7 +27,7 @@ using namespace detail;
 /// back in the order of the stream. `prepare(pass)`, where there is any, is called before each pass.
 class linear_bodies {
  public:
-  linear_bodies(cuda_device& d, std::vector<linear_stage> const& stages,
+  linear_bodies(cleave::cuda::device& d, std::vector<linear_stage> const& stages,
                 std::function<void(stage_pass const&)> prepare = {})
       : memory_(d.resources()),
         parameters_(d.allocate(2 * stages.size() * sizeof(double))),
@@ -122,22 +122,23 @@ class linear_bodies {
     for (auto const& v : views) l.data[l.count++] = static_cast<double*>(v.data);
     return l;
   }
-  static double* numbers(cuda_buffer const& b, std::size_t stage) {
+  static double* numbers(cleave::cuda::buffer const& b, std::size_t stage) {
     return static_cast<double*>(b.data()) + 2 * stage;
   }
-  static std::vector<region> both(cuda_buffer const& b, std::size_t stage) {
+  static std::vector<region> both(cleave::cuda::buffer const& b, std::size_t stage) {
     auto* const at = numbers(b, stage);
     return {{at, 1, element_type::f64}, {at + 1, 1, element_type::f64}};
   }
-  static void upload(cuda_buffer const& to, std::vector<double> const& from) {
-    check_cuda(cudaMemcpy(to.data(), from.data(), to.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
+  static void upload(cleave::cuda::buffer const& to, std::vector<double> const& from) {
+    cleave::cuda::check(cudaMemcpy(to.data(), from.data(), to.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
   }
-  static std::pair<double, double> read(cuda_buffer const& from, stage_id s) {
+  static std::pair<double, double> read(cleave::cuda::buffer const& from, stage_id s) {
     double two[2];
-    check_cuda(cudaMemcpy(two, numbers(from, index(s)), sizeof two, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    cleave::cuda::check(cudaMemcpy(two, numbers(from, index(s)), sizeof two, cudaMemcpyDeviceToHost),
+                        "cudaMemcpy");
     return {two[0], two[1]};
   }
-  static void demand_launch() { check_cuda(cudaGetLastError(), "launch of a linear pass"); }
+  static void demand_launch() { cleave::cuda::check(cudaGetLastError(), "launch of a linear pass"); }
   double const* parameters_of(stage_pass const& p) const { return numbers(parameters_, index(p.stage)); }
 
   kept& keep(kept_of_passes& all, cudaStream_t s, stage_pass const& p, std::size_t count) {
@@ -152,15 +153,15 @@ class linear_bodies {
     all.erase(at);
   }
 
-  cuda_step_memory memory_;
-  cuda_buffer parameters_, gradients_;
-  pinned_stashes away_;
+  cleave::cuda::step_memory memory_;
+  cleave::cuda::buffer parameters_, gradients_;
+  cleave::cuda::pinned_stashes away_;
   std::function<void(stage_pass const&)> prepare_;
   kept_of_passes x_, g_;
   std::map<key, std::size_t> gone_;
   std::vector<std::vector<region>> own_, own_parameters_;
 };
 
-using cuda_linear_engine = callable_stage<linear_bodies>;
+using cuda_linear_engine = cleave::cuda::callable_stage<linear_bodies>;
 
 }  // namespace cleave::testing

@@ -27,11 +27,11 @@ using namespace detail;
 /// What a caller gives in a step, in the memory of a GPU.
 class cuda_step {
  public:
-  cuda_step(cuda_device& d, step_values const& on_host) : values_(on_host) {
+  cuda_step(cleave::cuda::device& d, step_values const& on_host) : values_(on_host) {
     for (auto const& v : on_host.inputs) {
       auto const r = v.elements();
       auto& b = memory_.emplace_back(d.allocate(r.bytes()));
-      check_cuda(cudaMemcpy(b.data(), r.data, r.bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
+      cleave::cuda::check(cudaMemcpy(b.data(), r.data, r.bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
       inputs_.push_back({b.data(), v.type, v.shape});
     }
     values_.inputs = inputs_;
@@ -39,7 +39,7 @@ class cuda_step {
   step_values const& values() const { return values_; }
 
  private:
-  std::vector<cuda_buffer> memory_;
+  std::vector<cleave::cuda::buffer> memory_;
   std::vector<tensor_view> inputs_;
   step_values values_;
 };
@@ -47,7 +47,8 @@ class cuda_step {
 /// The numbers of a tensor of a GPU.
 inline std::vector<double> numbers_on_host(tensor_view const& v) {
   std::vector<double> n(v.elements().count);
-  check_cuda(cudaMemcpy(n.data(), v.data, v.elements().bytes(), cudaMemcpyDeviceToHost), "cudaMemcpy");
+  cleave::cuda::check(cudaMemcpy(n.data(), v.data, v.elements().bytes(), cudaMemcpyDeviceToHost),
+                      "cudaMemcpy");
   return n;
 }
 
@@ -99,10 +100,10 @@ inline linear_outcome outcome_on_host(step_plan const& p, linear_model const& m,
       [](linear_engine& e, stage_id s) { return e.gradient(s); });
 }
 
-using cuda_linear_run = cuda_thread_pipeline<cuda_linear_engine>;
+using cuda_linear_run = cleave::cuda::thread_pipeline<cuda_linear_engine>;
 
 inline auto linear_engines(linear_model const& m, std::function<void(stage_pass const&)> prepare = {}) {
-  return [&m, prepare](rank_id, cuda_device& d) {
+  return [&m, prepare](rank_id, cleave::cuda::device& d) {
     return cuda_linear_engine(linear_bodies(d, m.stages, prepare));
   };
 }

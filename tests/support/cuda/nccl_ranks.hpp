@@ -60,31 +60,33 @@ std::vector<std::string> on_ranks(std::uint32_t ranks, F f) {
 /// What a rank has before it communicates: rank r has GPU r.
 struct nccl_place {
   tcp_board board;
-  cuda_device device;
+  cleave::cuda::device device;
   nccl_rank rank;
   cuda_stream stream;
 
-  nccl_place(process_start const& s, nccl_options const& o, int gpu)
+  nccl_place(process_start const& s, cleave::cuda::nccl_options const& o, int gpu)
       : board(join_board(s)),
         device({.device = gpu}),
         rank(device, s.rank, o),
         stream(device.make_stream(0)) {
     device.use();
   }
-  nccl_place(process_start const& s, nccl_options const& o = {})
+  nccl_place(process_start const& s, cleave::cuda::nccl_options const& o = {})
       : nccl_place(s, o, static_cast<int>(index(s.rank))) {}
 
   /// Memory of the GPU with these bytes.
-  cuda_buffer put(std::vector<std::byte> const& bytes) {
+  cleave::cuda::buffer put(std::vector<std::byte> const& bytes) {
     auto made = device.allocate(bytes.size());
-    check_cuda(cudaMemcpy(made.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
+    cleave::cuda::check(cudaMemcpy(made.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice),
+                        "cudaMemcpy");
     return made;
   }
   /// The bytes of `from`, once all that was issued has ended.
-  std::vector<std::byte> take(cuda_buffer const& from) {
-    check_cuda(cudaStreamSynchronize(stream.handle()), "cudaStreamSynchronize");
+  std::vector<std::byte> take(cleave::cuda::buffer const& from) {
+    cleave::cuda::check(cudaStreamSynchronize(stream.handle()), "cudaStreamSynchronize");
     std::vector<std::byte> bytes(from.size());
-    check_cuda(cudaMemcpy(bytes.data(), from.data(), bytes.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    cleave::cuda::check(cudaMemcpy(bytes.data(), from.data(), bytes.size(), cudaMemcpyDeviceToHost),
+                        "cudaMemcpy");
     return bytes;
   }
 };

@@ -29,13 +29,13 @@ inline std::string_view onnx_domain_of(std::string_view written) {
 }
 
 /// What is wrong with an attribute, tensors included; `node` is how messages call its node.
-inline std::optional<onnx_fault> find_onnx_attribute_fault(onnx::AttributeProto const& a,
-                                                           std::string const& node) {
-  using kind = onnx_fault_kind;
-  using proto = onnx::AttributeProto;
+inline std::optional<onnx::fault> find_onnx_attribute_fault(::onnx::AttributeProto const& a,
+                                                            std::string const& node) {
+  using kind = onnx::fault_kind;
+  using proto = ::onnx::AttributeProto;
   auto const what = "attribute " + quoted(a.name()) + " of " + node;
-  auto const fault = [&](char const* why) { return onnx_fault{kind::attribute, what + why, {a.name()}}; };
-  if (a.name().empty()) return onnx_fault{kind::attribute, node + " has an attribute without a name", {""}};
+  auto const fault = [&](char const* why) { return onnx::fault{kind::attribute, what + why, {a.name()}}; };
+  if (a.name().empty()) return onnx::fault{kind::attribute, node + " has an attribute without a name", {""}};
 
   struct message_field {
     proto::AttributeType type;
@@ -78,20 +78,20 @@ inline std::optional<onnx_fault> find_onnx_attribute_fault(onnx::AttributeProto 
 }
 
 /// Whether `n` is of an operator that must have bodies.
-inline bool needs_onnx_body(onnx::NodeProto const& n) {
+inline bool needs_onnx_body(::onnx::NodeProto const& n) {
   return is_onnx_operator(n, "If") || is_onnx_operator(n, "Loop") || is_onnx_operator(n, "Scan") ||
          is_onnx_operator(n, "SequenceMap");
 }
 
 /// What is wrong with the bodies of an operator that must have some: that one is missing, or takes or returns
 /// another number of values than its node.
-inline std::optional<onnx_fault> find_onnx_body_fault(onnx::NodeProto const& n, std::string const& node) {
+inline std::optional<onnx::fault> find_onnx_body_fault(::onnx::NodeProto const& n, std::string const& node) {
   auto const fault = [&](std::string const& why) {
     std::vector<std::string> names(n.output().begin(), n.output().end());
     names.push_back(n.name());
-    return onnx_fault{onnx_fault_kind::subgraph, node + why, names};
+    return onnx::fault{onnx::fault_kind::subgraph, node + why, names};
   };
-  auto const body = [&](std::string_view name) -> onnx::GraphProto const* {
+  auto const body = [&](std::string_view name) -> ::onnx::GraphProto const* {
     for (auto const& a : n.attribute())
       if (a.name() == name && a.has_g()) return &a.g();
     return nullptr;
@@ -126,43 +126,43 @@ inline std::optional<onnx_fault> find_onnx_body_fault(onnx::NodeProto const& n, 
 
 /// What is wrong with a node taken by itself. `in_function` allows attributes that the caller of a function
 /// gives.
-inline std::optional<onnx_fault> find_onnx_node_fault(onnx::NodeProto const& n, std::string const& node,
-                                                      onnx_domains const& imported, bool in_function) {
-  using kind = onnx_fault_kind;
+inline std::optional<onnx::fault> find_onnx_node_fault(::onnx::NodeProto const& n, std::string const& node,
+                                                       onnx_domains const& imported, bool in_function) {
+  using kind = onnx::fault_kind;
   auto const made = [&] { return std::vector<std::string>(n.output().begin(), n.output().end()); };
   if (n.op_type().empty())
-    return onnx_fault{kind::node, node + " has no operator; export the model again", made()};
+    return onnx::fault{kind::node, node + " has no operator; export the model again", made()};
   if (!imported.contains(onnx_domain_of(n.domain())))
-    return onnx_fault{kind::operation,
-                      node + " is of domain " + quoted(n.domain()) +
-                          ", which the model does not import; add it to opset_import",
-                      {n.domain(), n.op_type()}};
+    return onnx::fault{kind::operation,
+                       node + " is of domain " + quoted(n.domain()) +
+                           ", which the model does not import; add it to opset_import",
+                       {n.domain(), n.op_type()}};
   std::set<std::string_view> seen;
   for (auto const& a : n.attribute()) {
     if (auto f = find_onnx_attribute_fault(a, node)) return f;
     if (!seen.insert(a.name()).second)
-      return onnx_fault{
+      return onnx::fault{
           kind::attribute, node + " has two attributes " + quoted(a.name()) + "; keep one", {a.name()}};
     if (!a.ref_attr_name().empty() && !in_function)
-      return onnx_fault{kind::attribute,
-                        "attribute " + quoted(a.name()) + " of " + node +
-                            " refers to an argument of a function, but is in none",
-                        {a.name()}};
+      return onnx::fault{kind::attribute,
+                         "attribute " + quoted(a.name()) + " of " + node +
+                             " refers to an argument of a function, but is in none",
+                         {a.name()}};
   }
   return find_onnx_body_fault(n, node);
 }
 
 /// The domains of a list of imports, added to `imported`; or a fault, where one has no version or two.
 template <class Imports>
-std::optional<onnx_fault> import_onnx_domains(Imports const& imports, std::string const& who,
-                                              onnx_domains& imported) {
+std::optional<onnx::fault> import_onnx_domains(Imports const& imports, std::string const& who,
+                                               onnx_domains& imported) {
   std::map<std::string, std::int64_t> versions;
   for (auto const& i : imports) {
     auto const domain = std::string(onnx_domain_of(i.domain()));
     auto const [at, fresh] = versions.emplace(domain, i.version());
     if (i.version() < 1 || at->second != i.version())
-      return onnx_fault{
-          onnx_fault_kind::version,
+      return onnx::fault{
+          onnx::fault_kind::version,
           who + " imports domain " + quoted(i.domain()) + " in version " + std::to_string(i.version()) +
               (fresh ? "; versions begin at 1" : " and in version " + std::to_string(at->second)),
           {i.domain()}};
@@ -172,7 +172,8 @@ std::optional<onnx_fault> import_onnx_domains(Imports const& imports, std::strin
 }
 
 /// What is wrong with the nodes, tensors and types of a graph or function whose names are right.
-inline std::optional<onnx_fault> find_onnx_content_fault(onnx_scopes const& s, onnx_domains const& imported) {
+inline std::optional<onnx::fault> find_onnx_content_fault(onnx_scopes const& s,
+                                                          onnx_domains const& imported) {
   bool const in_function = s.scopes.front().graph == nullptr;
   for (onnx_scopes::index n = 0; n < s.nodes.size(); ++n) {
     auto const& p = *s.nodes[n];
@@ -196,24 +197,24 @@ inline std::optional<onnx_fault> find_onnx_content_fault(onnx_scopes const& s, o
 }
 
 /// A cycle of functions that call each other, or too much that calls stand for.
-inline std::optional<onnx_fault> find_onnx_call_fault(onnx::ModelProto const& model,
-                                                      onnx_limits const& limits) {
+inline std::optional<onnx::fault> find_onnx_call_fault(::onnx::ModelProto const& model,
+                                                       onnx::limits const& limits) {
   if (model.functions().empty()) return std::nullopt;
   std::unordered_map<std::string, std::size_t> number;
   for (auto const& f : model.functions()) {
     if (f.name().empty() || onnx_domain_of(f.domain()).empty())
-      return onnx_fault{
-          onnx_fault_kind::function,
+      return onnx::fault{
+          onnx::fault_kind::function,
           "function " + quoted(f.name()) + " has no name, or no domain of its own; give it both",
           {f.name()}};
     if (!number.emplace(onnx_function_key(f.domain(), f.name()), number.size()).second)
-      return onnx_fault{onnx_fault_kind::function,
-                        "function " + quoted(f.name()) + " is there twice; remove one",
-                        {f.name()}};
+      return onnx::fault{onnx::fault_kind::function,
+                         "function " + quoted(f.name()) + " is there twice; remove one",
+                         {f.name()}};
   }
   need_table calls;
   for (auto const& f : model.functions()) {
-    each_nested_onnx_node(f.node(), [&](onnx::NodeProto const& n) {
+    each_nested_onnx_node(f.node(), [&](::onnx::NodeProto const& n) {
       auto const callee = number.find(onnx_function_key(n.domain(), n.op_type()));
       if (callee != number.end()) calls.needs.add(callee->second);
     });
@@ -222,7 +223,7 @@ inline std::optional<onnx_fault> find_onnx_call_fault(onnx::ModelProto const& mo
   calls.needed_by = transposed(calls.needs);
   if (auto const order = ready_order(calls); order.size() < number.size()) {
     auto const cycle = cycle_outside(calls, order);
-    onnx_fault f{onnx_fault_kind::function, "functions call each other for ever: ", {}};
+    onnx::fault f{onnx::fault_kind::function, "functions call each other for ever: ", {}};
     for (auto const i : cycle) {
       auto const& name = model.functions(static_cast<int>(i)).name();
       if (f.names.size() < 8) f.message += quoted(name) + " for ";
@@ -233,44 +234,44 @@ inline std::optional<onnx_fault> find_onnx_call_fault(onnx::ModelProto const& mo
   }
   if (!onnx_functions_unfold(model, static_cast<double>(limits.max_inlined_nodes),
                              static_cast<int>(limits.max_call_depth)))
-    return onnx_fault{onnx_fault_kind::function,
-                      "calls of functions stand for more than " + std::to_string(limits.max_inlined_nodes) +
-                          " nodes, or nest more than " + std::to_string(limits.max_call_depth) + " deep",
-                      {}};
+    return onnx::fault{onnx::fault_kind::function,
+                       "calls of functions stand for more than " + std::to_string(limits.max_inlined_nodes) +
+                           " nodes, or nest more than " + std::to_string(limits.max_call_depth) + " deep",
+                       {}};
   return std::nullopt;
 }
 
 /// The first thing that is wrong with a model, by this library's own rules: libonnx's checker is not asked,
 /// for it accepts outputs that nobody makes, tensors of the wrong size and paths out of the model's folder.
 ///
-/// Refused: what `onnx_fault_kind` lists, anywhere in the model: bodies, functions and attributes included.
-/// Accepted, though odd: nodes in any order in the graph itself (`onnx_graph` sorts them); nodes that make
+/// Refused: what `onnx::fault_kind` lists, anywhere in the model: bodies, functions and attributes included.
+/// Accepted, though odd: nodes in any order in the graph itself (`onnx::graph` sorts them); nodes that make
 /// nothing or lack an operand (structure needs no operator's definition); unknown operators and opset
 /// versions of imported domains; names that are no UTF-8; negative dimensions (unknown); shapes that
 /// contradict each other; external data that is not there. Training information is not looked at. O(size log
 /// size); no recursion; no allocation follows a number in the file.
-inline std::optional<onnx_fault> find_onnx_fault(onnx::ModelProto const& model,
-                                                 onnx_limits const& limits = {}) {
-  using kind = onnx_fault_kind;
-  if (!model.has_graph()) return onnx_fault{kind::empty, "the model has no graph; export it again", {}};
+inline std::optional<onnx::fault> find_onnx_fault(::onnx::ModelProto const& model,
+                                                  onnx::limits const& limits = {}) {
+  using kind = onnx::fault_kind;
+  if (!model.has_graph()) return onnx::fault{kind::empty, "the model has no graph; export it again", {}};
   if (model.ir_version() < 3)
-    return onnx_fault{kind::version,
-                      "IR version " + std::to_string(model.ir_version()) +
-                          " is missing or from before 2017; versions from 3 are read, convert the model",
-                      {}};
+    return onnx::fault{kind::version,
+                       "IR version " + std::to_string(model.ir_version()) +
+                           " is missing or from before 2017; versions from 3 are read, convert the model",
+                       {}};
   onnx_domains imported;
   if (auto f = import_onnx_domains(model.opset_import(), "the model", imported)) return f;
   if (imported.empty())
-    return onnx_fault{kind::version,
-                      "the model imports no operator set; add opset_import with the version it was made for",
-                      {}};
+    return onnx::fault{kind::version,
+                       "the model imports no operator set; add opset_import with the version it was made for",
+                       {}};
 
   auto const scopes = read_onnx_scopes(model.graph(), limits);
   if (scopes.fault) return scopes.fault;
   if (auto f = find_onnx_content_fault(scopes, imported)) return f;
   if (auto f = find_onnx_call_fault(model, limits)) return f;
   for (auto const& function : model.functions()) {
-    auto const inside = [&](std::optional<onnx_fault> f) {
+    auto const inside = [&](std::optional<onnx::fault> f) {
       if (f) f->message = "function " + quoted(function.name()) + ": " + f->message;
       return f;
     };
@@ -285,11 +286,11 @@ inline std::optional<onnx_fault> find_onnx_fault(onnx::ModelProto const& model,
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::onnx {
 
-/// \throws onnx_error where `find_onnx_fault` finds a fault.
-inline void check_onnx(onnx::ModelProto const& model, onnx_limits const& limits = {}) {
-  if (auto const fault = detail::find_onnx_fault(model, limits)) throw onnx_error(*fault);
+/// \throws onnx::error where `find_onnx_fault` finds a fault.
+inline void check(::onnx::ModelProto const& model, onnx::limits const& limits = {}) {
+  if (auto const fault = detail::find_onnx_fault(model, limits)) throw error(*fault);
 }
 
-}  // namespace cleave
+}  // namespace cleave::onnx

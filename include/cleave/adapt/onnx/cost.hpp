@@ -15,11 +15,11 @@
 #include "cleave/adapt/onnx/types.hpp"
 #include "cleave/adapt/onnx/work.hpp"
 
-namespace cleave {
+namespace cleave::onnx {
 
 /// What a machine does in a second. The defaults are one core of a plain server; stages are balanced by
 /// ratios.
-struct onnx_rates {
+struct rates {
   double flops = 5e10;
   double bytes = 1e10;
   double nodes = 5e5;  ///< operators an engine starts
@@ -27,26 +27,26 @@ struct onnx_rates {
 
   /// Seconds: the slower of computing and moving (the roofline model, Williams et al., CACM 2009), and the
   /// start.
-  double seconds(onnx_work const& w) const {
+  double seconds(onnx::work const& w) const {
     return w.nodes / nodes + (std::max)(w.flops / flops, w.bytes / bytes);
   }
 };
 
 /// What each node of a model costs, and how far to trust it.
-struct onnx_costs {
-  std::vector<onnx_work> of;                     ///< of a node, by its place in the file
+struct costs {
+  std::vector<onnx::work> of;                    ///< of a node, by its place in the file
   std::map<std::string, std::size_t> fallbacks;  ///< operators priced by bytes alone, and how many nodes
   std::size_t unknown = 0;                       ///< nodes of which not all shapes are known
 };
 
-}  // namespace cleave
+}  // namespace cleave::onnx
 
 namespace cleave::detail {
 
-/// Walks a model's nodes, its bodies and the functions they call; `onnx_costs_of` is its one use.
+/// Walks a model's nodes, its bodies and the functions they call; `onnx::costs_of` is its one use.
 class onnx_cost_walk {
  public:
-  onnx_cost_walk(onnx_types const& types, onnx_costs& to)
+  onnx_cost_walk(onnx::types const& types, onnx::costs& to)
       : model_(types.priced_model()),
         functions_(onnx_functions(model_)),
         inference_(types.inference()),
@@ -71,23 +71,23 @@ class onnx_cost_walk {
 
  private:
   struct scope {
-    std::unordered_map<std::string_view, onnx::TypeProto const*> types;
+    std::unordered_map<std::string_view, ::onnx::TypeProto const*> types;
     scope const* outer;
   };
 
-  static void add_types(onnx::GraphProto const& g,
-                        std::unordered_map<std::string_view, onnx::TypeProto const*>& to) {
+  static void add_types(::onnx::GraphProto const& g,
+                        std::unordered_map<std::string_view, ::onnx::TypeProto const*>& to) {
     for (auto const* list : {&g.value_info(), &g.input(), &g.output()})
       for (auto const& v : *list) to.emplace(v.name(), &v.type());
   }
 
-  static onnx::TypeProto const* type_of(std::string_view name, scope const& in) {
+  static ::onnx::TypeProto const* type_of(std::string_view name, scope const& in) {
     for (auto const* s = &in; s != nullptr; s = s->outer)
       if (auto const at = s->types.find(name); at != s->types.end()) return at->second;
     return nullptr;
   }
 
-  void price(onnx::NodeProto const& n, scope const& in) {
+  void price(::onnx::NodeProto const& n, scope const& in) {
     auto const f = functions_.find(onnx_function_key(n.domain(), n.op_type()));
     if (f != functions_.end()) return enter(*f->second, n, in);
     auto const work = onnx_node_work(n, [&](std::string const& name) { return type_of(name, in); })();
@@ -101,14 +101,14 @@ class onnx_cost_walk {
     }
   }
 
-  void enter(onnx::GraphProto const& body, scope const& in) {
+  void enter(::onnx::GraphProto const& body, scope const& in) {
     auto& s = scopes_.emplace_back(scope{{}, &in});
     add_types(body, s.types);
     for (auto const& n : body.node()) open_.push_back({&n, &s});
   }
 
   /// The body of a called function is inferred by itself, from the types of what it is called with.
-  void enter(onnx::FunctionProto const& f, onnx::NodeProto const& call, scope const& in) {
+  void enter(::onnx::FunctionProto const& f, ::onnx::NodeProto const& call, scope const& in) {
     auto& m = calls_.emplace_back();
     m.set_ir_version(model_.ir_version());
     *m.mutable_opset_import() = f.opset_import();
@@ -126,26 +126,26 @@ class onnx_cost_walk {
     for (auto const& n : m.graph().node()) open_.push_back({&n, &s});
   }
 
-  onnx::ModelProto const& model_;
+  ::onnx::ModelProto const& model_;
   onnx_function_table functions_;
-  onnx_inference inference_;
-  onnx_costs& costs_;
+  onnx::inference inference_;
+  onnx::costs& costs_;
   std::size_t item_ = 0;  // the graph's node that is being priced
-  std::vector<std::pair<onnx::NodeProto const*, scope const*>> open_;
+  std::vector<std::pair<::onnx::NodeProto const*, scope const*>> open_;
   std::deque<scope> scopes_;
-  std::deque<onnx::ModelProto> calls_;
+  std::deque<::onnx::ModelProto> calls_;
 };
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::onnx {
 
 /// What each node costs: by the table of flops.hpp, for nodes with bodies and calls of functions what is in
 /// them.
-inline onnx_costs onnx_costs_of(onnx_types const& types) {
-  onnx_costs costs;
+inline onnx::costs costs_of(onnx::types const& types) {
+  onnx::costs costs;
   detail::onnx_cost_walk const all(types, costs);
   return costs;
 }
 
-}  // namespace cleave
+}  // namespace cleave::onnx

@@ -9,10 +9,10 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
 
-namespace cleave {
+namespace cleave::onnx {
 
 /// What kind of thing is wrong with an ONNX file.
-enum class onnx_fault_kind : std::uint8_t {
+enum class fault_kind : std::uint8_t {
   file,             ///< cannot be read, or is larger than allowed
   parse,            ///< the bytes are no ONNX model
   empty,            ///< there is no graph
@@ -34,12 +34,12 @@ enum class onnx_fault_kind : std::uint8_t {
   order,            ///< in a body or a function: a value is read before it is made
 };
 
-}  // namespace cleave
+}  // namespace cleave::onnx
 
 namespace cleave::detail {
 
 /// The kind as a word, for logs and tables.
-constexpr std::string_view onnx_fault_word(onnx_fault_kind kind) {
+constexpr std::string_view onnx_fault_word(onnx::fault_kind kind) {
   constexpr std::string_view words[] = {"file",
                                         "parse",
                                         "empty",
@@ -64,28 +64,28 @@ constexpr std::string_view onnx_fault_word(onnx_fault_kind kind) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::onnx {
 
 /// What is wrong, as data. The names are those of the file, byte for byte; the message has them `printable`.
-struct onnx_fault {
-  onnx_fault_kind kind;
+struct fault {
+  onnx::fault_kind kind;
   std::string message;             ///< what, where and how to mend it
   std::vector<std::string> names;  ///< the values, operators, domains or attributes it is about
 
-  bool operator==(onnx_fault const&) const = default;
+  bool operator==(onnx::fault const&) const = default;
 };
 
-inline std::string describe(onnx_fault const& f) { return f.message; }
+inline std::string describe(onnx::fault const& f) { return f.message; }
 
 /// An ONNX file that cannot be used; `witness` says why.
-using onnx_error = fault_error<onnx_fault>;
+using error = fault_error<onnx::fault>;
 
 /// What a reader of ONNX files accepts.
-struct onnx_limits {
+struct limits {
   std::size_t max_bytes = 0x7fffffff;         ///< of a file; protobuf itself reads no more
   std::size_t max_depth = 33;                 ///< of bodies in bodies; protobuf's own limit comes to the same
   std::size_t max_call_depth = 64;            ///< of functions that call functions
   std::size_t max_inlined_nodes = 1'000'000;  ///< that all calls of functions stand for, written out
 };
 
-}  // namespace cleave
+}  // namespace cleave::onnx

@@ -21,19 +21,19 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/graph/concepts.hpp"
 
-namespace cleave {
+namespace cleave::onnx {
 
 /// What becomes of nodes that only hold or rename a weight.
-enum class onnx_constants : std::uint8_t {
+enum class constants : std::uint8_t {
   as_nodes,  ///< they stay nodes, their results are sent like any other
   as_state,  ///< the results of Constant, and of Identity of a weight, are state: each stage that reads one
              ///< has a copy under its own name
 };
 
 /// What of a model becomes nodes.
-struct onnx_options {
+struct options {
   bool live_only = true;  ///< leave out nodes that reach no output
-  onnx_constants constants = onnx_constants::as_state;
+  onnx::constants constants = onnx::constants::as_state;
 };
 
 /// An ONNX model as a graph: all that `snapshot_of` and the algorithms ask for.
@@ -49,28 +49,28 @@ struct onnx_options {
 /// it.
 ///
 /// The model must outlive the graph and keep still.
-class onnx_graph {
+class graph {
  public:
   using node = std::uint32_t;
   using value = std::uint32_t;
   using region = std::uint32_t;
 
-  /// O(size of the model). \throws onnx_error where names are missing, doubled or cyclic; `check_onnx` finds
-  /// more.
-  explicit onnx_graph(onnx::ModelProto const& model, onnx_options const& options = {})
+  /// O(size of the model). \throws onnx::error where names are missing, doubled or cyclic; `onnx::check`
+  /// finds more.
+  explicit graph(::onnx::ModelProto const& model, onnx::options const& options = {})
       : model_(&model), scopes_(detail::read_onnx_scopes(model.graph())) {
-    if (scopes_.fault) throw onnx_error(*scopes_.fault);
+    if (scopes_.fault) throw error(*scopes_.fault);
     storage_.resize(values());
     std::iota(storage_.begin(), storage_.end(), value{});
     is_state_.resize(values());
     data_.resize(values());
     place_arguments();
-    if (options.constants == onnx_constants::as_state) place_constants();
+    if (options.constants == onnx::constants::as_state) place_constants();
     place_nodes(options.live_only);
   }
 
-  explicit onnx_graph(onnx::ModelProto const&& /* it is referred to: give it a name first */,
-                      onnx_options const& = {}) = delete;
+  explicit graph(::onnx::ModelProto const&& /* it is referred to: give it a name first */,
+                 onnx::options const& = {}) = delete;
 
   std::span<node const> nodes() const { return nodes_; }
   std::span<value const> operands(node n) const { return scopes_.operands[n]; }
@@ -109,8 +109,8 @@ class onnx_graph {
     bytes_ = std::move(value_bytes);
   }
 
-  onnx::ModelProto const& model() const { return *model_; }
-  onnx::NodeProto const& proto(node n) const { return *scopes_.nodes[n]; }
+  ::onnx::ModelProto const& model() const { return *model_; }
+  ::onnx::NodeProto const& proto(node n) const { return *scopes_.nodes[n]; }
   std::size_t file_nodes() const { return scopes_.graph_nodes(); }  ///< of the graph itself, live or not
   std::size_t values() const { return scopes_.values.size(); }      ///< of the graph and its bodies
   std::string_view name_of(value v) const { return scopes_.values[v].name; }
@@ -135,8 +135,8 @@ class onnx_graph {
   }
 
   /// The data of state, whose own name may differ from `name_of(v)`; null where it is sparse, or no state.
-  onnx::TensorProto const* tensor(value v) const { return data_[v].get(); }
-  onnx::SparseTensorProto const* sparse_tensor(value v) const { return scopes_.values[v].sparse; }
+  ::onnx::TensorProto const* tensor(value v) const { return data_[v].get(); }
+  ::onnx::SparseTensorProto const* sparse_tensor(value v) const { return scopes_.values[v].sparse; }
 
   /// All names and scopes, as read.
   detail::onnx_scopes const& scopes() const { return scopes_; }
@@ -189,18 +189,18 @@ class onnx_graph {
     std::ranges::reverse(nodes_);
   }
 
-  onnx::ModelProto const* model_;
+  ::onnx::ModelProto const* model_;
   detail::onnx_scopes scopes_;
   std::vector<node> nodes_;
   std::vector<value> inputs_, state_, storage_;
   std::vector<char> is_state_;
-  std::vector<std::shared_ptr<onnx::TensorProto const>> data_;  // of a value
+  std::vector<std::shared_ptr<::onnx::TensorProto const>> data_;  // of a value
   std::unordered_map<std::string_view, value> by_name_;
   std::vector<double> weight_;
   std::vector<std::size_t> bytes_;
 };
 
-static_assert(multi_result<onnx_graph> && stateful_graph<onnx_graph> && closed_graph<onnx_graph> &&
-              tied_graph<onnx_graph> && nested_graph<onnx_graph> && named_graph<onnx_graph> &&
-              weighted_graph<onnx_graph> && sized_graph<onnx_graph>);
-}  // namespace cleave
+static_assert(multi_result<onnx::graph> && stateful_graph<onnx::graph> && closed_graph<onnx::graph> &&
+              tied_graph<onnx::graph> && nested_graph<onnx::graph> && named_graph<onnx::graph> &&
+              weighted_graph<onnx::graph> && sized_graph<onnx::graph>);
+}  // namespace cleave::onnx

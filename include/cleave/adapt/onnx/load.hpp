@@ -19,14 +19,14 @@
 #include "cleave/adapt/onnx/fault.hpp"
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::onnx {
 
 /// The bytes of a model's file; one whose name ends in `.gz` is unpacked.
-/// \throws onnx_error of kind `file` if it cannot be read or holds more than `limits` allow, `parse` if it
+/// \throws onnx::error of kind `file` if it cannot be read or holds more than `limits` allow, `parse` if it
 /// cannot be unpacked.
-inline std::string read_onnx_file(std::filesystem::path const& path, onnx_limits const& limits = {}) {
-  auto const refuse = [](onnx_fault_kind kind, std::string const& why) { throw onnx_error({kind, why, {}}); };
-  using enum onnx_fault_kind;
+inline std::string read_file(std::filesystem::path const& path, onnx::limits const& limits = {}) {
+  auto const refuse = [](onnx::fault_kind kind, std::string const& why) { throw error({kind, why, {}}); };
+  using enum fault_kind;
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) refuse(file, "this is a directory; name a file in it");
   std::ifstream in(path, std::ios::binary);
@@ -47,7 +47,7 @@ inline std::string read_onnx_file(std::filesystem::path const& path, onnx_limits
     refuse(parse, "is cut short or no gzip file; fetch it again, or take the .gz off its name");
   return bytes;
 }
-}  // namespace cleave
+}  // namespace cleave::onnx
 
 namespace cleave::detail {
 
@@ -125,8 +125,8 @@ inline std::size_t protobuf_depth(std::string_view model) {
 }
 
 /// What bytes that protobuf refuses look like, and what to do about it.
-inline onnx_fault unreadable_onnx_fault(std::string_view bytes) {
-  using enum onnx_fault_kind;
+inline onnx::fault unreadable_onnx_fault(std::string_view bytes) {
+  using enum onnx::fault_kind;
   if (protobuf_depth(bytes) > 100)
     return {depth, "bodies are nested deeper than protobuf's limit of 100 messages; flatten the model", {}};
   auto const begins = [&](std::string_view text) { return bytes.starts_with(text); };
@@ -149,43 +149,42 @@ inline onnx_fault unreadable_onnx_fault(std::string_view bytes) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::onnx {
 
-/// A model from the bytes of a file, not yet checked (see `check_onnx`). Nothing is written to stderr.
-/// \throws onnx_error of kind `file`, `parse`, `depth` or `empty`.
-inline onnx::ModelProto parse_onnx(std::string_view bytes, onnx_limits const& limits = {}) {
-  using enum onnx_fault_kind;
+/// A model from the bytes of a file, not yet checked (see `onnx::check`). Nothing is written to stderr.
+/// \throws onnx::error of kind `file`, `parse`, `depth` or `empty`.
+inline ::onnx::ModelProto parse(std::string_view bytes, onnx::limits const& limits = {}) {
+  using enum fault_kind;
   constexpr std::size_t most = 0x7fffffff;  // protobuf counts in int
   if (bytes.size() > limits.max_bytes || bytes.size() > most)
-    throw onnx_error({file,
-                      "the model has " + std::to_string(bytes.size()) + " bytes, more than the limit of " +
-                          std::to_string((std::min)(limits.max_bytes, most)) +
-                          "; keep weights as external data",
-                      {}});
+    throw error({file,
+                 "the model has " + std::to_string(bytes.size()) + " bytes, more than the limit of " +
+                     std::to_string((std::min)(limits.max_bytes, most)) + "; keep weights as external data",
+                 {}});
   google::protobuf::LogSilencer const quiet;
-  onnx::ModelProto model;
+  ::onnx::ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    throw onnx_error(detail::unreadable_onnx_fault(bytes));
-  if (!model.has_graph()) throw onnx_error({empty, "the model has no graph", {}});
+    throw error(detail::unreadable_onnx_fault(bytes));
+  if (!model.has_graph()) throw error({empty, "the model has no graph", {}});
   return model;
 }
 
-}  // namespace cleave
+}  // namespace cleave::onnx
 
 namespace cleave::detail {
 
 /// A checked model from a file of at most `limits.max_bytes`; its messages begin with the path. External data
 /// is never opened.
-/// \throws onnx_error if the file cannot be read, is no model, or `find_onnx_fault` finds one.
-inline onnx::ModelProto load_onnx(std::filesystem::path const& path, onnx_limits const& limits = {}) {
+/// \throws onnx::error if the file cannot be read, is no model, or `find_onnx_fault` finds one.
+inline ::onnx::ModelProto load_onnx(std::filesystem::path const& path, onnx::limits const& limits = {}) {
   try {
-    auto model = parse_onnx(read_onnx_file(path, limits), limits);
-    check_onnx(model, limits);
+    auto model = onnx::parse(onnx::read_file(path, limits), limits);
+    onnx::check(model, limits);
     return model;
-  } catch (onnx_error const& e) {
+  } catch (onnx::error const& e) {
     auto fault = e.witness;
     fault.message = printable(path.string()) + ": " + fault.message;
-    throw onnx_error(fault);
+    throw onnx::error(fault);
   }
 }
 

@@ -17,13 +17,17 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::detail {
 
 /// In a new child of `parent`: ends with it, also where it is killed.
 inline void end_with(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it was gone before
 }
+
+}  // namespace cleave::detail
+
+namespace cleave::onnx {
 
 /// What `f` returns (a string), run on a copy of this process, so that code that crashes or hangs on bad data
 /// takes nothing down with it; the copy ends with this process. Nothing where `f` throws, is killed by a
@@ -42,7 +46,7 @@ std::optional<std::string> in_own_process(F f, std::chrono::milliseconds limit) 
     return std::nullopt;
   }
   if (child == 0) {
-    end_with(parent);
+    detail::end_with(parent);
     close(ends[0]);  // else what is written waits for ever where nobody reads it
     for (int const s : {SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL}) signal(s, SIG_DFL);
     rlimit const no_core{0, 0};
@@ -88,4 +92,4 @@ std::optional<std::string> in_own_process(F f, std::chrono::milliseconds limit) 
   return text.substr(sizeof size);
 }
 
-}  // namespace cleave
+}  // namespace cleave::onnx

@@ -13,43 +13,43 @@
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/split/split.hpp"
 
-namespace cleave {
+namespace cleave::onnx {
 
-/// What `split_onnx` may be told besides the number of parts.
-struct onnx_split_options {
-  onnx_type_options types{};
-  onnx_rates rates{};
+/// What `onnx::split` may be told besides the number of parts.
+struct split_options {
+  onnx::type_options types{};
+  onnx::rates rates{};
   balance_options balance{};  ///< in seconds; `cost_per_byte` is that of `rates`
 };
 
 /// An ONNX model, what is known of it, and its cut. It refers to the model, which must outlive it.
-struct onnx_split {
-  onnx_types types;
-  onnx_costs costs;
-  std::unique_ptr<onnx_graph const> graph;  ///< in a place of its own, because `stages` refers to it
-  balanced_partition parts;                 ///< loads and bound in seconds
-  onnx_staged stages;
+struct split_result {
+  onnx::types types;
+  onnx::costs costs;
+  std::unique_ptr<onnx::graph const> graph;  ///< in a place of its own, because `stages` refers to it
+  balanced_partition parts;                  ///< loads and bound in seconds
+  onnx::staged stages;
 };
 
-/// Cuts a model, which `check_onnx` has passed, into min(k, nodes) stages that are balanced by what its nodes
-/// cost and its values weigh. `write_onnx_stages` or `onnx_stages` make models of them.
-/// \throws onnx_error       if an option contradicts the model, or a value's size does not fit,
+/// Cuts a model, which `onnx::check` has passed, into min(k, nodes) stages that are balanced by what its
+/// nodes cost and its values weigh. `onnx::write_stages` or `onnx::stages` make models of them.
+/// \throws onnx::error       if an option contradicts the model, or a value's size does not fit,
 /// \throws error            where `balance` does: k is 0,
 /// \throws infeasible_error where a memory limit cannot be met.
-inline onnx_split split_onnx(onnx::ModelProto const& model, std::uint32_t k,
-                             onnx_split_options const& options = {}) {
-  onnx_types types(model, options.types);
-  auto costs = onnx_costs_of(types);
-  onnx_graph priced(model);
-  price_onnx(priced, types, costs, options.rates);
-  auto graph = std::make_unique<onnx_graph const>(std::move(priced));
+inline onnx::split_result split(::onnx::ModelProto const& model, std::uint32_t k,
+                                onnx::split_options const& options = {}) {
+  onnx::types types(model, options.types);
+  auto costs = costs_of(types);
+  onnx::graph priced(model);
+  price(priced, types, costs, options.rates);
+  auto graph = std::make_unique<onnx::graph const>(std::move(priced));
 
   auto s = snapshot_of(*graph);
   auto balanced = options.balance;
   balanced.cost_per_byte = 1 / options.rates.link;
   auto parts = balance(s, k, balanced);
   auto cut = make_plan(s, parts);
-  onnx_staged stages(*graph, std::move(s), std::move(cut));
+  onnx::staged stages(*graph, std::move(s), std::move(cut));
   return {std::move(types), std::move(costs), std::move(graph), std::move(parts), std::move(stages)};
 }
-}  // namespace cleave
+}  // namespace cleave::onnx

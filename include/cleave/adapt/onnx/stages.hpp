@@ -32,11 +32,11 @@ namespace cleave::detail {
 /// because it may have a value as an input that the file makes after the node. `fresh(name)` is a name that
 /// nothing has. No recursion.
 template <class Fresh>
-void rename_onnx_shadows(onnx::NodeProto& holder, std::unordered_set<std::string> const& visible,
+void rename_onnx_shadows(::onnx::NodeProto& holder, std::unordered_set<std::string> const& visible,
                          Fresh fresh) {
   using names = std::unordered_map<std::string, std::string>;
-  std::vector<std::pair<onnx::GraphProto*, names>> open;
-  auto const enter = [&](onnx::NodeProto& n, names const& outer) {
+  std::vector<std::pair<::onnx::GraphProto*, names>> open;
+  auto const enter = [&](::onnx::NodeProto& n, names const& outer) {
     for (auto& a : *n.mutable_attribute()) {
       if (a.has_g()) open.emplace_back(a.mutable_g(), outer);
       for (auto& g : *a.mutable_graphs()) open.emplace_back(&g, outer);
@@ -76,7 +76,7 @@ void rename_onnx_shadows(onnx::NodeProto& holder, std::unordered_set<std::string
 
 /// Tells a model from others, whatever its weights and shapes are: by the names of its graph, inputs and
 /// outputs, and what its nodes are and make. O(V).
-inline std::string onnx_model_mark(onnx::ModelProto const& m) {
+inline std::string onnx_model_mark(::onnx::ModelProto const& m) {
   name_digest names;
   names.add(m.graph().name());
   for (auto const* list : {&m.graph().input(), &m.graph().output()})
@@ -94,21 +94,21 @@ inline constexpr char onnx_stage_key[] = "cleave.stage", onnx_model_key[] = "cle
 /// What the stages of one model have in common when they are written out. Graph and types must outlive it.
 class onnx_emission {
  public:
-  onnx_emission(onnx_graph const& g, onnx_types const& t)
+  onnx_emission(onnx::graph const& g, onnx::types const& t)
       : graph(g), types(t), functions(onnx_functions(g.model())), mark(onnx_model_mark(g.model())) {
     auto const& whole = g.model().graph();
     for (auto const* list : {&whole.value_info(), &whole.output(), &whole.input()})
       for (auto const& v : *list) declared_[v.name()] = &v;
   }
 
-  onnx_graph const& graph;
-  onnx_types const& types;
+  onnx::graph const& graph;
+  onnx::types const& types;
   onnx_function_table functions;
   std::string mark;                       ///< `onnx_model_mark`
   std::unordered_set<std::string> names;  ///< that a node of some stage has; no other may have it
 
   /// What the file itself says of a value, or null.
-  onnx::ValueInfoProto const* declared(std::string_view name) const {
+  ::onnx::ValueInfoProto const* declared(std::string_view name) const {
     auto const at = declared_.find(name);
     return at == declared_.end() ? nullptr : at->second;
   }
@@ -122,7 +122,7 @@ class onnx_emission {
   }
 
  private:
-  std::unordered_map<std::string_view, onnx::ValueInfoProto const*> declared_;
+  std::unordered_map<std::string_view, ::onnx::ValueInfoProto const*> declared_;
   std::unordered_set<std::string> taken_;
 };
 
@@ -134,8 +134,8 @@ class onnx_emission {
 /// version 3. External data stays a reference, as in the file.
 class onnx_builder {
  public:
-  using value = onnx_graph::value;
-  using node = onnx_graph::node;
+  using value = onnx::graph::value;
+  using node = onnx::graph::node;
 
   explicit onnx_builder(onnx_emission& all) : all_(all) {
     auto const& from = all.graph.model();
@@ -176,7 +176,7 @@ class onnx_builder {
   }
 
   /// The stage; the builder is empty afterwards. Precondition: `index` < `count`.
-  onnx::ModelProto finish(std::size_t index, std::size_t count) {
+  ::onnx::ModelProto finish(std::size_t index, std::size_t count) {
     part_shadows();
     for (value const v : made_)
       if (auto const* known = all_.declared(all_.graph.name_of(v)); known != nullptr && !given_.contains(v))
@@ -195,10 +195,10 @@ class onnx_builder {
   }
 
  private:
-  onnx::GraphProto& graph() { return *stage_.mutable_graph(); }
+  ::onnx::GraphProto& graph() { return *stage_.mutable_graph(); }
 
   /// A value of the boundary: as the file declares it where it does, else with its inferred type.
-  void describe(value v, onnx::ValueInfoProto& to) {
+  void describe(value v, ::onnx::ValueInfoProto& to) {
     auto const name = all_.graph.name_of(v);
     if (auto const* known = all_.declared(name)) to = *known;
     to.set_name(std::string(name));
@@ -240,12 +240,12 @@ class onnx_builder {
     }
   }
 
-  void claim_name(onnx::NodeProto& n) {
+  void claim_name(::onnx::NodeProto& n) {
     if (!n.name().empty() && !all_.names.insert(n.name()).second) n.clear_name();
   }
 
-  void claim_names(onnx::NodeProto& holder) {
-    std::vector<onnx::NodeProto*> open{&holder};
+  void claim_names(::onnx::NodeProto& holder) {
+    std::vector<::onnx::NodeProto*> open{&holder};
     while (!open.empty()) {
       auto& n = *open.back();
       open.pop_back();
@@ -260,24 +260,24 @@ class onnx_builder {
   }
 
   onnx_emission& all_;
-  onnx::ModelProto stage_;
+  ::onnx::ModelProto stage_;
   bool has_bodies_ = false;
   std::vector<value> made_;
   std::unordered_set<value> given_;
 };
 
-static_assert(stage_builder<onnx_builder, onnx_graph>);
+static_assert(stage_builder<onnx_builder, onnx::graph>);
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::onnx {
 
-using onnx_staged = staged_graph<onnx_graph>;
+using staged = staged_graph<onnx::graph>;
 
 /// Gives the graph its costs: seconds for a node, bytes for a value.
-/// \throws onnx_error if a value's size does not fit.
-inline void price_onnx(onnx_graph& g, onnx_types const& types, onnx_costs const& costs,
-                       onnx_rates const& rates = {}) {
+/// \throws onnx::error if a value's size does not fit.
+inline void price(onnx::graph& g, onnx::types const& types, onnx::costs const& costs,
+                  onnx::rates const& rates = {}) {
   std::vector<double> weight;
   for (auto const& work : costs.of) weight.push_back(rates.seconds(work));
   std::vector<std::size_t> bytes(g.values());
@@ -287,39 +287,39 @@ inline void price_onnx(onnx_graph& g, onnx_types const& types, onnx_costs const&
 }
 
 /// The stages that become files, in the order in which they run: those that give something.
-inline std::vector<stage_id> live_onnx_stages(onnx_staged const& stages) {
+inline std::vector<stage_id> live_stages(onnx::staged const& stages) {
   std::vector<stage_id> live;
   for (stage_id const i : stages.plan().order)
     if (!stages.plan().stages[index(i)].outputs.empty()) live.push_back(i);
   return live;
 }
 
-}  // namespace cleave
+}  // namespace cleave::onnx
 
 namespace cleave::detail {
 
 /// A value that one stage sends to another and of which not even the type is known, with both its ends.
-inline std::optional<onnx_fault> find_untyped_onnx_boundary(onnx_staged const& stages,
-                                                            onnx_types const& types) {
+inline std::optional<onnx::fault> find_untyped_onnx_boundary(onnx::staged const& stages,
+                                                             onnx::types const& types) {
   auto const& g = stages.graph();
   for (auto const& t : stages.plan().transfers) {
     auto const v = stages.snapshot().value[t.value];
     auto const name = g.name_of(v);
     if (types.declaration(name) != nullptr) continue;
-    return onnx_fault{onnx_fault_kind::type,
-                      "value " + quoted(name) + ", which " + g.scopes().label(g.producer(v)) +
-                          " makes, goes from stage " + std::to_string(index(t.from)) + " to stage " +
-                          std::to_string(index(t.to)) +
-                          ", but its type is not known; give its shape and type (as in --shape "
-                          "NAME=float32:1x3x?) or cut elsewhere",
-                      {std::string(name)}};
+    return onnx::fault{onnx::fault_kind::type,
+                       "value " + quoted(name) + ", which " + g.scopes().label(g.producer(v)) +
+                           " makes, goes from stage " + std::to_string(index(t.from)) + " to stage " +
+                           std::to_string(index(t.to)) +
+                           ", but its type is not known; give its shape and type (as in --shape "
+                           "NAME=float32:1x3x?) or cut elsewhere",
+                       {std::string(name)}};
   }
   return std::nullopt;
 }
 
 /// Stage i as an ONNX model, the `place`-th of `count` that run.
-inline onnx::ModelProto onnx_stage(onnx_staged const& stages, onnx_emission& all, stage_id i,
-                                   std::size_t place, std::size_t count) {
+inline ::onnx::ModelProto onnx_stage(onnx::staged const& stages, onnx_emission& all, stage_id i,
+                                     std::size_t place, std::size_t count) {
   onnx_builder b(all);
   emit(stages, i, b);
   return b.finish(place, count);
@@ -327,24 +327,24 @@ inline onnx::ModelProto onnx_stage(onnx_staged const& stages, onnx_emission& all
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::onnx {
 
 /// All live stages as ONNX models, in the order in which they run: each reads the model's inputs and what
 /// earlier ones give, by name.
-/// \throws onnx_error with what `find_untyped_onnx_boundary` finds.
-inline std::vector<onnx::ModelProto> onnx_stages(onnx_staged const& stages, onnx_types const& types) {
-  if (auto const fault = detail::find_untyped_onnx_boundary(stages, types)) throw onnx_error(*fault);
+/// \throws onnx::error with what `find_untyped_onnx_boundary` finds.
+inline std::vector<::onnx::ModelProto> stages(onnx::staged const& stages, onnx::types const& types) {
+  if (auto const fault = detail::find_untyped_onnx_boundary(stages, types)) throw error(*fault);
   detail::onnx_emission all(stages.graph(), types);
-  auto const live = live_onnx_stages(stages);
-  std::vector<onnx::ModelProto> models;
+  auto const live = live_stages(stages);
+  std::vector<::onnx::ModelProto> models;
   for (stage_id const i : live)
     models.push_back(detail::onnx_stage(stages, all, i, models.size(), live.size()));
   return models;
 }
 
 /// What a cut means beyond its stages.
-struct onnx_notes {
-  using value = onnx_graph::value;
+struct notes {
+  using value = onnx::graph::value;
 
   /// One initializer that several stages hold, under one name or several: training must keep the copies
   /// equal.
@@ -354,18 +354,18 @@ struct onnx_notes {
   };
 
   std::vector<tie> ties;
-  std::vector<value> passed;           ///< outputs of the model that no stage makes: inputs, initializers
-  std::vector<value> unsized;          ///< sent from stage to stage, bytes unknown
-  std::vector<onnx_graph::node> dead;  ///< of the file: reach no output, in no stage
-  std::vector<stage_id> dead_stages;   ///< give nothing, become no file
-  std::vector<std::string> external;   ///< files of data that must lie beside the stages
+  std::vector<value> passed;            ///< outputs of the model that no stage makes: inputs, initializers
+  std::vector<value> unsized;           ///< sent from stage to stage, bytes unknown
+  std::vector<onnx::graph::node> dead;  ///< of the file: reach no output, in no stage
+  std::vector<stage_id> dead_stages;    ///< give nothing, become no file
+  std::vector<std::string> external;    ///< files of data that must lie beside the stages
 };
 
 /// What there is to know of `stages` beside what they compute. O(V + E).
-inline onnx_notes onnx_notes_of(onnx_staged const& stages) {
+inline onnx::notes notes_of(onnx::staged const& stages) {
   auto const& g = stages.graph();
   auto const& s = stages.snapshot();
-  onnx_notes notes;
+  onnx::notes notes;
 
   std::set<std::string> external;
   std::vector<std::vector<stage_id>> holders(g.values());
@@ -374,26 +374,28 @@ inline onnx_notes onnx_notes_of(onnx_staged const& stages) {
       auto const handle = s.value[v];
       auto& held = holders[g.storage(handle)];
       if (held.empty() || index(held.back()) != i) held.push_back(stage_id{static_cast<std::uint32_t>(i)});
-      if (auto const* t = g.tensor(handle); t != nullptr && t->data_location() == onnx::TensorProto::EXTERNAL)
+      if (auto const* t = g.tensor(handle);
+          t != nullptr && t->data_location() == ::onnx::TensorProto::EXTERNAL)
         for (auto const& entry : t->external_data())
           if (entry.key() == "location") external.insert(entry.value());
     }
   for (std::size_t v = 0; v < holders.size(); ++v) {
-    bool const is_weight = g.scopes().values[v].producer == none<onnx_graph::node>;  // not made by a Constant
+    bool const is_weight =
+        g.scopes().values[v].producer == none<onnx::graph::node>;  // not made by a Constant
     if (is_weight && holders[v].size() > 1)
-      notes.ties.push_back({static_cast<onnx_notes::value>(v), holders[v]});
+      notes.ties.push_back({static_cast<onnx::notes::value>(v), holders[v]});
   }
   notes.external.assign(external.begin(), external.end());
 
   for (auto const v : g.outputs())
-    if (g.producer(v) == none<onnx_graph::node>) notes.passed.push_back(v);
+    if (g.producer(v) == none<onnx::graph::node>) notes.passed.push_back(v);
   std::vector<char> seen(s.values());
   for (auto const& t : stages.plan().transfers)
     if (s.bytes[t.value] == 0 && !std::exchange(seen[t.value], 1)) notes.unsized.push_back(s.value[t.value]);
 
   std::vector<char> lives(g.file_nodes());
   for (auto const n : g.nodes()) lives[n] = 1;
-  for (onnx_graph::node n = 0; n < lives.size(); ++n) {
+  for (onnx::graph::node n = 0; n < lives.size(); ++n) {
     auto const made = g.results(n);
     bool const constant = made.size() == 1 && g.is_state(made[0]);
     if (!lives[n] && !constant) notes.dead.push_back(n);
@@ -404,4 +406,4 @@ inline onnx_notes onnx_notes_of(onnx_staged const& stages) {
   return notes;
 }
 
-}  // namespace cleave
+}  // namespace cleave::onnx

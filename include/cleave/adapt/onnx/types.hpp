@@ -19,7 +19,7 @@
 #include "cleave/adapt/onnx/fault.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 
-namespace cleave {
+namespace cleave::onnx {
 
 /// Type and shape of each value of a model: declared, then inferred (with data propagation), then as the user
 /// says.
@@ -28,12 +28,12 @@ namespace cleave {
 /// is what holds in every run and may be written into a stage: symbolic dimensions stay symbolic, and the
 /// user's shape stands only where nothing else gives a rank. `priced` and `bytes` have the user's sizes put
 /// in.
-class onnx_types {
+class types {
  public:
   /// Infers. Where inference fails, less is known (see `complaint`).
-  /// \throws onnx_error if an option names a dimension or a value that the model lacks, or contradicts what
+  /// \throws onnx::error if an option names a dimension or a value that the model lacks, or contradicts what
   /// is known.
-  explicit onnx_types(onnx::ModelProto const& m, onnx_type_options const& options = {})
+  explicit types(::onnx::ModelProto const& m, onnx::type_options const& options = {})
       : inference_(options.inference), declared_(infer(m, [](auto&) {})) {
     by_name_ = table(*declared_);
     forget_made_up_symbols(m);
@@ -41,8 +41,8 @@ class onnx_types {
   }
 
   /// The same of `m`, the model that this was made of, with other sizes put in. Infers once.
-  /// \throws onnx_error as the constructor
-  onnx_types with(onnx::ModelProto const& m, onnx_type_options const& options) const {
+  /// \throws onnx::error as the constructor
+  onnx::types with(::onnx::ModelProto const& m, onnx::type_options const& options) const {
     auto other = *this;
     other.complaint_.clear();
     other.by_name_ = table(*declared_);
@@ -51,33 +51,33 @@ class onnx_types {
   }
 
   /// What a stage may declare of a value, or null where not even its type is known.
-  onnx::TypeProto const* declaration(std::string_view value) const { return look_up(by_name_, value); }
+  ::onnx::TypeProto const* declaration(std::string_view value) const { return look_up(by_name_, value); }
 
   /// The same with the user's sizes put in.
-  onnx::TypeProto const* priced(std::string_view value) const { return look_up(priced_by_name_, value); }
+  ::onnx::TypeProto const* priced(std::string_view value) const { return look_up(priced_by_name_, value); }
 
   /// The model without heavy payloads, with the user's sizes; values inside bodies have types too.
-  onnx::ModelProto const& priced_model() const { return *priced_; }
+  ::onnx::ModelProto const& priced_model() const { return *priced_; }
 
   /// The size of a value, or 0 where a dimension or the element type is unknown.
-  /// \throws onnx_error if it does not fit.
+  /// \throws onnx::error if it does not fit.
   std::size_t bytes(std::string_view value) const { return detail::onnx_bytes(priced(value), value); }
 
   /// Where inference ran.
-  onnx_inference inference() const { return inference_; }
+  onnx::inference inference() const { return inference_; }
 
   /// Why inference gave less than it might, or empty.
   std::string const& complaint() const { return complaint_; }
 
  private:
-  using names = std::unordered_map<std::string_view, onnx::TypeProto const*>;
+  using names = std::unordered_map<std::string_view, ::onnx::TypeProto const*>;
 
-  void put_in(onnx::ModelProto const& m, onnx_type_options const& options) {
+  void put_in(::onnx::ModelProto const& m, onnx::type_options const& options) {
     if (options.dims.empty() && options.shapes.empty()) {
       priced_ = declared_;
     } else {
       auto const user = user_types(options);
-      auto const edit = [&](onnx::ModelProto& copy) {
+      auto const edit = [&](::onnx::ModelProto& copy) {
         set_dimensions(copy, options);
         for (auto const& [name, type] : user) set_type(*copy.mutable_graph(), name, type);
       };
@@ -90,19 +90,19 @@ class onnx_types {
         by_name_[priced_by_name_.find(name)->first] = priced(name);
   }
 
-  static onnx::TypeProto const* look_up(names const& by, std::string_view value) {
+  static ::onnx::TypeProto const* look_up(names const& by, std::string_view value) {
     auto const at = by.find(value);
     return at == by.end() ? nullptr : at->second;
   }
 
-  static bool has_rank(onnx::TypeProto const& t) {
+  static bool has_rank(::onnx::TypeProto const& t) {
     return !t.has_tensor_type() || t.tensor_type().has_shape();
   }
 
-  static names table(onnx::ModelProto const& m) {
+  static names table(::onnx::ModelProto const& m) {
     names by;
-    auto const see = [&](std::string const& name, onnx::TypeProto const& t) {
-      bool const typed = t.value_case() != onnx::TypeProto::VALUE_NOT_SET &&
+    auto const see = [&](std::string const& name, ::onnx::TypeProto const& t) {
+      bool const typed = t.value_case() != ::onnx::TypeProto::VALUE_NOT_SET &&
                          !(t.has_tensor_type() && t.tensor_type().elem_type() == 0);
       if (!typed) return;
       auto const [at, fresh] = by.try_emplace(name, &t);
@@ -117,14 +117,14 @@ class onnx_types {
   /// An edited copy of `m`, inferred. Inference stops where it contradicts what the file declares of an inner
   /// value or an output; then it runs without those, and they fill in only what stays unknown.
   template <class Edit>
-  std::shared_ptr<onnx::ModelProto> infer(onnx::ModelProto const& m, Edit edit) {
-    std::shared_ptr<onnx::ModelProto> copy;
+  std::shared_ptr<::onnx::ModelProto> infer(::onnx::ModelProto const& m, Edit edit) {
+    std::shared_ptr<::onnx::ModelProto> copy;
     auto const order = detail::onnx_inference_order(m.graph());  // libonnx follows that of the file
     std::vector<std::uint32_t> back(order.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) back[order[i]] = i;
     for (bool const declared : {true, false})
       for (bool const propagate : {true, false}) {
-        copy = std::make_shared<onnx::ModelProto>(detail::onnx_outline(m));
+        copy = std::make_shared<::onnx::ModelProto>(detail::onnx_outline(m));
         if (!declared) drop_declared(*copy->mutable_graph());
         edit(*copy);
         detail::onnx_reorder(*copy->mutable_graph(), order);
@@ -141,12 +141,12 @@ class onnx_types {
   /// Data propagation stops at some operators that exporters compute shapes with (libonnx 1.12: Equal, Where,
   /// ConstantOfShape, …). Where such a shape is the same in every run, inference is told, until nothing new
   /// comes of it or a longer chain of shapes than real files have is left unknown.
-  void fold_shapes(onnx::ModelProto& m, bool propagate) const {
+  void fold_shapes(::onnx::ModelProto& m, bool propagate) const {
     auto& g = *m.mutable_graph();
     detail::onnx_shape_arithmetic arithmetic;
     for (auto const& t : g.initializer())
       if (auto value = detail::onnx_integers_of(t)) arithmetic.learn(t.name(), std::move(*value));
-    std::vector<std::pair<int, onnx::NodeProto>> replaced;
+    std::vector<std::pair<int, ::onnx::NodeProto>> replaced;
     std::vector<char> done(static_cast<std::size_t>(g.node_size()));
     int rounds = 32;  // each infers the whole model; in real files three tell all
     for (bool fresh = true; std::exchange(fresh, false) && rounds > 0; --rounds) {
@@ -158,7 +158,7 @@ class onnx_types {
         auto value = arithmetic(n, type_of);
         if (!value) continue;
         done[static_cast<std::size_t>(i)] = value->known();
-        if (value->known() && value->element == onnx::TensorProto::INT64 && n.op_type() != "Constant") {
+        if (value->known() && value->element == ::onnx::TensorProto::INT64 && n.op_type() != "Constant") {
           replaced.emplace_back(i, detail::onnx_constant_node(n.output(0), *value));
           replaced.back().second.Swap(&n);
           fresh = true;
@@ -170,12 +170,12 @@ class onnx_types {
     for (auto& [i, was] : replaced) g.mutable_node(i)->Swap(&was);
   }
 
-  static void drop_declared(onnx::GraphProto& g) {
+  static void drop_declared(::onnx::GraphProto& g) {
     g.clear_value_info();
     for (auto& v : *g.mutable_output()) v.clear_type();
   }
 
-  static void fill_declared(onnx::GraphProto& g, onnx::GraphProto const& from) {
+  static void fill_declared(::onnx::GraphProto& g, ::onnx::GraphProto const& from) {
     std::unordered_set<std::string> known;
     for (auto const* list : {&g.value_info(), &g.output()})
       for (auto const& v : *list)
@@ -186,7 +186,7 @@ class onnx_types {
   }
 
   /// Inference names dimensions that it cannot tell; such names mean nothing in a file of their own.
-  void forget_made_up_symbols(onnx::ModelProto const& m) {
+  void forget_made_up_symbols(::onnx::ModelProto const& m) {
     std::unordered_set<std::string> real;
     auto const& g = m.graph();
     for (auto const* list : {&g.input(), &g.output(), &g.value_info()})
@@ -202,33 +202,33 @@ class onnx_types {
   }
 
   /// The user's shapes as types; the element type is inference's where the user gives none.
-  std::vector<std::pair<std::string, onnx::TypeProto>> user_types(onnx_type_options const& options) const {
+  std::vector<std::pair<std::string, ::onnx::TypeProto>> user_types(onnx::type_options const& options) const {
     std::unordered_set<std::string_view> values;
     for (auto const& v : declared_->graph().input()) values.insert(v.name());
     for (auto const& n : declared_->graph().node()) values.insert(n.output().begin(), n.output().end());
-    std::vector<std::pair<std::string, onnx::TypeProto>> types;
+    std::vector<std::pair<std::string, ::onnx::TypeProto>> types;
     for (auto const& [name, shape] : options.shapes) {
       if (name.empty() || !values.contains(name))
         throw detail::bad_onnx_option(name, "shape given, but the model has no such value");
       auto const* known = declaration(name);
-      onnx::TypeProto type;
+      ::onnx::TypeProto type;
       auto& t = *type.mutable_tensor_type();
       t.set_elem_type(known != nullptr ? known->tensor_type().elem_type() : shape.element);
-      if (t.elem_type() == 0) t.set_elem_type(onnx::TensorProto::FLOAT);
+      if (t.elem_type() == 0) t.set_elem_type(::onnx::TensorProto::FLOAT);
       t.mutable_shape();
       for (auto const d : shape.dims) {
         auto& to = *t.mutable_shape()->add_dim();
         if (d >= 0) to.set_dim_value(d);
       }
       if (known != nullptr && contradicts(*known, type, shape.element))
-        throw detail::bad_onnx_option(
-            name, "shape given as " + onnx_spelling(type) + ", but it is " + onnx_spelling(*known));
+        throw detail::bad_onnx_option(name,
+                                      "shape given as " + spelling(type) + ", but it is " + spelling(*known));
       types.emplace_back(name, std::move(type));
     }
     return types;
   }
 
-  static bool contradicts(onnx::TypeProto const& known, onnx::TypeProto const& user, int element) {
+  static bool contradicts(::onnx::TypeProto const& known, ::onnx::TypeProto const& user, int element) {
     if (!known.has_tensor_type()) return true;
     if (element != 0 && element != known.tensor_type().elem_type()) return true;
     if (!known.tensor_type().has_shape()) return false;
@@ -239,7 +239,7 @@ class onnx_types {
     });
   }
 
-  static void set_type(onnx::GraphProto& g, std::string const& name, onnx::TypeProto const& type) {
+  static void set_type(::onnx::GraphProto& g, std::string const& name, ::onnx::TypeProto const& type) {
     bool found = false;
     for (auto* list : {g.mutable_input(), g.mutable_output(), g.mutable_value_info()})
       for (auto& v : *list)
@@ -253,9 +253,9 @@ class onnx_types {
     *v.mutable_type() = type;
   }
 
-  static void set_dimensions(onnx::ModelProto& m, onnx_type_options const& options) {
+  static void set_dimensions(::onnx::ModelProto& m, onnx::type_options const& options) {
     std::unordered_set<std::string> seen;
-    auto const in_graph = [&](onnx::GraphProto& g) {
+    auto const in_graph = [&](::onnx::GraphProto& g) {
       for (auto* list : {g.mutable_input(), g.mutable_output(), g.mutable_value_info()})
         for (auto& v : *list) {
           if (!v.type().has_tensor_type() || !v.type().tensor_type().has_shape()) continue;
@@ -267,7 +267,7 @@ class onnx_types {
           }
         }
     };
-    std::vector<onnx::GraphProto*> open{m.mutable_graph()};
+    std::vector<::onnx::GraphProto*> open{m.mutable_graph()};
     while (!open.empty()) {
       auto& g = *open.back();
       open.pop_back();
@@ -296,12 +296,12 @@ class onnx_types {
     return text;
   }
 
-  onnx_inference inference_;
+  onnx::inference inference_;
   std::string complaint_;  // before what is made by inferring
-  std::shared_ptr<onnx::ModelProto> declared_, priced_;
+  std::shared_ptr<::onnx::ModelProto> declared_, priced_;
   names by_name_, priced_by_name_;
 };
-}  // namespace cleave
+}  // namespace cleave::onnx
 
 namespace cleave::detail {
 
@@ -341,8 +341,8 @@ struct onnx_tensor_payload {
 };
 
 /// Counts what the fields of `t` hold; data are not read. O(1).
-inline onnx_tensor_payload onnx_payload_of(onnx::TensorProto const& t) {
-  using tensor = onnx::TensorProto;
+inline onnx_tensor_payload onnx_payload_of(::onnx::TensorProto const& t) {
+  using tensor = ::onnx::TensorProto;
   onnx_tensor_payload p;
   auto const field = [&](auto const& list, std::initializer_list<int> types,
                          std::initializer_list<int> pairs) {
@@ -371,99 +371,101 @@ inline onnx_tensor_payload onnx_payload_of(onnx::TensorProto const& t) {
 }
 
 /// What is wrong with the place of external data, which is never opened.
-inline std::optional<onnx_fault> find_onnx_external_fault(onnx::TensorProto const& t, std::string const& what,
-                                                          std::string const& name) {
-  using kind = onnx_fault_kind;
+inline std::optional<onnx::fault> find_onnx_external_fault(::onnx::TensorProto const& t,
+                                                           std::string const& what, std::string const& name) {
+  using kind = onnx::fault_kind;
   std::string location;
   bool placed = false;
   for (auto const& entry : t.external_data()) {
     if (entry.key() == "location") {
       if (std::exchange(placed, true))
-        return onnx_fault{kind::external, what + " has external data at two places; keep one", {name}};
+        return onnx::fault{kind::external, what + " has external data at two places; keep one", {name}};
       location = entry.value();
     } else if (entry.key() == "offset" || entry.key() == "length") {
       bool const digits = !entry.value().empty() && entry.value().size() < 19 &&
                           std::ranges::all_of(entry.value(), [](char c) { return c >= '0' && c <= '9'; });
       if (!digits)
-        return onnx_fault{kind::external,
-                          what + ": the " + entry.key() + " of its external data, " + quoted(entry.value()) +
-                              ", is no number of bytes",
-                          {name}};
+        return onnx::fault{kind::external,
+                           what + ": the " + entry.key() + " of its external data, " + quoted(entry.value()) +
+                               ", is no number of bytes",
+                           {name}};
     }
   }
   if (!stays_in_folder(location))
-    return onnx_fault{kind::external,
-                      what + " has external data at " + quoted(location) +
-                          ", outside the model's folder; use a relative path without '..'",
-                      {name}};
+    return onnx::fault{kind::external,
+                       what + " has external data at " + quoted(location) +
+                           ", outside the model's folder; use a relative path without '..'",
+                       {name}};
   return std::nullopt;
 }
 
 /// What is wrong with a tensor; `what` is how messages call it. Its data is counted, never read or allocated.
-inline std::optional<onnx_fault> find_onnx_tensor_fault(onnx::TensorProto const& t, std::string const& what,
-                                                        std::string const& name) {
-  using kind = onnx_fault_kind;
+inline std::optional<onnx::fault> find_onnx_tensor_fault(::onnx::TensorProto const& t,
+                                                         std::string const& what, std::string const& name) {
+  using kind = onnx::fault_kind;
   auto const known = [&](auto const& e) { return e.type == t.data_type(); };
-  if (std::ranges::none_of(onnx_element_table, known))
-    return onnx_fault{kind::type,
-                      what + " has element type " + std::to_string(t.data_type()) +
-                          ", which does not exist or is newer than this reader; convert it",
-                      {name}};
+  if (std::ranges::none_of(onnx::element_table, known))
+    return onnx::fault{kind::type,
+                       what + " has element type " + std::to_string(t.data_type()) +
+                           ", which does not exist or is newer than this reader; convert it",
+                       {name}};
   for (auto const d : t.dims())
     if (d < 0)
-      return onnx_fault{
+      return onnx::fault{
           kind::shape, what + " has a dimension of " + std::to_string(d) + "; a tensor's are from 0", {name}};
 
-  std::uint64_t const each = onnx_element_size(t.data_type());
+  std::uint64_t const each = onnx::element_size(t.data_type());
   auto const elements = bytes_of_dims(t.dims(), 1);
   auto const bytes = bytes_of_dims(t.dims(), std::max<std::uint64_t>(each, 1));
-  if (!elements || !bytes) return onnx_fault{kind::size, what + ": its size does not fit in 64 bits", {name}};
+  if (!elements || !bytes)
+    return onnx::fault{kind::size, what + ": its size does not fit in 64 bits", {name}};
 
   auto const payload = onnx_payload_of(t);
-  if (t.data_location() == onnx::TensorProto::EXTERNAL) {
+  if (t.data_location() == ::onnx::TensorProto::EXTERNAL) {
     if (payload.fields > 0)
-      return onnx_fault{kind::size, what + " has data in the file and outside; keep one of them", {name}};
+      return onnx::fault{kind::size, what + " has data in the file and outside; keep one of them", {name}};
     return find_onnx_external_fault(t, what, name);
   }
   if (payload.fields > 1)
-    return onnx_fault{kind::size, what + " has its data in several fields; keep one of them", {name}};
+    return onnx::fault{kind::size, what + " has its data in several fields; keep one of them", {name}};
   bool const raw = !t.raw_data().empty();
   auto const wanted = raw ? *bytes : *elements;
   if (!payload.fits_type)
-    return onnx_fault{
+    return onnx::fault{
         kind::type, what + " has data in a field that its element type does not use; store it again", {name}};
   if (payload.elements != wanted)
-    return onnx_fault{kind::size,
-                      what + " claims " + std::to_string(wanted) + (raw ? " bytes" : " elements") +
-                          " and carries " + std::to_string(payload.elements) +
-                          "; its dimensions or its data are wrong",
-                      {name}};
+    return onnx::fault{kind::size,
+                       what + " claims " + std::to_string(wanted) + (raw ? " bytes" : " elements") +
+                           " and carries " + std::to_string(payload.elements) +
+                           "; its dimensions or its data are wrong",
+                       {name}};
   return std::nullopt;
 }
 
 /// What is wrong with a sparse tensor: its two tensors, or how they fit together.
-inline std::optional<onnx_fault> find_onnx_tensor_fault(onnx::SparseTensorProto const& t,
-                                                        std::string const& what, std::string const& name) {
-  using kind = onnx_fault_kind;
+inline std::optional<onnx::fault> find_onnx_tensor_fault(::onnx::SparseTensorProto const& t,
+                                                         std::string const& what, std::string const& name) {
+  using kind = onnx::fault_kind;
   if (auto f = find_onnx_tensor_fault(t.values(), "the values of " + what, name)) return f;
   if (auto f = find_onnx_tensor_fault(t.indices(), "the indices of " + what, name)) return f;
-  if (t.indices().data_type() != onnx::TensorProto::INT64)
-    return onnx_fault{kind::type, what + ": its indices are not int64", {name}};
+  if (t.indices().data_type() != ::onnx::TensorProto::INT64)
+    return onnx::fault{kind::type, what + ": its indices are not int64", {name}};
   bool const negative = std::ranges::any_of(t.dims(), [](auto d) { return d < 0; });
   auto const& at = t.indices().dims();
   bool const rows = t.values().dims_size() == 1 && !at.empty() && at[0] == t.values().dims(0);
   bool const columns = at.size() == 1 || (at.size() == 2 && at[1] == t.dims_size());
   if (negative || !rows || !columns || !bytes_of_dims(t.dims(), 16))
-    return onnx_fault{kind::shape, what + ": its values, indices and dimensions do not fit together", {name}};
+    return onnx::fault{
+        kind::shape, what + ": its values, indices and dimensions do not fit together", {name}};
   return std::nullopt;
 }
 
 /// What is wrong with the declared type of a value. A negative dimension is how older exporters wrote
 /// unknown, and is read so; a size that does not fit into 64 bits is refused, for no sum of such could be
 /// right.
-inline std::optional<onnx_fault> find_onnx_type_fault(onnx::TypeProto const& declared,
-                                                      std::string const& name) {
-  using kind = onnx_fault_kind;
+inline std::optional<onnx::fault> find_onnx_type_fault(::onnx::TypeProto const& declared,
+                                                       std::string const& name) {
+  using kind = onnx::fault_kind;
   auto const* t = &declared;
   for (bool inside = true; inside;) {
     inside = false;
@@ -474,19 +476,19 @@ inline std::optional<onnx_fault> find_onnx_type_fault(onnx::TypeProto const& dec
                                    : &t->map_type().value_type();
     }
   }
-  auto const fault = [&](int element, onnx::TensorShapeProto const& dims) -> std::optional<onnx_fault> {
+  auto const fault = [&](int element, ::onnx::TensorShapeProto const& dims) -> std::optional<onnx::fault> {
     auto const known = [&](auto const& e) { return e.type == element; };
-    if (element != 0 && std::ranges::none_of(onnx_element_table, known))
-      return onnx_fault{kind::type,
-                        "value " + quoted(name) + " has element type " + std::to_string(element) +
-                            ", which does not exist or is newer than this reader",
-                        {name}};
+    if (element != 0 && std::ranges::none_of(onnx::element_table, known))
+      return onnx::fault{kind::type,
+                         "value " + quoted(name) + " has element type " + std::to_string(element) +
+                             ", which does not exist or is newer than this reader",
+                         {name}};
     std::vector<std::int64_t> sizes;
     for (auto const& d : dims.dim()) sizes.push_back(d.has_dim_value() ? d.dim_value() : -1);
-    if (!bytes_of_dims(sizes, std::max<std::uint64_t>(onnx_element_size(element), 1)))
-      return onnx_fault{kind::shape,
-                        "value " + quoted(name) + ": its size does not fit in 64 bits; mend its dimensions",
-                        {name}};
+    if (!bytes_of_dims(sizes, std::max<std::uint64_t>(onnx::element_size(element), 1)))
+      return onnx::fault{kind::shape,
+                         "value " + quoted(name) + ": its size does not fit in 64 bits; mend its dimensions",
+                         {name}};
     return std::nullopt;
   };
   if (t->has_tensor_type()) return fault(t->tensor_type().elem_type(), t->tensor_type().shape());

@@ -10,16 +10,16 @@
 #include "cleave/adapt/onnx/detail/flops.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 
-namespace cleave {
+namespace cleave::onnx {
 
 /// What running a node once takes.
-struct onnx_work {
+struct work {
   double flops = 0;
   double bytes = 0;      ///< read and written
   double nodes = 0;      ///< run, those of bodies and functions too
   bool unknown = false;  ///< a shape that counts is not known; the rest is counted
 
-  onnx_work& operator+=(onnx_work const& w) {
+  onnx::work& operator+=(onnx::work const& w) {
     flops += w.flops;
     bytes += w.bytes;
     nodes += w.nodes;
@@ -28,7 +28,7 @@ struct onnx_work {
   }
 };
 
-}  // namespace cleave
+}  // namespace cleave::onnx
 
 namespace cleave::detail {
 
@@ -37,9 +37,9 @@ namespace cleave::detail {
 template <class TypeOf>
 class onnx_node_work {
  public:
-  onnx_node_work(onnx::NodeProto const& n, TypeOf type_of) : n_(n), type_of_(type_of) {}
+  onnx_node_work(::onnx::NodeProto const& n, TypeOf type_of) : n_(n), type_of_(type_of) {}
 
-  onnx_work operator()() {
+  onnx::work operator()() {
     auto const* line = find_onnx_operator_cost(n_);
     work_.nodes = 1;
     if (line == nullptr) {
@@ -87,17 +87,17 @@ class onnx_node_work {
   std::string const& name_of_operand(int i) const {
     return i < n_.input_size() ? n_.input(i) : google::protobuf::internal::GetEmptyString();
   }
-  double operand(int i) { return known(onnx_elements(type_of_(name_of_operand(i)))); }
+  double operand(int i) { return known(onnx::elements(type_of_(name_of_operand(i)))); }
 
   double result() {
     for (auto const& name : n_.output())
-      if (!name.empty()) return known(onnx_elements(type_of_(name)));
+      if (!name.empty()) return known(onnx::elements(type_of_(name)));
     return 0;
   }
 
   double dimension(int of_operand, int at) {
     auto const* type = type_of_(name_of_operand(of_operand));
-    if (!onnx_elements(type) || at >= type->tensor_type().shape().dim_size()) return known({});
+    if (!onnx::elements(type) || at >= type->tensor_type().shape().dim_size()) return known({});
     return static_cast<double>(type->tensor_type().shape().dim(at).dim_value());
   }
 
@@ -110,7 +110,7 @@ class onnx_node_work {
   /// The dimension that a matrix product sums over.
   double inner() {
     auto const* type = type_of_(name_of_operand(0));
-    if (!onnx_elements(type) || type->tensor_type().shape().dim_size() == 0) return known({});
+    if (!onnx::elements(type) || type->tensor_type().shape().dim_size() == 0) return known({});
     auto const* transposed = n_.op_type() == "Gemm" ? find_onnx_attribute(n_, "transA") : nullptr;
     return dimension(
         0, transposed != nullptr && transposed->i() != 0 ? 0 : type->tensor_type().shape().dim_size() - 1);
@@ -149,9 +149,10 @@ class onnx_node_work {
   double bytes_of(std::string const& name) {
     if (name.empty()) return 0;
     auto const* type = type_of_(name);
-    auto const elements = known(onnx_elements(type));
-    return elements == 0 ? 0
-                         : elements * static_cast<double>(onnx_element_size(type->tensor_type().elem_type()));
+    auto const elements = known(onnx::elements(type));
+    return elements == 0
+               ? 0
+               : elements * static_cast<double>(onnx::element_size(type->tensor_type().elem_type()));
   }
 
   double moved(int from_operand) {
@@ -161,9 +162,9 @@ class onnx_node_work {
     return sum;
   }
 
-  onnx::NodeProto const& n_;
+  ::onnx::NodeProto const& n_;
   TypeOf type_of_;
-  onnx_work work_;
+  onnx::work work_;
 };
 
 }  // namespace cleave::detail

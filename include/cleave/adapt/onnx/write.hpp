@@ -29,10 +29,10 @@ inline std::string onnx_stage_name(std::size_t i) { return "stage_" + std::to_st
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::onnx {
 
 /// Whether `name` is `stage_<number>.onnx`, zipped or not.
-inline bool is_onnx_stage_name(std::string_view name) {
+inline bool is_stage_name(std::string_view name) {
   if (!name.starts_with("stage_")) return false;
   name.remove_prefix(6);
   auto const digits = (std::min)(name.find_first_not_of("0123456789"), name.size());
@@ -40,7 +40,7 @@ inline bool is_onnx_stage_name(std::string_view name) {
   return digits > 0 && (rest == ".onnx" || rest == ".onnx.gz");
 }
 
-}  // namespace cleave
+}  // namespace cleave::onnx
 
 namespace cleave::detail {
 
@@ -50,7 +50,7 @@ inline std::optional<std::string> find_onnx_stage_mark(std::filesystem::path con
   google::protobuf::LogSilencer const quiet;
   if (!std::filesystem::is_regular_file(file)) return std::nullopt;  // reading a pipe would wait
   std::ifstream in(file, std::ios::binary);
-  onnx::ModelProto m;
+  ::onnx::ModelProto m;
   if (!m.ParseFromIstream(&in)) return std::nullopt;
   auto const find = [&](char const* key) {
     return std::ranges::find(m.metadata_props(), key, [](auto const& p) { return p.key(); });
@@ -63,12 +63,12 @@ inline std::optional<std::string> find_onnx_stage_mark(std::filesystem::path con
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::onnx {
 
 /// Which stages of an earlier run new ones may replace.
-enum class onnx_replace : std::uint8_t { of_this_model, of_any_model };
+enum class replace : std::uint8_t { of_this_model, of_any_model };
 
-}  // namespace cleave
+}  // namespace cleave::onnx
 
 namespace cleave::detail {
 
@@ -79,26 +79,26 @@ class onnx_files {
   /// `mark` is the model's, see `onnx_model_mark`. \throws error where a stage in the folder may not be
   /// replaced
   onnx_files(std::filesystem::path folder, std::string const& mark,
-             onnx_replace replace = onnx_replace::of_this_model)
+             onnx::replace replace = onnx::replace::of_this_model)
       : folder_(std::move(folder)), files_(folder_.string()) {
     std::error_code why;
     std::filesystem::create_directories(folder_, why);
     if (why) throw error(quoted(folder_.string()) + ": cannot be made: " + why.message());
     for (auto const& entry : std::filesystem::directory_iterator(folder_)) {
       auto const name = entry.path().filename().string();
-      if (!is_onnx_stage_name(name)) continue;
+      if (!onnx::is_stage_name(name)) continue;
       auto const refuse = [&](char const* what) {
         throw error(quoted(entry.path().string()) + ": is " + what + "; move it away, or write elsewhere");
       };
       auto const found =
           entry.is_regular_file() && entry.file_size() == 0 ? mark : find_onnx_stage_mark(entry.path());
       if (!found) refuse("no stage that cleave wrote");
-      if (replace == onnx_replace::of_this_model && *found != mark) refuse("a stage of another model");
+      if (replace == onnx::replace::of_this_model && *found != mark) refuse("a stage of another model");
       stale_.push_back(name);
     }
   }
 
-  void add(std::string const& name, onnx::ModelProto const& m) {
+  void add(std::string const& name, ::onnx::ModelProto const& m) {
     if (m.ByteSizeLong() > 0x7fffffff)
       throw error(
           quoted(name) + ": would have " + std::to_string(m.ByteSizeLong()) +
@@ -128,22 +128,22 @@ class onnx_files {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::onnx {
 
 /// Writes the live stages as `stage_0.onnx`, `stage_1.onnx`, … in the order in which they run, in place of
 /// those of an earlier run of the same model. One stage at a time is in memory. Returns their paths.
-/// \throws onnx_error if a value between stages has no type, error if a file cannot be written, or one of
+/// \throws onnx::error if a value between stages has no type, error if a file cannot be written, or one of
 /// these names belongs to a file that may not be replaced; the folder is then as it was.
-inline std::vector<std::filesystem::path> write_onnx_stages(
-    onnx_staged const& stages, onnx_types const& types, std::filesystem::path const& folder,
-    onnx_replace replace = onnx_replace::of_this_model) {
-  if (auto const fault = detail::find_untyped_onnx_boundary(stages, types)) throw onnx_error(*fault);
+inline std::vector<std::filesystem::path> write_stages(onnx::staged const& stages, onnx::types const& types,
+                                                       std::filesystem::path const& folder,
+                                                       onnx::replace replace = onnx::replace::of_this_model) {
+  if (auto const fault = detail::find_untyped_onnx_boundary(stages, types)) throw error(*fault);
   detail::onnx_emission all(stages.graph(), types);
-  auto const live = live_onnx_stages(stages);
+  auto const live = live_stages(stages);
   detail::onnx_files files(folder, all.mark, replace);
   for (std::size_t i = 0; i < live.size(); ++i)
     files.add(detail::onnx_stage_name(i), detail::onnx_stage(stages, all, live[i], i, live.size()));
   return files.commit();
 }
 
-}  // namespace cleave
+}  // namespace cleave::onnx

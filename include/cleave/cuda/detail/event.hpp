@@ -25,7 +25,7 @@ namespace cleave::detail {
 class pooled_event {
  public:
   /// \throws cuda_error
-  explicit pooled_event(std::shared_ptr<cuda_resources> of)
+  explicit pooled_event(std::shared_ptr<cuda::resources> of)
       : of_(std::move(of)), handle_(of_->take_event()) {}
   pooled_event(pooled_event&& other) noexcept
       : of_(std::move(other.of_)), handle_(std::exchange(other.handle_, nullptr)) {}
@@ -40,19 +40,19 @@ class pooled_event {
 
   cudaEvent_t handle() const { return handle_; }
   /// \throws cuda_error, as all that follow
-  void record(cudaStream_t s) { check_cuda(cudaEventRecord(handle_, s), "cudaEventRecord"); }
+  void record(cudaStream_t s) { cuda::check(cudaEventRecord(handle_, s), "cudaEventRecord"); }
   bool happened() const {
     auto const e = cudaEventQuery(handle_);
-    if (e != cudaErrorNotReady) check_cuda(e, "cudaEventQuery");
+    if (e != cudaErrorNotReady) cuda::check(e, "cudaEventQuery");
     if (e == cudaErrorNotReady) static_cast<void>(cudaGetLastError());
     return e == cudaSuccess;
   }
   void hold_back(cudaStream_t s) const {
-    check_cuda(cudaStreamWaitEvent(s, handle_, cudaEventWaitDefault), "cudaStreamWaitEvent");
+    cuda::check(cudaStreamWaitEvent(s, handle_, cudaEventWaitDefault), "cudaStreamWaitEvent");
   }
 
  private:
-  std::shared_ptr<cuda_resources> of_;
+  std::shared_ptr<cuda::resources> of_;
   cudaEvent_t handle_;
 };
 
@@ -61,7 +61,7 @@ class pooled_event {
 /// one of before inside (run/model/recording.hpp). Used by one thread, but for what it expects.
 class cuda_event {
  public:
-  explicit cuda_event(std::shared_ptr<cuda_resources> of) : of_(std::move(of)), own_(of_) {}
+  explicit cuda_event(std::shared_ptr<cuda::resources> of) : of_(std::move(of)), own_(of_) {}
 
   /// From now on it is when all that was issued to `s` so far has ended. \throws cuda_error, as all but `at`
   void record(cuda_stream const& s) {
@@ -95,7 +95,7 @@ class cuda_event {
       auto shortest = std::numeric_limits<float>::infinity();
       for (auto const& begin : from.marks()) {
         float ms = 0;
-        check_cuda(cudaEventElapsedTime(&ms, begin.handle(), end.handle()), "cudaEventElapsedTime");
+        cuda::check(cudaEventElapsedTime(&ms, begin.handle(), end.handle()), "cudaEventElapsedTime");
         shortest = (std::min)(shortest, ms);
       }
       longest = (std::max)(longest, shortest);
@@ -118,7 +118,7 @@ class cuda_event {
 
    private:
     friend cuda_event;
-    transfers(std::shared_ptr<cuda_resources> const& of, host_ranks& ranks, rank_id here)
+    transfers(std::shared_ptr<cuda::resources> const& of, host_ranks& ranks, rank_id here)
         : ready_(of), ranks_(&ranks), rank_(here) {}
 
     bool are_issued() const { return missing_.load(std::memory_order_acquire) == 0; }
@@ -162,7 +162,7 @@ class cuda_event {
     return now_ != state::expecting ? std::span<pooled_event const>() : expected_->used();
   }
 
-  std::shared_ptr<cuda_resources> of_;
+  std::shared_ptr<cuda::resources> of_;
   pooled_event own_;
   std::unique_ptr<transfers> expected_;  // none until any are
   state now_ = state::unused;

@@ -81,7 +81,7 @@ inline failure nccl_timeout(std::string_view call, std::int64_t milliseconds, ra
 inline failure too_many_messages(std::size_t together, std::uint32_t most, rank_id reporter) {
   return {.code = failure_code::transport,
           .detail = std::to_string(together) + " messages begin together, but " + std::to_string(most) +
-                    " may; group fewer (message_grouping::none), or raise nccl_options::largest_group",
+                    " may; group fewer (message_grouping::none), or raise cuda::nccl_options::largest_group",
           .reporter = reporter};
 }
 

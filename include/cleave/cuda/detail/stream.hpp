@@ -20,8 +20,8 @@ class default_stream_guard {
  public:
   /// \throws cuda_error
   default_stream_guard() {
-    check_cuda(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeRelaxed),
-               "cudaStreamBeginCapture");
+    cuda::check(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeRelaxed),
+                "cudaStreamBeginCapture");
   }
   default_stream_guard(default_stream_guard&&) = delete;
   ~default_stream_guard() {
@@ -76,7 +76,7 @@ class default_stream_guard {
 class cuda_stream {
  public:
   /// \throws cuda_error
-  cuda_stream(std::shared_ptr<cuda_resources> of, int priority)
+  cuda_stream(std::shared_ptr<cuda::resources> of, int priority)
       : of_(std::move(of)), handle_(of_->make_stream(priority)) {}
   cuda_stream(cuda_stream&& other) noexcept
       : of_(std::move(other.of_)), handle_(std::exchange(other.handle_, nullptr)) {}
@@ -94,10 +94,10 @@ class cuda_stream {
   int device() const { return of_->device(); }
 
   /// Calls `issue`, which launches kernels on it. \throws cuda_error where one could not be launched and
-  /// nobody looked; with `cuda_checks::streams` error where work went to a default stream of CUDA
+  /// nobody looked; with `cuda::checks::streams` error where work went to a default stream of CUDA
   template <std::invocable F>
   void watch(F const& issue) const {
-    if (of_->checks() == cuda_checks::streams)
+    if (of_->checks() == cuda::checks::streams)
       default_stream_guard::call(issue);
     else
       issue();
@@ -105,7 +105,7 @@ class cuda_stream {
   }
 
  private:
-  std::shared_ptr<cuda_resources> of_;
+  std::shared_ptr<cuda::resources> of_;
   cudaStream_t handle_;
 };
 

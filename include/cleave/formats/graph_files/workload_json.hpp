@@ -19,7 +19,7 @@
 namespace cleave::detail {
 
 /// Nodes are numbered as they are listed; keys that are not named above are passed over. O(size of the text).
-/// \throws json_error with line, column and path
+/// \throws json::error with line, column and path
 inline cost_dag read_workload(json_value const& file) {
   cost_dag d;
   numbering<std::int64_t, std::uint32_t> ids, colours;
@@ -81,7 +81,7 @@ inline cost_dag read_workload_json(std::string text) {
 
 /// The text that `read_workload_json` reads.
 inline std::string write_workload_json(cost_dag const& d) {
-  json_writer json(json_writer::layout::indented);
+  json::writer json(json::writer::layout::indented);
   std::vector<std::size_t> colour(d.nodes(), d.together.size());
   for (std::size_t set = 0; set < d.together.size(); ++set)
     for (auto const n : d.together[set]) colour[n] = set;

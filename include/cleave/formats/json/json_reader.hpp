@@ -69,21 +69,21 @@ inline std::string json_characters(std::string_view written) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::json {
 
 /// Where something is in a JSON text: line and column from 1, in bytes; the path from the root,
 /// `$.nodes[3].name`.
-struct json_place {
+struct place {
   std::size_t line = 1, column = 1;
   std::string path;
 
-  bool operator==(json_place const&) const = default;
+  bool operator==(json::place const&) const = default;
 };
 
 /// A text that is no JSON, or not the JSON that is asked for. The witness: the place.
-using json_error = witness_error<json_place>;
+using error = witness_error<json::place>;
 
-}  // namespace cleave
+}  // namespace cleave::json
 
 namespace cleave::detail {
 
@@ -94,7 +94,7 @@ enum class json_kind : std::uint8_t { null, boolean, number, text, array, object
 /// text and 16 bytes a value.
 class json_document {
  public:
-  /// \throws json_error with the line and column of the first mistake; nesting beyond `deepest` is one.
+  /// \throws json::error with the line and column of the first mistake; nesting beyond `deepest` is one.
   explicit json_document(std::string text, std::size_t deepest = 1000)
       : text_(std::move(text)), deepest_(deepest) {
     read();
@@ -120,7 +120,7 @@ class json_document {
     return escapes ? characters(n) == text : s.size() == text.size();
   }
 
-  /// \throws json_error, at value `n`.
+  /// \throws json::error, at value `n`.
   [[noreturn]] void fail_at(std::size_t n, std::string const& what) const { fail(at(n), what, path_of(n)); }
 
  private:
@@ -129,9 +129,9 @@ class json_document {
     auto const line = static_cast<std::size_t>(std::ranges::count(before, '\n'));
     auto const start = before.rfind('\n');
     auto const column = at - (start == before.npos ? 0 : start + 1) + 1;
-    throw json_error("line " + std::to_string(line + 1) + ", column " + std::to_string(column) +
-                         (path.empty() ? "" : ", " + printable(path, 200)) + ": " + what,
-                     {line + 1, column, path});
+    throw json::error("line " + std::to_string(line + 1) + ", column " + std::to_string(column) +
+                          (path.empty() ? "" : ", " + printable(path, 200)) + ": " + what,
+                      {line + 1, column, path});
   }
 
   struct item {
@@ -329,7 +329,7 @@ class json_document {
   std::vector<item> items_;
 };
 
-/// A value of a document, which must outlive it. Who asks for what it is not gets a json_error with the
+/// A value of a document, which must outlive it. Who asks for what it is not gets a json::error with the
 /// place: line, column and path.
 class json_value {
  public:
@@ -400,13 +400,13 @@ class json_value {
       if (d_->is_text(n, key)) return json_value(*d_, n + 1);
     return std::nullopt;
   }
-  /// The member of that name. \throws json_error if there is none
+  /// The member of that name. \throws json::error if there is none
   json_value operator[](std::string_view key) const {
     auto const found = find(key);
     if (!found) fail("lacks the key " + quoted(key));
     return *found;
   }
-  /// \throws json_error at the first member that has none of these names.
+  /// \throws json::error at the first member that has none of these names.
   void allow(std::initializer_list<std::string_view> keys) const {
     demand(json_kind::object, "an object");
     for (auto n = n_ + 1; n < d_->end(n_); n = d_->end(n + 1)) {

@@ -11,24 +11,24 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/real.hpp"
 
-namespace cleave {
+namespace cleave::json {
 
 /// Writes one JSON document from front to back. Opening, closing and keys out of order are the programmer's
 /// mistakes and abort; data cannot make the document ill-formed. Memory is the text itself and a byte a
 /// level.
-class json_writer {
+class writer {
  public:
   /// Two blanks a level and a line an item; none is one line in all.
   enum class layout : std::uint8_t { compact, indented };
-  explicit json_writer(layout l = layout::compact) : layout_(l) {}
+  explicit writer(layout l = layout::compact) : layout_(l) {}
 
-  json_writer& open_object() { return open('{', '}'); }
-  json_writer& close_object() { return close('}'); }
-  json_writer& open_array() { return open('[', ']'); }
-  json_writer& close_array() { return close(']'); }
+  json::writer& open_object() { return open('{', '}'); }
+  json::writer& close_object() { return close('}'); }
+  json::writer& open_array() { return open('[', ']'); }
+  json::writer& close_array() { return close(']'); }
 
   /// The name of the member that is written next.
-  json_writer& key(std::string_view name) {
+  json::writer& key(std::string_view name) {
     expects(!level_.empty() && level_.back() == '}' && !keyed_, "a key within an object, once a member");
     separate();
     quote(name);
@@ -37,29 +37,29 @@ class json_writer {
     return *this;
   }
 
-  json_writer& value(std::string_view s) {
+  json::writer& value(std::string_view s) {
     begin_value();
     quote(s);
     return *this;
   }
-  json_writer& value(char const* s) { return value(std::string_view(s)); }
-  json_writer& value(bool b) { return raw(b ? "true" : "false"); }
-  json_writer& null() { return raw("null"); }
+  json::writer& value(char const* s) { return value(std::string_view(s)); }
+  json::writer& value(bool b) { return raw(b ? "true" : "false"); }
+  json::writer& null() { return raw("null"); }
 
   template <std::integral Integer>
     requires(!std::same_as<Integer, bool> && !std::same_as<Integer, char>)
-  json_writer& value(Integer i) {
+  json::writer& value(Integer i) {
     return number(i);
   }
   /// The shortest text that reads back as the same double; null where it is no finite number, which JSON
   /// lacks.
   template <std::floating_point Float>
-  json_writer& value(Float x) {
+  json::writer& value(Float x) {
     return is_finite(x) ? number(x) : null();
   }
 
   template <class Value>
-  json_writer& member(std::string_view name, Value const& v) {
+  json::writer& member(std::string_view name, Value const& v) {
     return key(name).value(v);
   }
 
@@ -70,14 +70,14 @@ class json_writer {
   }
 
  private:
-  json_writer& open(char opening, char closing) {
+  json::writer& open(char opening, char closing) {
     begin_value();
     text_ += opening;
     level_.push_back(closing);
     empty_ = true;
     return *this;
   }
-  json_writer& close(char closing) {
+  json::writer& close(char closing) {
     expects(!level_.empty() && level_.back() == closing && !keyed_, "an end for what was opened last");
     level_.pop_back();
     if (!empty_) new_line();
@@ -103,13 +103,13 @@ class json_writer {
   void new_line() {
     if (layout_ == layout::indented) text_.append(1, '\n').append(2 * level_.size(), ' ');
   }
-  json_writer& raw(std::string_view s) {
+  json::writer& raw(std::string_view s) {
     begin_value();
     text_ += s;
     return *this;
   }
   template <class Number>
-  json_writer& number(Number x) {
+  json::writer& number(Number x) {
     char digits[64];
     return raw({digits, std::to_chars(digits, digits + sizeof digits, x).ptr});
   }
@@ -121,4 +121,4 @@ class json_writer {
   bool empty_ = true;   // nothing is written yet at this level
   bool keyed_ = false;  // a key waits for its value
 };
-}  // namespace cleave
+}  // namespace cleave::json

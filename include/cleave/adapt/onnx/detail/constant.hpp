@@ -10,37 +10,37 @@
 namespace cleave::detail {
 
 /// Whether `n` is the operator of that name in ONNX's own domain.
-inline bool is_onnx_operator(onnx::NodeProto const& n, std::string_view op_type) {
+inline bool is_onnx_operator(::onnx::NodeProto const& n, std::string_view op_type) {
   return n.op_type() == op_type && (n.domain().empty() || n.domain() == "ai.onnx");
 }
 
 /// What a Constant node makes, as the data of an initializer; null where `n` is no Constant, is sparse, or
 /// takes its value from a function's argument. A tensor that the node holds is not copied: it must outlive
 /// the result.
-inline std::shared_ptr<onnx::TensorProto const> onnx_constant_tensor(onnx::NodeProto const& n) {
+inline std::shared_ptr<::onnx::TensorProto const> onnx_constant_tensor(::onnx::NodeProto const& n) {
   if (!is_onnx_operator(n, "Constant") || n.attribute_size() != 1) return nullptr;
   auto const& a = n.attribute(0);
   if (!a.ref_attr_name().empty()) return nullptr;
   if (a.name() == "value" && a.has_t()) return {std::shared_ptr<void>(), &a.t()};
 
-  auto made = std::make_shared<onnx::TensorProto>();
-  auto const is = [&](std::string_view name, onnx::TensorProto::DataType type) {
+  auto made = std::make_shared<::onnx::TensorProto>();
+  auto const is = [&](std::string_view name, ::onnx::TensorProto::DataType type) {
     made->set_data_type(type);
     return a.name() == name;
   };
-  if (is("value_float", onnx::TensorProto::FLOAT)) {
+  if (is("value_float", ::onnx::TensorProto::FLOAT)) {
     made->add_float_data(a.f());
-  } else if (is("value_int", onnx::TensorProto::INT64)) {
+  } else if (is("value_int", ::onnx::TensorProto::INT64)) {
     made->add_int64_data(a.i());
-  } else if (is("value_string", onnx::TensorProto::STRING)) {
+  } else if (is("value_string", ::onnx::TensorProto::STRING)) {
     made->add_string_data(a.s());
-  } else if (is("value_floats", onnx::TensorProto::FLOAT)) {
+  } else if (is("value_floats", ::onnx::TensorProto::FLOAT)) {
     *made->mutable_float_data() = a.floats();
     made->add_dims(a.floats_size());
-  } else if (is("value_ints", onnx::TensorProto::INT64)) {
+  } else if (is("value_ints", ::onnx::TensorProto::INT64)) {
     *made->mutable_int64_data() = a.ints();
     made->add_dims(a.ints_size());
-  } else if (is("value_strings", onnx::TensorProto::STRING)) {
+  } else if (is("value_strings", ::onnx::TensorProto::STRING)) {
     *made->mutable_string_data() = a.strings();
     made->add_dims(a.strings_size());
   } else {

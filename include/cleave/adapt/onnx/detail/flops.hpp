@@ -188,7 +188,7 @@ inline constexpr auto onnx_operator_costs = std::to_array<onnx_operator_cost>({
 static_assert(std::ranges::is_sorted(onnx_operator_costs, {}, &onnx_operator_cost::name));
 
 /// The table's line for a node of the default domain, or null.
-inline onnx_operator_cost const* find_onnx_operator_cost(onnx::NodeProto const& n) {
+inline onnx_operator_cost const* find_onnx_operator_cost(::onnx::NodeProto const& n) {
   if (!n.domain().empty() && n.domain() != "ai.onnx") return nullptr;
   auto const at = std::ranges::lower_bound(onnx_operator_costs, std::string_view(n.op_type()), {},
                                            &onnx_operator_cost::name);
@@ -196,7 +196,7 @@ inline onnx_operator_cost const* find_onnx_operator_cost(onnx::NodeProto const& 
 }
 
 /// The attribute of that name, or null. O(attributes).
-inline onnx::AttributeProto const* find_onnx_attribute(onnx::NodeProto const& n, std::string_view name) {
+inline ::onnx::AttributeProto const* find_onnx_attribute(::onnx::NodeProto const& n, std::string_view name) {
   for (auto const& a : n.attribute())
     if (a.name() == name) return &a;
   return nullptr;

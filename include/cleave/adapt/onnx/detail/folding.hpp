@@ -26,7 +26,7 @@ struct onnx_integers {
   static constexpr std::int64_t unknown = (std::numeric_limits<std::int64_t>::min)();
   static constexpr std::size_t most = 1024;
 
-  int element = onnx::TensorProto::INT64;  ///< `onnx::TensorProto::DataType`
+  int element = ::onnx::TensorProto::INT64;  ///< `onnx::TensorProto::DataType`
   std::vector<std::int64_t> dims{};
   std::vector<std::int64_t> data{};
 
@@ -34,8 +34,8 @@ struct onnx_integers {
 };
 
 /// The numbers of a tensor, if it is small and has whole numbers or truth values.
-inline std::optional<onnx_integers> onnx_integers_of(onnx::TensorProto const& t) {
-  using type = onnx::TensorProto;
+inline std::optional<onnx_integers> onnx_integers_of(::onnx::TensorProto const& t) {
+  using type = ::onnx::TensorProto;
   bool const wide = t.data_type() == type::INT64;
   if (!wide && t.data_type() != type::INT32 && t.data_type() != type::BOOL) return std::nullopt;
   std::size_t elements = 1;
@@ -69,13 +69,13 @@ inline std::optional<onnx_integers> onnx_integers_of(onnx::TensorProto const& t)
 }
 
 /// A node that makes these numbers.
-inline onnx::NodeProto onnx_constant_node(std::string const& result, onnx_integers const& value) {
-  onnx::NodeProto n;
+inline ::onnx::NodeProto onnx_constant_node(std::string const& result, onnx_integers const& value) {
+  ::onnx::NodeProto n;
   n.set_op_type("Constant");
   n.add_output(result);
   auto& a = *n.add_attribute();
   a.set_name("value");
-  a.set_type(onnx::AttributeProto::TENSOR);
+  a.set_type(::onnx::AttributeProto::TENSOR);
   auto& t = *a.mutable_t();
   t.set_data_type(value.element);
   t.mutable_dims()->Assign(value.dims.begin(), value.dims.end());
@@ -89,7 +89,7 @@ class onnx_shape_arithmetic {
  public:
   /// `type_of(name)` is a value's type, or null.
   template <class TypeOf>
-  std::optional<onnx_integers> operator()(onnx::NodeProto const& n, TypeOf type_of) const {
+  std::optional<onnx_integers> operator()(::onnx::NodeProto const& n, TypeOf type_of) const {
     if (!n.domain().empty() && n.domain() != "ai.onnx") return std::nullopt;
     if (n.op_type() == "Constant") {
       auto const t = onnx_constant_tensor(n);
@@ -117,7 +117,7 @@ class onnx_shape_arithmetic {
   using integers = onnx_integers;
   using optional = std::optional<integers>;
   using list = std::vector<integers const*>;
-  using node = onnx::NodeProto;
+  using node = ::onnx::NodeProto;
   struct entry {
     std::string_view name;
     std::size_t least, most;  ///< operands
@@ -129,7 +129,7 @@ class onnx_shape_arithmetic {
     return a == nullptr ? otherwise : a->i();
   }
 
-  static optional shape(node const& n, onnx::TypeProto const* type) {
+  static optional shape(node const& n, ::onnx::TypeProto const* type) {
     if (type == nullptr || !type->has_tensor_type() || !type->tensor_type().has_shape()) return std::nullopt;
     auto const& dims = type->tensor_type().shape().dim();
     auto const place = [&](std::int64_t i) {
@@ -202,7 +202,7 @@ class onnx_shape_arithmetic {
   static optional identity(node const&, list const& in) { return *in[0]; }
 
   static optional cast(node const& n, list const& in) {
-    using type = onnx::TensorProto;
+    using type = ::onnx::TensorProto;
     auto made = *in[0];
     made.element = static_cast<int>(attribute(n, "to", 0));
     if (made.element == type::BOOL)
@@ -213,7 +213,7 @@ class onnx_shape_arithmetic {
   }
 
   static optional filled(node const& n, list const& in) {
-    integers made{onnx::TensorProto::FLOAT, in[0]->data, {}};
+    integers made{::onnx::TensorProto::FLOAT, in[0]->data, {}};
     std::int64_t value = 0;
     if (auto const* a = find_onnx_attribute(n, "value"); a != nullptr && a->has_t()) {
       auto const given = onnx_integers_of(a->t());
@@ -221,7 +221,7 @@ class onnx_shape_arithmetic {
       made.element = given->element;
       value = given->data[0];
     }
-    if (made.element == onnx::TensorProto::FLOAT || !in[0]->known()) return std::nullopt;
+    if (made.element == ::onnx::TensorProto::FLOAT || !in[0]->known()) return std::nullopt;
     std::int64_t elements = 1;
     for (auto const d : made.dims)
       if (d < 0 || __builtin_mul_overflow(elements, d, &elements) ||
@@ -285,7 +285,7 @@ class onnx_shape_arithmetic {
   static std::int64_t divide(std::int64_t x, std::int64_t y) { return y <= 0 ? integers::unknown : x / y; }
   static std::int64_t equal(std::int64_t x, std::int64_t y) { return x == y; }
 
-  static constexpr int truth = onnx::TensorProto::BOOL;
+  static constexpr int truth = ::onnx::TensorProto::BOOL;
   static constexpr std::array<entry, 16> rules = {{{"Gather", 2, 2, gather},
                                                    {"Concat", 1, 1000, concat},
                                                    {"Slice", 3, 5, slice},

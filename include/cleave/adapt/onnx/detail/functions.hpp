@@ -18,9 +18,9 @@ namespace cleave::detail {
 /// order.
 template <class Nodes, class Visit>
 void each_nested_onnx_node(Nodes const& nodes, Visit visit) {
-  std::vector<onnx::GraphProto const*> bodies;
+  std::vector<::onnx::GraphProto const*> bodies;
   auto const each = [&](auto const& list) {
-    for (onnx::NodeProto const& n : list) {
+    for (::onnx::NodeProto const& n : list) {
       visit(n);
       for (auto const& a : n.attribute()) {
         if (a.has_g()) bodies.push_back(&a.g());
@@ -41,10 +41,10 @@ inline std::string onnx_function_key(std::string const& domain, std::string cons
   return (domain == "ai.onnx" ? std::string() : domain) + ":" + name;
 }
 
-using onnx_function_table = std::unordered_map<std::string, onnx::FunctionProto const*>;
+using onnx_function_table = std::unordered_map<std::string, ::onnx::FunctionProto const*>;
 
 /// The model-local functions by key.
-inline onnx_function_table onnx_functions(onnx::ModelProto const& m) {
+inline onnx_function_table onnx_functions(::onnx::ModelProto const& m) {
   onnx_function_table by_key;
   for (auto const& f : m.functions()) by_key.emplace(onnx_function_key(f.domain(), f.name()), &f);
   return by_key;
@@ -52,24 +52,24 @@ inline onnx_function_table onnx_functions(onnx::ModelProto const& m) {
 
 /// Whether every call unfolds, through all functions that it reaches, into at most `nodes` nodes in all and
 /// `depth` nested calls: what unfolds calls doubles with each function otherwise. O(size of the file).
-inline bool onnx_functions_unfold(onnx::ModelProto const& m, double nodes = 1e5, int depth = 64) {
+inline bool onnx_functions_unfold(::onnx::ModelProto const& m, double nodes = 1e5, int depth = 64) {
   struct extent {
     double nodes = 0;
     int depth = -1;  ///< -1: not known yet
   };
   auto const functions = onnx_functions(m);
   if (functions.empty()) return true;
-  std::unordered_map<onnx::FunctionProto const*, extent> known;
+  std::unordered_map<::onnx::FunctionProto const*, extent> known;
   auto const callees = [&](auto const& list, auto visit) {
-    each_nested_onnx_node(list, [&](onnx::NodeProto const& n) {
+    each_nested_onnx_node(list, [&](::onnx::NodeProto const& n) {
       auto const f = functions.find(onnx_function_key(n.domain(), n.op_type()));
       visit(f == functions.end() ? nullptr : f->second);
     });
   };
   // A function, and whether its callees were opened.
-  std::vector<std::pair<onnx::FunctionProto const*, bool>> open;
+  std::vector<std::pair<::onnx::FunctionProto const*, bool>> open;
   for (auto const& f : m.functions()) open.push_back({&f, false});
-  std::unordered_set<onnx::FunctionProto const*> entered;
+  std::unordered_set<::onnx::FunctionProto const*> entered;
   while (!open.empty()) {
     auto const [f, ready] = open.back();
     open.back().second = true;
@@ -102,11 +102,11 @@ inline bool onnx_functions_unfold(onnx::ModelProto const& m, double nodes = 1e5,
 
 /// The functions that these nodes call, and those that they call in turn, each once; the first called first.
 template <class Nodes>
-std::vector<onnx::FunctionProto const*> onnx_reached_functions(onnx_function_table const& functions,
-                                                               Nodes const& nodes) {
-  std::vector<onnx::FunctionProto const*> reached;
-  std::unordered_set<onnx::FunctionProto const*> seen;
-  auto const call = [&](onnx::NodeProto const& n) {
+std::vector<::onnx::FunctionProto const*> onnx_reached_functions(onnx_function_table const& functions,
+                                                                 Nodes const& nodes) {
+  std::vector<::onnx::FunctionProto const*> reached;
+  std::unordered_set<::onnx::FunctionProto const*> seen;
+  auto const call = [&](::onnx::NodeProto const& n) {
     auto const f = functions.find(onnx_function_key(n.domain(), n.op_type()));
     if (f != functions.end() && seen.insert(f->second).second) reached.push_back(f->second);
   };
@@ -117,11 +117,11 @@ std::vector<onnx::FunctionProto const*> onnx_reached_functions(onnx_function_tab
 }
 
 /// The nodes of a called function as a graph, with the call's attributes put in.
-inline onnx::GraphProto onnx_function_body(onnx::FunctionProto const& f, onnx::NodeProto const& call) {
-  onnx::GraphProto body;
+inline ::onnx::GraphProto onnx_function_body(::onnx::FunctionProto const& f, ::onnx::NodeProto const& call) {
+  ::onnx::GraphProto body;
   body.set_name(f.name());
   *body.mutable_node() = f.node();
-  std::vector<onnx::GraphProto*> open{&body};
+  std::vector<::onnx::GraphProto*> open{&body};
   while (!open.empty()) {
     auto& g = *open.back();
     open.pop_back();
@@ -131,7 +131,7 @@ inline onnx::GraphProto onnx_function_body(onnx::FunctionProto const& f, onnx::N
         auto& a = attributes[i];
         if (!a.ref_attr_name().empty()) {
           auto const given =
-              std::ranges::find(call.attribute(), a.ref_attr_name(), &onnx::AttributeProto::name);
+              std::ranges::find(call.attribute(), a.ref_attr_name(), &::onnx::AttributeProto::name);
           if (given == call.attribute().end()) {
             attributes.DeleteSubrange(i, 1);
             continue;

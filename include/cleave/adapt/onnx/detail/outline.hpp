@@ -23,8 +23,8 @@ namespace cleave::detail {
 /// A copy of a model for inference: without initializers' payloads above `heavy` bytes, which shapes do not
 /// depend on, and without defaults that the caller may override (IR version 4 on), whose data says nothing
 /// about other runs. Each initializer is an input of the copy, so that its type stays known.
-inline onnx::ModelProto onnx_outline(onnx::ModelProto const& m, std::size_t heavy = 65536) {
-  onnx::ModelProto copy;
+inline ::onnx::ModelProto onnx_outline(::onnx::ModelProto const& m, std::size_t heavy = 65536) {
+  ::onnx::ModelProto copy;
   copy.set_ir_version(m.ir_version());
   *copy.mutable_opset_import() = m.opset_import();
   if (onnx_functions_unfold(m)) *copy.mutable_functions() = m.functions();
@@ -40,7 +40,7 @@ inline onnx::ModelProto onnx_outline(onnx::ModelProto const& m, std::size_t heav
   for (auto const& v : from.input()) listed.insert(v.name());
   for (auto const& t : from.initializer()) {
     bool const overridable = m.ir_version() >= 4 && listed.contains(t.name());
-    bool const elsewhere = t.data_location() == onnx::TensorProto::EXTERNAL;
+    bool const elsewhere = t.data_location() == ::onnx::TensorProto::EXTERNAL;
     if (!overridable && !elsewhere && t.ByteSizeLong() <= heavy) *to.add_initializer() = t;
     if (!listed.contains(t.name())) {
       auto& input = *to.add_input();
@@ -56,13 +56,13 @@ inline onnx::ModelProto onnx_outline(onnx::ModelProto const& m, std::size_t heav
 
 /// The places of the nodes in an order in which each follows what it reads; empty where they stand in one, or
 /// there is none.
-inline std::vector<std::uint32_t> onnx_inference_order(onnx::GraphProto const& g) {
+inline std::vector<std::uint32_t> onnx_inference_order(::onnx::GraphProto const& g) {
   std::unordered_map<std::string_view, int> maker;
   for (int i = 0; i < g.node_size(); ++i)
     for (auto const& name : g.node(i).output()) maker.emplace(name, i);
   bool sorted = true;
   for (int i = 0; i < g.node_size() && sorted; ++i)
-    each_nested_onnx_node(std::span(&g.node(i), 1), [&](onnx::NodeProto const& n) {
+    each_nested_onnx_node(std::span(&g.node(i), 1), [&](::onnx::NodeProto const& n) {
       for (auto const& name : n.input())
         if (auto const at = maker.find(name); !name.empty() && at != maker.end()) sorted &= at->second <= i;
     });
@@ -72,8 +72,8 @@ inline std::vector<std::uint32_t> onnx_inference_order(onnx::GraphProto const& g
 }
 
 /// Puts node `order[i]` at place i.
-inline void onnx_reorder(onnx::GraphProto& g, std::vector<std::uint32_t> const& order) {
-  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
+inline void onnx_reorder(::onnx::GraphProto& g, std::vector<std::uint32_t> const& order) {
+  google::protobuf::RepeatedPtrField<::onnx::NodeProto> nodes;
   for (auto const i : order) nodes.Add()->Swap(g.mutable_node(static_cast<int>(i)));
   if (!order.empty()) g.mutable_node()->Swap(&nodes);
 }
@@ -81,21 +81,21 @@ inline void onnx_reorder(onnx::GraphProto& g, std::vector<std::uint32_t> const& 
 /// Infers types and shapes in place, with data propagation or without; what contradicts itself stays unknown.
 /// Returns why it stopped early, or nothing: libonnx throws on models that its schemas do not foresee. Where
 /// it crashes, or is not done in 20 seconds and one per 2,000 nodes, `m` is as before.
-inline std::string onnx_infer(onnx::ModelProto& m, bool propagate, onnx_inference where) {
-  auto const* const schemas = onnx::OpSchemaRegistry::Instance();
+inline std::string onnx_infer(::onnx::ModelProto& m, bool propagate, onnx::inference where) {
+  auto const* const schemas = ::onnx::OpSchemaRegistry::Instance();
   auto const infer = [&]() -> std::string {
     try {
-      onnx::ShapeInferenceOptions const lenient{false, 0, propagate};
-      onnx::shape_inference::InferShapes(m, schemas, lenient);
+      ::onnx::ShapeInferenceOptions const lenient{false, 0, propagate};
+      ::onnx::shape_inference::InferShapes(m, schemas, lenient);
       return {};
     } catch (std::exception const& e) {
       return e.what();
     }
   };
-  if (where == onnx_inference::same_process) return infer();
+  if (where == onnx::inference::same_process) return infer();
 
   schemas->GetSchema("Identity", 1);  // fills the registry here: no copy is made of a lock that is held
-  auto const answer = in_own_process(
+  auto const answer = onnx::in_own_process(
       [&] {
         auto const why = infer();
         return why + '\0' + m.SerializeAsString();

@@ -27,25 +27,25 @@ struct onnx_scopes {
 
   /// The graph itself (number 0), or a body that an attribute of `holder` carries.
   struct scope {
-    onnx::GraphProto const* graph;  ///< null for a function
-    std::string_view attribute;     ///< that carries it
-    index holder;                   ///< a node, or none
-    index depth;                    ///< 0 for the graph itself
+    ::onnx::GraphProto const* graph;  ///< null for a function
+    std::string_view attribute;       ///< that carries it
+    index holder;                     ///< a node, or none
+    index depth;                      ///< 0 for the graph itself
     index first_node = 0, end_node = 0;
     index first_value = 0, end_value = 0;
   };
   struct value {
     std::string_view name;
-    index text;                                       ///< equal where names are equal
-    index scope;                                      ///< that defines it
-    index producer = none<index>;                     ///< a node
-    onnx::TensorProto const* tensor = nullptr;        ///< the data of an initializer,
-    onnx::SparseTensorProto const* sparse = nullptr;  ///< or of a sparse one
-    bool listed = false;                              ///< among its graph's inputs
+    index text;                                         ///< equal where names are equal
+    index scope;                                        ///< that defines it
+    index producer = none<index>;                       ///< a node
+    ::onnx::TensorProto const* tensor = nullptr;        ///< the data of an initializer,
+    ::onnx::SparseTensorProto const* sparse = nullptr;  ///< or of a sparse one
+    bool listed = false;                                ///< among its graph's inputs
   };
 
   std::vector<std::string_view> texts;  ///< each name once
-  std::vector<onnx::NodeProto const*> nodes;
+  std::vector<::onnx::NodeProto const*> nodes;
   std::vector<index> scope_of;  ///< of a node
   std::vector<scope> scopes;
   std::vector<value> values;
@@ -54,7 +54,7 @@ struct onnx_scopes {
   csr<index> arguments, yields;  ///< of a scope: the values it defines on entry, and returns
   csr<index> reads;              ///< of a node of the graph itself: operands, then captures; may repeat
   std::vector<index> order;      ///< the graph's own nodes, sorted: the first in the file that is ready first
-  std::optional<onnx_fault> fault;  ///< the first one; then the arrays that come later are not filled
+  std::optional<onnx::fault> fault;  ///< the first one; then the arrays that come later are not filled
 
   std::size_t graph_nodes() const { return scopes.front().end_node; }
 
@@ -91,7 +91,7 @@ struct onnx_scopes {
 /// for now. Breadth first, each scope after its holder's, so that every list is written once and in order.
 class onnx_scope_lister {
  public:
-  explicit onnx_scope_lister(onnx_limits const& limits) : limits_(limits) {}
+  explicit onnx_scope_lister(onnx::limits const& limits) : limits_(limits) {}
 
   template <class Root>  // GraphProto or FunctionProto
   onnx_scopes list(Root const& root) {
@@ -103,18 +103,18 @@ class onnx_scope_lister {
 
  private:
   using index = onnx_scopes::index;
-  using kind = onnx_fault_kind;
-  using node_list = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+  using kind = onnx::fault_kind;
+  using node_list = google::protobuf::RepeatedPtrField<::onnx::NodeProto>;
 
   /// Two values of one name in one scope.
   struct doubled {
     index first, second;
   };
   void report(kind k, std::string message, std::vector<std::string> names = {}) {
-    if (!s_.fault) s_.fault = onnx_fault{k, std::move(message), std::move(names)};
+    if (!s_.fault) s_.fault = onnx::fault{k, std::move(message), std::move(names)};
   }
 
-  void open(onnx::GraphProto const& g) {
+  void open(::onnx::GraphProto const& g) {
     s_.scopes[opening_].graph = &g;
     begin();
     for (auto const& v : g.input()) argument(v.name());
@@ -125,7 +125,7 @@ class onnx_scope_lister {
     end();
   }
 
-  void open(onnx::FunctionProto const& f) {
+  void open(::onnx::FunctionProto const& f) {
     begin();
     for (auto const& name : f.input()) argument(name);
     open_nodes(f.node());
@@ -196,8 +196,8 @@ class onnx_scope_lister {
   }
 
   /// The value that an initializer gives data to: the input of its name, or a new one.
-  void initialize(std::string const& name, onnx::TensorProto const* tensor,
-                  onnx::SparseTensorProto const* sparse) {
+  void initialize(std::string const& name, ::onnx::TensorProto const* tensor,
+                  ::onnx::SparseTensorProto const* sparse) {
     if (name.empty())
       return report(kind::name, "an initializer of " + s_.place(opening_) + " has no name", {""});
     auto v = latest_[text_of(name)];
@@ -228,7 +228,7 @@ class onnx_scope_lister {
     }
   }
 
-  void hold(onnx::GraphProto const& body, std::string_view attribute, index holder) {
+  void hold(::onnx::GraphProto const& body, std::string_view attribute, index holder) {
     s_.bodies.add(narrow<index>(s_.scopes.size()));
     s_.scopes.push_back({&body, attribute, holder, s_.scopes[opening_].depth + 1});
   }
@@ -238,7 +238,7 @@ class onnx_scope_lister {
     s_.yields.add(text_of(name));
   }
 
-  onnx_limits limits_;
+  onnx::limits limits_;
   onnx_scopes s_;
   index opening_ = 0;
   std::unordered_map<std::string_view, index> texts_;
@@ -260,7 +260,7 @@ class onnx_name_resolver {
 
  private:
   using index = onnx_scopes::index;
-  using kind = onnx_fault_kind;
+  using kind = onnx::fault_kind;
 
   /// Of two nodes of one scope: `reader`, or a body in it, reads `value`, which the other makes.
   struct need {
@@ -274,7 +274,7 @@ class onnx_name_resolver {
   };
 
   void report(kind k, std::string message, std::vector<std::string> names) {
-    if (!s_.fault) s_.fault = onnx_fault{k, std::move(message), std::move(names)};
+    if (!s_.fault) s_.fault = onnx::fault{k, std::move(message), std::move(names)};
   }
 
   /// Replaces each name that is read by the value it means.
@@ -408,10 +408,10 @@ class onnx_name_resolver {
 /// Reads a graph or function once into numbers. Where `fault` is set, reading stopped there: a missing or
 /// doubled value, a cycle, bodies too deep, or bodies out of order. Expected O(size), O(size log size) where
 /// the graph is not sorted; no recursion.
-inline onnx_scopes read_onnx_scopes(onnx::GraphProto const& g, onnx_limits const& limits = {}) {
+inline onnx_scopes read_onnx_scopes(::onnx::GraphProto const& g, onnx::limits const& limits = {}) {
   return onnx_name_resolver(onnx_scope_lister(limits).list(g)).run();
 }
-inline onnx_scopes read_onnx_scopes(onnx::FunctionProto const& f, onnx_limits const& limits = {}) {
+inline onnx_scopes read_onnx_scopes(::onnx::FunctionProto const& f, onnx::limits const& limits = {}) {
   return onnx_name_resolver(onnx_scope_lister(limits).list(f)).run();
 }
 
