@@ -27,8 +27,8 @@ TEST_CASE("time walk: says where ranks are that cannot go on, and what is done b
   simulate_options const options;
   time_walk walk(s, options);
   CHECK_FALSE(walk.run());
-  CHECK(walk.position(0) == 2);
-  CHECK(walk.is_finished(1));
+  CHECK(walk.progress().position(0) == 2);
+  CHECK(walk.progress().is_finished(1));
   CHECK(walk.marks().is_done(1, microbatch_id{0}, pass_mark::forward));
   CHECK_FALSE(walk.marks().is_done(0, microbatch_id{0}, pass_mark::gradient));
   CHECK(walk.messages().at({0, edge_flow::activations, microbatch_id{0}}).where == message_place::there);

@@ -14,12 +14,13 @@
 #include "cleave/core/one_or_each.hpp"
 #include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/list_runner.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/model/schedule_times.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
 #include "cleave/schedule/model/stray_action.hpp"
-#include "cleave/schedule/verify/deadlock.hpp"
+#include "cleave/schedule/verify/wait_report.hpp"
 
 namespace cleave::detail {
 
@@ -113,7 +114,6 @@ enum class message_place : std::uint8_t { nowhere, sent, awaited, there };
 
 struct message_state {
   moment since;  ///< when an end began, and which; once it is there, when it can be used, and which was last
-  std::uint32_t waiter = 0xffffffff;
   message_place where = message_place::nowhere;
 };
 
@@ -136,6 +136,7 @@ class message_times {
     number_channels();
   }
 
+  step_index const& numbers() const { return numbers_; }
   message_state& at(message_id const& m) { return messages_[numbers_.message(m)]; }
   message_state const& at(message_id const& m) const { return messages_[numbers_.message(m)]; }
   bool crosses_ranks(std::uint32_t edge) const {
@@ -293,22 +294,14 @@ class time_walk {
         marks_(s, needs_, messages_),
         weights_(s.place.stages()),
         reduced_(s.place.stages()),
-        ranks_(s.ranks.size()) {
+        compounds_(s.ranks.size()),
+        runner_(lengths_of(s.ranks), messages_.numbers().messages()) {
     for (std::uint32_t r = 0; r < s.ranks.size(); ++r) clocks_.emplace_back(rank_id{r}, s.ranks[r].size());
   }
 
   /// Whether all ranks come to their ends. O(actions).
   bool run() {
-    for (auto r = static_cast<std::uint32_t>(ranks_.size()); r-- > 0;) awake_.push_back(r);
-    while (!awake_.empty()) {
-      auto const r = awake_.back();
-      awake_.pop_back();
-      while (!is_finished(r) && step(r)) {
-      }
-    }
-    for (std::uint32_t r = 0; r < ranks_.size(); ++r)
-      if (!is_finished(r)) return false;
-    return true;
+    return runner_.run([this](std::uint32_t r) { return step(r); });
   }
 
   schedule_times take() {
@@ -317,56 +310,52 @@ class time_walk {
     return times;
   }
 
-  bool is_finished(std::uint32_t r) const { return ranks_[r].position == schedule_.ranks[r].size(); }
-  /// In its list, where rank `r` waits.
-  std::size_t position(std::uint32_t r) const { return ranks_[r].position; }
+  /// Where each rank has come to in its list.
+  list_runner const& progress() const { return runner_; }
   schedule_needs const& needs() const { return needs_; }
   pass_marks const& marks() const { return marks_; }
   message_times const& messages() const { return messages_; }
 
  private:
-  static constexpr std::uint32_t nobody = 0xffffffff;
-  struct rank_state {
-    std::size_t position = 0, compound_begin = 0, compound_end = 0;
-    std::uint32_t next_waiter = nobody;  // for the same message
+  /// The parts of the compound that a rank is at; none where `end` is 0.
+  struct compound {
+    std::size_t begin = 0, end = 0;
   };
 
   /// Whether the next action of rank `r` is done now.
   bool step(std::uint32_t r) {
-    auto& rank = ranks_[r];
+    auto const position = runner_.position(r);
     auto const& row = schedule_.ranks[r];
-    action const& a = row[rank.position];
+    action const& a = row[position];
     if (a.parts > 0) {
-      if (options_.compounds != compound_time::one_after_the_other && is_compute(row[rank.position + 1].kind))
+      if (options_.compounds != compound_time::one_after_the_other && is_compute(row[position + 1].kind))
         return run_together(r);
-      rank.compound_begin = rank.position + 1;
-      rank.compound_end = rank.compound_begin + a.parts;
+      compounds_[r] = {position + 1, position + 1 + a.parts};
       if (options_.messages == message_time::within) send_first(r);
     } else if (!run_alone(r, a)) {
       return false;
     }
-    ++rank.position;
-    if (rank.position == rank.compound_end) end_compound(r);
+    runner_.pass(r);
+    if (runner_.position(r) == compounds_[r].end) end_compound(r);
     return true;
   }
 
   /// What is exchanged as one: nothing that is received may hold up what is sent.
   void send_first(std::uint32_t r) {
     auto const& row = schedule_.ranks[r];
-    for (auto i = ranks_[r].compound_begin; i < ranks_[r].compound_end; ++i)
+    for (auto i = compounds_[r].begin; i < compounds_[r].end; ++i)
       if (is_send(row[i].kind)) run_message(r, i, row[i]);
   }
 
   void end_compound(std::uint32_t r) {
-    auto& rank = ranks_[r];
-    clocks_[r].close_compound(rank.compound_begin - 1);
-    for (auto i = rank.compound_begin; i < rank.compound_end; ++i) publish(r, i, rank.compound_end - 1);
-    rank.compound_end = 0;
+    auto const [begin, end] = std::exchange(compounds_[r], {});
+    clocks_[r].close_compound(begin - 1);
+    for (auto i = begin; i < end; ++i) publish(r, i, end - 1);
   }
 
   bool run_alone(std::uint32_t r, action const& a) {
     using enum action_kind;
-    auto const position = ranks_[r].position;
+    auto const position = runner_.position(r);
     auto& clock = clocks_[r];
     if (is_compute(a.kind) || a.kind == recompute) return run_pass(r, a);
     if (is_message(a.kind)) return run_message(r, position, a);
@@ -392,34 +381,34 @@ class time_walk {
   }
 
   bool run_pass(std::uint32_t r, action const& a) {
-    auto const& rank = ranks_[r];
+    auto const position = runner_.position(r);
     auto begin = clocks_[r].free();
     if (!can_begin(r, a, begin)) return false;
-    clocks_[r].compute(rank.position, begin, time_of(a));
+    clocks_[r].compute(position, begin, time_of(a));
     marks_.set_done(a);
-    if (rank.compound_end == 0) publish(r, rank.position, rank.position);
+    if (compounds_[r].end == 0) publish(r, position, position);
     return true;
   }
 
   /// All parts of a compound, from when the last of them can begin.
   bool run_together(std::uint32_t r) {
-    auto& rank = ranks_[r];
-    auto const head = rank.position;
+    auto const head = runner_.position(r);
     auto const parts = std::span(schedule_.ranks[r]).subspan(head + 1, schedule_.ranks[r][head].parts);
     auto begin = clocks_[r].free();
     for (action const& a : parts)
       if (!can_begin(r, a, begin)) return false;
     bool const in_turn = options_.compounds == compound_time::in_turn;
     double whole = 0;
+    auto last = head;
     for (action const& a : parts) {
       double const time = time_of(a), from = begin.time + (in_turn ? whole : 0);
-      clocks_[r].note(++rank.position, {from, begin.by}, from + time);
+      clocks_[r].note(++last, {from, begin.by}, from + time);
       whole = in_turn ? whole + time : (std::max)(whole, time);
       marks_.set_done(a);
     }
     clocks_[r].compute(head, begin, whole);
-    ++rank.position;
-    for (auto i = head + 1; i < rank.position; ++i) publish(r, i, head);
+    runner_.pass(r, 1 + parts.size());
+    for (auto i = head + 1; i <= last; ++i) publish(r, i, head);
     return true;
   }
 
@@ -442,7 +431,7 @@ class time_walk {
     if (!messages_.crosses_ranks(id.edge) || messages_.at(id).where == message_place::there) return;
     messages_.leave(id, {clocks_[r].free().time, clocks_[r].place(last)});
     if (options_.messages == message_time::within) clocks_[r].lengthen(last, messages_.transfer(id));
-    wake(messages_.at(id));
+    wake(id);
   }
 
   bool run_message(std::uint32_t r, std::size_t position, action const& a) {
@@ -461,13 +450,13 @@ class time_walk {
     auto& message = messages_.at(id);
     auto& clock = clocks_[r];
     if (is_wait_send(a.kind)) {
-      if (message.where != message_place::there) return wait_for(r, message);
+      if (message.where != message_place::there) return wait_for(r, id);
       clock.wait_until(position, message.since);
       return true;
     }
     clock.wait_until(position, {});
     moment const now{clock.free().time, clock.place(position)};
-    if (is_send(a.kind) ? messages_.begin_send(id, now) : messages_.begin_receive(id, now)) wake(message);
+    if (is_send(a.kind) ? messages_.begin_send(id, now) : messages_.begin_receive(id, now)) wake(id);
     return true;
   }
 
@@ -476,7 +465,7 @@ class time_walk {
     auto& message = messages_.at(id);
     auto& clock = clocks_[r];
     if (is_receive(a.kind)) {
-      if (message.where == message_place::nowhere) return wait_for(r, message);
+      if (message.where == message_place::nowhere) return wait_for(r, id);
       message.where = message_place::there;
       clock.wait_until(position, message.since);
     } else if (is_wait_send(a.kind)) {
@@ -485,7 +474,7 @@ class time_walk {
       messages_.leave(id, {clock.free().time, clock.place(position)});
       message.where = message_place::sent;
       clock.spend(position, messages_.transfer(id));
-      wake(message);
+      wake(id);
     }
     return true;
   }
@@ -493,7 +482,7 @@ class time_walk {
   bool move_stash(std::uint32_t r, action const& a) {
     auto begin = clocks_[r].free();
     if (!can_begin(r, a, begin)) return false;
-    auto const moved = clocks_[r].go_beside(ranks_[r].position, begin, time_of(a), rank_engine::copies);
+    auto const moved = clocks_[r].go_beside(runner_.position(r), begin, time_of(a), rank_engine::copies);
     if (a.kind != action_kind::reload) return true;
     reloaded_.resize(marks_.pairs());
     reloaded_[marks_.pair_of(a)] = moved;
@@ -511,8 +500,9 @@ class time_walk {
     bool const is_ready = marks_.each_need(
         a, [&](std::uint32_t s, pass_mark which) { return marks_.is_done(s, a.microbatch, which); },
         [&](std::uint32_t edge, edge_flow flow) {
-          auto& message = messages_.at({edge, flow, a.microbatch});
-          if (message.where != message_place::there) return wait_for(r, message);
+          message_id const id{edge, flow, a.microbatch};
+          auto const& message = messages_.at(id);
+          if (message.where != message_place::there) return wait_for(r, id);
           begin.raise(message.since);
           return true;
         });
@@ -523,14 +513,10 @@ class time_walk {
     return true;
   }
 
-  bool wait_for(std::uint32_t r, message_state& message) {
-    ranks_[r].next_waiter = std::exchange(message.waiter, r);
-    return false;
+  bool wait_for(std::uint32_t r, message_id const& id) {
+    return !runner_.waits_for(r, messages_.numbers().message(id));
   }
-  void wake(message_state& message) {
-    for (auto r = std::exchange(message.waiter, nobody); r != nobody; r = ranks_[r].next_waiter)
-      awake_.push_back(r);
-  }
+  void wake(message_id const& id) { runner_.wake(messages_.numbers().message(id)); }
 
   schedule const& schedule_;
   simulate_options const& options_;
@@ -540,9 +526,9 @@ class time_walk {
   pass_marks marks_;
   std::vector<moment> weights_, reduced_;  // of a stage
   std::vector<moment> reloaded_;           // of a stage and microbatch, once anything is
-  std::vector<rank_state> ranks_;
+  std::vector<compound> compounds_;
   std::vector<rank_clock> clocks_;
-  std::vector<std::uint32_t> awake_;
+  list_runner runner_;
 };
 
 /// Finds who waits for whom, once nothing moves.
@@ -553,26 +539,20 @@ class simulated_waits {
 
   /// O(ranks · (the longest list + ranks)).
   deadlock found() const {
-    deadlock d;
-    for (std::uint32_t r = 0; r < schedule_.ranks.size(); ++r)
-      if (!walk_.is_finished(r)) d.waiting.push_back(wait_of(r));
-    std::vector<directed_arc> edges;
-    std::vector<std::size_t> edge_wait;
-    for (std::size_t i = 0; i < d.waiting.size(); ++i) {
-      if (!is_to_come(d.waiting[i])) continue;
-      edges.push_back({index(d.waiting[i].rank), index(d.waiting[i].for_rank)});
-      edge_wait.push_back(i);
+    std::vector<list_wait> waits;
+    for (std::uint32_t r = 0; r < schedule_.ranks.size(); ++r) {
+      if (walk_.progress().is_finished(r)) continue;
+      auto const w = wait_of(r);
+      waits.push_back({w, r, is_to_come(w) ? index(w.for_rank) : list_wait::nobody});
     }
-    for (auto const e : shortest_cycle(static_cast<std::uint32_t>(schedule_.ranks.size()), edges))
-      d.circle.push_back(d.waiting[edge_wait[e]]);
-    return d;
+    return report_waits(waits, walk_.progress());
   }
 
  private:
   /// The first thing that the next action of rank `r` waits for. Precondition: it waits.
   waiting_action wait_of(std::uint32_t r) const {
     auto const& row = schedule_.ranks[r];
-    auto const first = walk_.position(r);
+    auto const first = walk_.progress().position(r);
     for (auto i = first; i <= first + row[first].parts; ++i) {
       action const& a = row[i];
       if (a.parts > 0) continue;
@@ -623,7 +603,7 @@ class simulated_waits {
     auto const owner = index(w.for_rank);
     auto wanted = w.for_what;
     auto const& row = schedule_.ranks[owner];
-    for (auto i = walk_.position(owner); i < row.size(); ++i) {
+    for (auto i = walk_.progress().position(owner); i < row.size(); ++i) {
       auto done = row[i];
       if (done.kind == action_kind::input_gradient && wanted.kind == action_kind::backward)
         done.kind = wanted.kind;

@@ -9,6 +9,7 @@
 
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/list_runner.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
 
@@ -46,9 +47,10 @@ class step_walk {
         needs_(s),
         listed_(needs_.events()),
         weight_listed_(needs_.pairs()),
-        events_(needs_.events()),
+        moments_(needs_.events()),
         ranks_(s.ranks.size()),
-        steps_(s.ranks.size()) {
+        steps_(s.ranks.size()),
+        runner_(lengths_of(s.ranks), needs_.events()) {
     for (std::size_t r = 0; r < s.ranks.size(); ++r) steps_[r].assign(s.ranks[r].size(), no_step);
   }
 
@@ -78,15 +80,10 @@ class step_walk {
   /// Goes as far as the lists go; where each rank waits that does not come to its end. Wants to know what is
   /// listed. O(actions): a rank is asked again only when what it waits for has happened.
   std::vector<step_place> run() {
-    for (auto r = static_cast<std::uint32_t>(ranks_.size()); r-- > 0;) awake_.push_back(r);
-    while (!awake_.empty()) {
-      auto const r = awake_.back();
-      awake_.pop_back();
-      advance(r);
-    }
     std::vector<step_place> waiting;
+    if (runner_.run([this](std::uint32_t r) { return go_on(r); })) return waiting;
     for (std::uint32_t r = 0; r < ranks_.size(); ++r)
-      if (auto const at = ranks_[r].position; at < schedule_.ranks[r].size())
+      if (auto const at = runner_.position(r); !runner_.is_finished(r))
         waiting.push_back({rank_id{r}, at, schedule_.ranks[r][at]});
     return waiting;
   }
@@ -95,62 +92,51 @@ class step_walk {
   std::vector<std::vector<std::uint32_t>> take_steps() { return std::move(steps_); }
 
  private:
-  static constexpr std::uint32_t nobody = 0xffffffff;
-
-  struct event {
-    bool happened = false;
-    std::uint32_t turn = 0, by = 0;  // where it has happened
-    std::uint32_t waiter = nobody;   // else the last rank that has come to wait
+  /// When an event has happened.
+  struct moment_of_event {
+    std::uint32_t turn = 0, by = 0;
   };
   struct progress {
-    std::size_t position = 0;
     std::uint32_t turn = 0;  // the first in which it may act
     std::size_t head = 0;    // of the compound whose parts it does
     std::uint16_t parts_left = 0;
-    std::uint32_t next_waiter = nobody;  // at the same event
   };
 
-  void advance(std::uint32_t r) {
-    auto& rank = ranks_[r];
-    auto const& row = schedule_.ranks[r];
-    for (; rank.position < row.size(); ++rank.position) {
-      action const& a = row[rank.position];
-      if (a.parts > 0) {
-        rank.head = rank.position;
-        rank.parts_left = a.parts;
-      } else if (a.kind != action_kind::idle) {
-        if (!take_turn(r, a)) return;
-        each_effect(a, [&](std::uint32_t e) { happen(e, r); });
-        finish(r);
-      }
+  /// Whether the next action of rank `r` was done.
+  bool go_on(std::uint32_t r) {
+    auto const at = runner_.position(r);
+    action const& a = schedule_.ranks[r][at];
+    if (a.parts > 0) {
+      ranks_[r].head = at;
+      ranks_[r].parts_left = a.parts;
+    } else if (a.kind != action_kind::idle) {
+      if (!take_turn(r, a)) return false;
+      each_effect(a, [&](std::uint32_t e) { happen(e, r); });
+      finish(r);
     }
+    runner_.pass(r);
+    return true;
   }
 
   /// Moves rank `r` to the turn in which it can do an action; or lets it wait.
   bool take_turn(std::uint32_t r, action const& a) {
     auto turn = ranks_[r].turn;
-    auto unmet = nobody;
-    each_need(a, [&](std::uint32_t number) {
-      auto const& e = events_[number];
-      if (e.happened)
-        turn = (std::max)(turn, e.by <= r ? e.turn : e.turn + 1);
-      else
-        unmet = number;
-      return e.happened;
+    bool has_all = true;
+    each_need(a, [&](std::uint32_t event) {
+      has_all = !runner_.waits_for(r, event);
+      auto const& m = moments_[event];
+      turn = (std::max)(turn, m.by <= r ? m.turn : m.turn + 1);
+      return has_all;
     });
-    if (unmet == nobody) {
-      ranks_[r].turn = turn;
-      return true;
-    }
-    ranks_[r].next_waiter = std::exchange(events_[unmet].waiter, r);
-    return false;
+    if (has_all) ranks_[r].turn = turn;
+    return has_all;
   }
 
   /// The other parts of a compound may share its step.
   void finish(std::uint32_t r) {
     auto& rank = ranks_[r];
     auto const step = rank.turn / 2;
-    steps_[r][rank.position] = step;
+    steps_[r][runner_.position(r)] = step;
     if (rank.parts_left > 1) {
       --rank.parts_left;
       return;
@@ -159,10 +145,9 @@ class step_walk {
     rank.turn = 2 * step + 2;
   }
 
-  void happen(std::uint32_t number, std::uint32_t r) {
-    auto& e = events_[number];
-    auto waiter = std::exchange(e, {true, ranks_[r].turn, r, nobody}).waiter;
-    for (; waiter != nobody; waiter = ranks_[waiter].next_waiter) awake_.push_back(waiter);
+  void happen(std::uint32_t event, std::uint32_t r) {
+    moments_[event] = {ranks_[r].turn, r};
+    runner_.happen(event);
   }
 
   template <class F>
@@ -196,10 +181,10 @@ class step_walk {
   schedule const& schedule_;
   schedule_needs needs_;
   std::vector<char> listed_, weight_listed_;  // by event; by stage and microbatch
-  std::vector<event> events_;
+  std::vector<moment_of_event> moments_;
   std::vector<progress> ranks_;
   std::vector<std::vector<std::uint32_t>> steps_;
-  std::vector<std::uint32_t> awake_;
+  list_runner runner_;
 };
 
 }  // namespace cleave::detail

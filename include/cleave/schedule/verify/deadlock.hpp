@@ -15,10 +15,12 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/delivery.hpp"
+#include "cleave/schedule/model/list_runner.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/verify/detail/rank_channels.hpp"
+#include "cleave/schedule/verify/wait_report.hpp"
 
 namespace cleave::detail {
 
@@ -55,6 +57,11 @@ class order_lists {
   bool has_queues() const { return of_rank_ > 1; }
   std::uint32_t count() const { return static_cast<std::uint32_t>(schedule_.ranks.size()) * of_rank_; }
   rank_id rank_of(std::uint32_t list) const { return rank_id{list / of_rank_}; }
+  std::vector<std::size_t> lengths() const {
+    std::vector<std::size_t> all;
+    for (std::uint32_t l = 0; l < count(); ++l) all.push_back((*this)[l].size());
+    return all;
+  }
   /// Whether it is one of messages beside the passes.
   bool is_queue(std::uint32_t list) const { return queue_number(list) > 0; }
   /// Which of the queues of its rank it is, from 1; 0 for the passes.
@@ -185,8 +192,8 @@ class pair_streams {
   std::vector<char> open_on_;  // by end: the side, from 1, in whose oldest group it waits for its other end
 };
 
-/// Runs every list in order as far as it goes. Each list that waits is at one event, which wakes it. Beside
-/// the events of `schedule_needs`, a message in a queue ends, and a pair of ranks has room for a message.
+/// Runs every list in order as far as it goes, by what messages wait for. Beside the events of
+/// `schedule_needs`, a message in a queue ends, and a pair of ranks has room for a message.
 ///
 /// Two actions that can begin never keep each other from it: so whatever the order in which lists are woken,
 /// the same actions are done in the end.
@@ -196,48 +203,33 @@ class order_walk {
  public:
   /// Refers to the schedule. \throws placement_error, schedule_count_error
   order_walk(schedule const& s, delivery_rules const& rules)
-      : place_(s.place),
-        rules_(rules),
-        needs_(s),
-        lists_(s, rules),
-        position_(lists_.count()),
-        next_waiter_(lists_.count()),
-        begun_(lists_.count()) {
+      : place_(s.place), rules_(rules), needs_(s), lists_(s, rules), begun_(lists_.count()) {
     is_simple_ =
         rules.groups == message_groups::listed && !lists_.has_queues() && !has_limit() && !has_streams();
     if (has_limit()) channels_ = rank_channels(s.place);
-    number_events(s);
+    runner_ = list_runner(lists_.lengths(), number_events(s));
     on_their_way_.resize(channels_.count());
     if (has_streams()) streams_ = pair_streams(s.place, needs_.events());
   }
 
   /// Whether all lists come to their ends.
   bool run() {
-    for (auto l = lists_.count(); l-- > 0;) awake_.push_back(l);
-    while (!awake_.empty()) {
-      auto const l = awake_.back();
-      awake_.pop_back();
-      advance(l);
-    }
-    for (std::uint32_t l = 0; l < lists_.count(); ++l)
-      if (!is_finished(l)) return false;
-    return true;
+    return runner_.run([this](std::uint32_t l) { return go_on(l); });
   }
 
   schedule_needs const& needs() const { return needs_; }
   order_lists const& lists() const { return lists_; }
-  bool is_finished(std::uint32_t l) const { return position_[l] == lists_[l].size(); }
-  /// In its list, where list `l` waits.
-  std::size_t position(std::uint32_t l) const { return position_[l]; }
+  /// Where each list has come to.
+  list_runner const& progress() const { return runner_; }
 
   /// `f(place in the list, event)` for what list `l` waits for, until one returns false. Precondition: it is
   /// not finished.
   template <class F>
   void each_unmet(std::uint32_t l, F f) const {
     bool const begins = begun_[l] == 0;
-    for (auto i = position_[l], end = lists_.end_of_group(l, i); i < end; ++i)
+    for (auto i = runner_.position(l), end = lists_.end_of_group(l, i); i < end; ++i)
       if (!each_need(lists_[l][i], begins,
-                     [&](std::uint32_t event) { return state_[event] == done || f(i, event); }))
+                     [&](std::uint32_t event) { return runner_.has_happened(event) || f(i, event); }))
         return;
   }
 
@@ -254,7 +246,8 @@ class order_walk {
     f(end);
     if (lists_.has_queues()) f(first_ended_ + end);
     // Of a receive: room, once its message is on its way.
-    if (has_limit() && is_receive(a.kind) && state_[schedule_needs::other_end(end)] == done) f(room_for(a));
+    if (has_limit() && is_receive(a.kind) && runner_.has_happened(schedule_needs::other_end(end)))
+      f(room_for(a));
   }
 
   /// The action that brings an event about, B for either of B and I. Of room it is not known.
@@ -266,9 +259,8 @@ class order_walk {
   rank_id rank_of(stage_id s) const { return place_.rank_of[index(s)]; }
 
  private:
-  static constexpr std::uint32_t done = 1;  // else 0, or 2 + the list that waits
-
-  void number_events(schedule const& s) {
+  /// How many there are.
+  std::size_t number_events(schedule const& s) {
     std::uint64_t const all =
         std::uint64_t{needs_.events()} * (lists_.has_queues() ? 2 : 1) + channels_.count();
     if (all >= schedule_needs::none)
@@ -277,7 +269,7 @@ class order_walk {
                                  s.microbatches);
     first_ended_ = needs_.events();
     first_room_ = static_cast<std::uint32_t>(all) - channels_.count();
-    state_.resize(static_cast<std::size_t>(all));
+    return static_cast<std::size_t>(all);
   }
 
   bool has_limit() const { return rules_.delivery == delivery::buffered && rules_.buffers != any_number; }
@@ -319,46 +311,40 @@ class order_walk {
     });
   }
 
-  void advance(std::uint32_t l) {
-    auto const list = lists_[l];
-    for (auto& at = position_[l]; at < list.size();)
-      if (is_simple_ && list[at].parts == 0) {
-        if (!do_alone(l, list[at])) return;
-        ++at;
-      } else if (!do_group(l, list)) {
-        return;
-      }
+  /// Whether the next action of a list, or its group, was done.
+  bool go_on(std::uint32_t l) {
+    auto const& a = lists_[l][runner_.position(l)];
+    if (!is_simple_ || a.parts > 0) return do_group(l);
+    if (!do_alone(l, a)) return false;
+    runner_.pass(l);
+    return true;
   }
 
   /// Whether one action could be done, and nothing began with it; the short way for what is most frequent.
   bool do_alone(std::uint32_t l, action const& a) {
     if (is_compute(a.kind)) {
       if (!needs_.in_range(a)) return true;
-      bool const has_all = needs_.each_need(
-          a, [&](std::uint32_t event) { return state_[event] == done || (wait_for(l, event), false); });
-      if (has_all) needs_.each_effect(a, [&](std::uint32_t event) { happen(event); });
+      bool const has_all =
+          needs_.each_need(a, [&](std::uint32_t event) { return !runner_.waits_for(l, event); });
+      if (has_all) needs_.each_effect(a, [&](std::uint32_t event) { runner_.happen(event); });
       return has_all;
     }
     if (!is_message(a.kind)) return true;
     auto const end = needs_.message_end(a);
     if (end == schedule_needs::none) return true;
     bool const waits_for_send = is_wait_send(a.kind);
-    if (!waits_for_send && begun_[l] == 0) happen(end);
+    if (!waits_for_send && begun_[l] == 0) runner_.happen(end);
     auto const other = schedule_needs::other_end(end);
     bool const blocks = waits_for_send       ? rules_.delivery == delivery::async
                         : is_receive(a.kind) ? receives_block()
                                              : sends_block();
-    if (blocks && state_[other] != done) {
-      begun_[l] = waits_for_send ? 0 : 1;
-      wait_for(l, other);
-      return false;
-    }
-    begun_[l] = 0;
-    return true;
+    bool const waits = blocks && runner_.waits_for(l, other);
+    begun_[l] = waits && !waits_for_send;
+    return !waits;
   }
 
   /// Whether what begins together could be done.
-  bool do_group(std::uint32_t l, std::span<action const> list) {
+  bool do_group(std::uint32_t l) {
     if (begun_[l] == 0) {
       if (lists_.is_queue(l) && waits(l)) return false;
       begun_[l] = 1;
@@ -366,8 +352,9 @@ class order_walk {
     }
     if (waits(l)) return false;
     begun_[l] = 0;
-    auto& at = position_[l];
-    for (auto const end = lists_.end_of_group(l, at); at < end; ++at) finish(l, list[at]);
+    auto const first = runner_.position(l), last = lists_.end_of_group(l, first);
+    for (auto i = first; i < last; ++i) finish(l, lists_[l][i]);
+    runner_.pass(l, last - first);
     return true;
   }
 
@@ -378,19 +365,13 @@ class order_walk {
       unmet = event;
       return false;
     });
-    if (unmet == schedule_needs::none) return false;
-    wait_for(l, unmet);
-    return true;
-  }
-  void wait_for(std::uint32_t l, std::uint32_t event) {
-    next_waiter_[l] = state_[event];
-    state_[event] = l + 2;
+    return unmet != schedule_needs::none && runner_.waits_for(l, unmet);
   }
 
   /// Sends and receives are there for the other rank to see, or in its stream.
   void begin(std::uint32_t l) {
     auto const list = lists_[l];
-    auto const first = position_[l], last = lists_.end_of_group(l, first);
+    auto const first = runner_.position(l), last = lists_.end_of_group(l, first);
     for (auto i = first; i < last; ++i)
       if (auto const end = end_of(list[i]); end != schedule_needs::none) {
         if (has_streams())
@@ -401,39 +382,31 @@ class order_walk {
     if (!has_streams()) return;
     for (auto i = first; i < last; ++i)
       if (end_of(list[i]) != schedule_needs::none)
-        streams_.settle(needs_.edge_of(list[i]), [&](std::uint32_t end) { happen(end); });
+        streams_.settle(needs_.edge_of(list[i]), [&](std::uint32_t end) { runner_.happen(end); });
   }
   std::uint32_t end_of(action const& a) const {
     return is_send(a.kind) || is_receive(a.kind) ? needs_.message_end(a) : schedule_needs::none;
   }
 
   void begin_end(action const& a, std::uint32_t end) {
-    bool const again = state_[end] == done, both = state_[schedule_needs::other_end(end)] == done;
-    happen(end);
+    bool const again = runner_.has_happened(end);
+    bool const both = runner_.has_happened(schedule_needs::other_end(end));
+    runner_.happen(end);
     if (!has_limit() || again) return;
     auto& on_their_way = on_their_way_[room_for(a) - first_room_];
     if (is_send(a.kind)) ++on_their_way;
     if (!both) return;
     --on_their_way;
-    happen(room_for(a));
-    state_[room_for(a)] = 0;
+    runner_.wake(room_for(a));
   }
 
   /// What follows when an action, or its group, has ended.
   void finish(std::uint32_t l, action const& a) {
     if (is_compute(a.kind)) {
-      each_event(a, [&](std::uint32_t event) { happen(event); });
+      each_event(a, [&](std::uint32_t event) { runner_.happen(event); });
     } else if (lists_.is_queue(l)) {
-      if (auto const end = needs_.message_end(a); end != schedule_needs::none) happen(first_ended_ + end);
-    }
-  }
-
-  void happen(std::uint32_t event) {
-    auto waiter = std::exchange(state_[event], done);
-    while (waiter > done) {
-      auto const l = waiter - 2;
-      awake_.push_back(l);
-      waiter = next_waiter_[l];
+      if (auto const end = needs_.message_end(a); end != schedule_needs::none)
+        runner_.happen(first_ended_ + end);
     }
   }
 
@@ -445,54 +418,10 @@ class order_walk {
   pair_streams streams_;
   rank_channels channels_;
   std::uint32_t first_ended_ = 0, first_room_ = 0;
-  std::vector<std::uint32_t> state_;         // of an event
   std::vector<std::uint32_t> on_their_way_;  // sent and not received, by channel
-  std::vector<std::size_t> position_;
-  std::vector<std::uint32_t> next_waiter_;  // at the same event
-  std::vector<char> begun_;                 // whether what a list is at has begun
-  std::vector<std::uint32_t> awake_;
+  std::vector<char> begun_;                  // whether what a list is at has begun
+  list_runner runner_;
 };
-
-}  // namespace cleave::detail
-
-namespace cleave {
-
-/// An action that cannot begin, and what it waits for.
-struct waiting_action {
-  rank_id rank;
-  std::size_t position;  ///< in the list of the rank
-  action at;
-  rank_id for_rank;  ///< which would have to do `for_what`
-  action for_what;
-
-  bool operator==(waiting_action const&) const = default;
-};
-
-/// Why a schedule does not come to its end.
-struct deadlock {
-  /// The next action of each rank that does not end, ascending; where messages have queues beside the passes,
-  /// of each queue too.
-  std::vector<waiting_action> waiting;
-  /// Each waits for the next, the last for the first; no circle is shorter. Empty where all wait, in the end,
-  /// for what is never done.
-  std::vector<waiting_action> circle;
-
-  bool operator==(deadlock const&) const = default;
-};
-
-/// `rank 0 at 0SEND_F1, rank 1 at 2SEND_F0`.
-inline std::string describe(deadlock const& d) {
-  std::string text;
-  for (auto const& w : d.waiting) {
-    if (!text.empty()) text += ", ";
-    text += "rank " + std::to_string(index(w.rank)) + " at " + action_text(w.at);
-  }
-  return text;
-}
-
-}  // namespace cleave
-
-namespace cleave::detail {
 
 /// Finds who waits for whom, once nothing moves.
 class wait_survey {
@@ -501,41 +430,25 @@ class wait_survey {
 
   deadlock found() {
     list_waits();
-    mark_never_done();
-    deadlock d;
-    std::vector<directed_arc> edges;
-    std::vector<std::uint32_t> edge_wait;
-    for (std::uint32_t i = 0; i < waits_.size(); ++i) {
-      auto const& w = waits_[i];
-      if (i == 0 || waits_[i - 1].list != w.list) d.waiting.push_back(w.wait);
-      if (w.for_list == nobody || walk_.is_finished(w.for_list)) continue;
-      edges.push_back({w.list, w.for_list});
-      edge_wait.push_back(i);
-    }
-    for (auto const e : shortest_cycle(lists_.count(), edges)) d.circle.push_back(waits_[edge_wait[e]].wait);
-    return d;
+    find_who_does();
+    return report_waits(waits_, walk_.progress());
   }
 
  private:
-  static constexpr std::uint32_t nobody = 0xffffffff;
-  struct wait {
-    waiting_action wait;
-    std::uint32_t event;
-    std::uint32_t list;
-    std::uint32_t for_list = nobody;  ///< in which `for_what` may still come
-  };
+  static constexpr std::uint32_t nobody = list_wait::nobody;
 
   void list_waits() {
     auto const begun = begun_ends();
     for (std::uint32_t l = 0; l < lists_.count(); ++l) {
-      if (walk_.is_finished(l)) continue;
+      if (walk_.progress().is_finished(l)) continue;
       walk_.each_unmet(l, [&](std::size_t i, std::uint32_t event) {
         // In a stream: what its other end, or the rank of that, keeps from ending.
         if (event < begun.size() && begun[event]) event = schedule_needs::other_end(event);
         action const at = lists_[l][i];
         action const what = walk_.is_room(event) ? received(at) : walk_.action_of(event);
         auto const owner = walk_.rank_of(what.stage);
-        waits_.push_back({{lists_.rank_of(l), lists_.position(l, i), at, owner, what}, event, l});
+        waits_.push_back({{lists_.rank_of(l), lists_.position(l, i), at, owner, what}, l});
+        events_.push_back(event);
         return true;
       });
     }
@@ -546,7 +459,7 @@ class wait_survey {
     if (!walk_.has_streams()) return {};
     std::vector<char> begun(walk_.needs().events());
     for (std::uint32_t l = 0; l < lists_.count(); ++l)
-      for (action const& a : lists_[l].first(walk_.position(l)))
+      for (action const& a : lists_[l].first(walk_.progress().position(l)))
         if (!is_compute(a.kind)) walk_.each_event(a, [&](std::uint32_t end) { begun[end] = 1; });
     return begun;
   }
@@ -560,16 +473,15 @@ class wait_survey {
 
   /// What is awaited may still come, in a list that waits too. What has begun in a stream comes when its rank
   /// goes on.
-  void mark_never_done() {
+  void find_who_does() {
     std::vector<std::uint32_t> order(waits_.size());
     for (std::uint32_t i = 0; i < waits_.size(); ++i) order[i] = i;
-    std::ranges::sort(order, {}, [&](std::uint32_t i) { return waits_[i].event; });
+    std::ranges::sort(order, {}, [&](std::uint32_t i) { return events_[i]; });
     for (std::uint32_t l = 0; l < lists_.count(); ++l) {
       auto const list = lists_[l];
       auto const mark = [&](std::uint32_t event, action const& a) {
-        auto at =
-            std::ranges::lower_bound(order, event, {}, [&](std::uint32_t i) { return waits_[i].event; });
-        for (; at != order.end() && waits_[*at].event == event; ++at) {
+        auto at = std::ranges::lower_bound(order, event, {}, [&](std::uint32_t i) { return events_[i]; });
+        for (; at != order.end() && events_[*at] == event; ++at) {
           auto& w = waits_[*at];
           if (w.for_list != nobody) continue;
           w.for_list = l;
@@ -577,18 +489,20 @@ class wait_survey {
           w.wait.for_what = a;
         }
       };
-      for (std::size_t i = walk_.position(l); i < list.size(); ++i)
+      for (std::size_t i = walk_.progress().position(l); i < list.size(); ++i)
         walk_.each_event(list[i], [&](std::uint32_t event) { mark(event, list[i]); });
     }
     if (!walk_.has_streams()) return;
-    for (auto& w : waits_)
-      if (w.for_list == nobody && walk_.needs().is_end_of_message(w.event) && w.wait.for_rank != w.wait.rank)
+    for (std::size_t i = 0; i < waits_.size(); ++i)
+      if (auto& w = waits_[i]; w.for_list == nobody && walk_.needs().is_end_of_message(events_[i]) &&
+                               w.wait.for_rank != w.wait.rank)
         w.for_list = lists_.first_of(w.wait.for_rank);
   }
 
   order_walk const& walk_;
   order_lists const& lists_;
-  std::vector<wait> waits_;
+  std::vector<list_wait> waits_;
+  std::vector<std::uint32_t> events_;  // of a wait: what it waits for
 };
 
 }  // namespace cleave::detail

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace cleave::detail {
+
+/// Runs lists of actions, each in its order, as far as they all go. A list that needs what has not happened
+/// yet waits for that event, and is asked again only when it happens.
+///
+/// What an action needs and what it makes happen is the caller's policy: it calls `waits_for`, `happen` and
+/// `wake` with numbers of events, and `pass` for each action that is done. All in O(1) but `run`.
+class list_runner {
+ public:
+  list_runner() = default;
+  list_runner(std::vector<std::size_t> lengths, std::size_t events)
+      : length_(std::move(lengths)),
+        position_(length_.size()),
+        next_waiter_(length_.size()),
+        state_(events) {}
+
+  std::uint32_t lists() const { return static_cast<std::uint32_t>(length_.size()); }
+  /// The number of the next action of a list.
+  std::size_t position(std::uint32_t list) const { return position_[list]; }
+  bool is_finished(std::uint32_t list) const { return position_[list] == length_[list]; }
+  /// So many actions of a list are done.
+  void pass(std::uint32_t list, std::size_t actions = 1) { position_[list] += actions; }
+
+  bool has_happened(std::size_t event) const { return state_[event] == done; }
+  /// Whether an event has not happened; then the list waits for it.
+  bool waits_for(std::uint32_t list, std::size_t event) {
+    if (has_happened(event)) return false;
+    next_waiter_[list] = std::exchange(state_[event], list + 2);
+    return true;
+  }
+  /// An event happens, and stays so: the lists that wait for it are asked again.
+  void happen(std::size_t event) { wake_all(std::exchange(state_[event], done)); }
+  /// The lists that wait for an event are asked again, and may wait for it once more.
+  void wake(std::size_t event) {
+    if (!has_happened(event)) wake_all(std::exchange(state_[event], 0));
+  }
+
+  /// Asks the lists, the first one first, then whichever was woken last. `go_on(list)` does the next action
+  /// and says true, or lets the list wait and says false. Whether all lists come to their ends.
+  template <class F>
+  bool run(F go_on) {
+    for (auto l = lists(); l-- > 0;) awake_.push_back(l);
+    while (!awake_.empty()) {
+      auto const l = awake_.back();
+      awake_.pop_back();
+      while (!is_finished(l) && go_on(l)) {
+      }
+    }
+    for (std::uint32_t l = 0; l < lists(); ++l)
+      if (!is_finished(l)) return false;
+    return true;
+  }
+
+ private:
+  static constexpr std::uint32_t done = 1;
+
+  void wake_all(std::uint32_t waiter) {
+    for (; waiter > done; waiter = next_waiter_[waiter - 2]) awake_.push_back(waiter - 2);
+  }
+
+  std::vector<std::size_t> length_, position_;
+  std::vector<std::uint32_t> next_waiter_;  // of a list: 2 + the next that waits for the same event
+  std::vector<std::uint32_t> state_;        // of an event: 0, `done`, or 2 + the list that came last to wait
+  std::vector<std::uint32_t> awake_;
+};
+
+/// How long the list of each rank is.
+template <class Rows>
+std::vector<std::size_t> lengths_of(Rows const& rows) {
+  std::vector<std::size_t> lengths;
+  for (auto const& row : rows) lengths.push_back(row.size());
+  return lengths;
+}
+
+}  // namespace cleave::detail

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cleave/core/cycle.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/list_runner.hpp"
+
+namespace cleave {
+
+/// An action that cannot begin, and what it waits for.
+struct waiting_action {
+  rank_id rank;
+  std::size_t position;  ///< in the list of the rank
+  action at;
+  rank_id for_rank;  ///< which would have to do `for_what`
+  action for_what;
+
+  bool operator==(waiting_action const&) const = default;
+};
+
+/// Why a schedule does not come to its end.
+struct deadlock {
+  /// The next action of each rank that does not end, ascending; where messages have queues beside the passes,
+  /// of each queue too.
+  std::vector<waiting_action> waiting;
+  /// Each waits for the next, the last for the first; no circle is shorter. Empty where all wait, in the end,
+  /// for what is never done.
+  std::vector<waiting_action> circle;
+
+  bool operator==(deadlock const&) const = default;
+};
+
+/// `rank 0 at 0SEND_F1, rank 1 at 2SEND_F0`.
+inline std::string describe(deadlock const& d) {
+  std::string text;
+  for (auto const& w : d.waiting) {
+    if (!text.empty()) text += ", ";
+    text += "rank " + std::to_string(index(w.rank)) + " at " + action_text(w.at);
+  }
+  return text;
+}
+
+}  // namespace cleave
+
+namespace cleave::detail {
+
+/// What a list waits for, and the list that would still do it.
+struct list_wait {
+  static constexpr std::uint32_t nobody = 0xffffffff;
+
+  waiting_action wait;
+  std::uint32_t list;
+  std::uint32_t for_list = nobody;
+};
+
+/// Who waits for whom, once nothing moves. Of each list the first of its waits is told; any of them may be
+/// part of a circle. Precondition: `waits` are in the order of their lists.
+/// O(waits), and for the circle O(lists · (lists + waits)).
+inline deadlock report_waits(std::span<list_wait const> waits, list_runner const& lists) {
+  deadlock d;
+  std::vector<directed_arc> edges;
+  std::vector<std::size_t> edge_wait;
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    auto const& w = waits[i];
+    if (i == 0 || waits[i - 1].list != w.list) d.waiting.push_back(w.wait);
+    if (w.for_list == list_wait::nobody || lists.is_finished(w.for_list)) continue;
+    edges.push_back({w.list, w.for_list});
+    edge_wait.push_back(i);
+  }
+  for (auto const e : shortest_cycle(lists.lists(), edges)) d.circle.push_back(waits[edge_wait[e]].wait);
+  return d;
+}
+
+}  // namespace cleave::detail
