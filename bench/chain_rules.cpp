@@ -23,10 +23,9 @@
 #include "cleave/core/random.hpp"
 #include "cleave/formats/graph_files/cost_dag.hpp"
 #include "cleave/graph/dense.hpp"
-#include "cleave/partition/classic/chain_bounds.hpp"
-#include "cleave/partition/classic/deepspeed_balanced.hpp"
-#include "cleave/partition/classic/torchgpipe_blocks.hpp"
+#include "cleave/partition/classic/chain_rules.hpp"
 #include "cleave/partition/exact/slice_weights.hpp"
+#include "cleave/partition/model/chain_bounds.hpp"
 #include "cleave/partition/slices/balance.hpp"
 #include "measure.hpp"
 
@@ -68,7 +67,8 @@ double seconds_of_one(F f) {
   return least / static_cast<double>(calls);
 }
 
-measurement rule(std::vector<double> const& weights, std::function<cleave::detail::chain_bounds()> const& call) {
+measurement rule(std::vector<double> const& weights,
+                 std::function<cleave::detail::chain_bounds()> const& call) {
   cleave::detail::chain_bounds bounds;
   auto const seconds = seconds_of_one([&] { bounds = call(); });
   return {seconds, cleave::detail::largest_sum(weights, bounds)};

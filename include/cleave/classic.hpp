@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Well-known partitioners, to compare with: Kernighan-Lin, Fiduccia-Mattheyses, spectral, space-filling curves, and planners of pipelines.
+/// Well-known partitioners, to compare with: Kernighan-Lin, Fiduccia-Mattheyses, spectral, space-filling
+/// curves, and planners of pipelines.
 
 /// All of them by name.
 #include "cleave/partition/classic/named_methods.hpp"
@@ -19,11 +20,6 @@
 #include "cleave/partition/classic/space_filling_curve.hpp"
 /// K parts by bisections.
 #include "cleave/partition/classic/bisect_recursively.hpp"
-/// Torchgpipe's blocks.
-#include "cleave/partition/classic/torchgpipe_blocks.hpp"
-/// DeepSpeed's two rules.
-#include "cleave/partition/classic/deepspeed_balanced.hpp"
-/// Accelerate's device map.
-#include "cleave/partition/classic/accelerate_fill.hpp"
-/// PipeDream's planner.
-#include "cleave/partition/classic/pipedream_intervals.hpp"
+/// Rules for chains of layers: DeepSpeed's two, torchgpipe's blocks, Accelerate's device map, PipeDream's
+/// planner.
+#include "cleave/partition/classic/chain_rules.hpp"

@@ -24,8 +24,8 @@
 #include "cleave/partition/buckets/buckets.hpp"
 /// Buckets that end a step soonest.
 #include "cleave/partition/buckets/optimal_buckets.hpp"
-/// Sizes of buckets, in rows.
-#include "cleave/partition/buckets/bucket_report.hpp"
+/// Buckets of a module graph, and their sizes in rows.
+#include "cleave/partition/buckets/module_buckets.hpp"
 /// When each bucket is reduced.
 #include "cleave/partition/buckets/bucket_times.hpp"
 /// Parts made acyclic with few moves.

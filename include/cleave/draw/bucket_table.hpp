@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cleave/core/printable.hpp"
-#include "cleave/partition/buckets/bucket_report.hpp"
+#include "cleave/partition/buckets/module_buckets.hpp"
 
 namespace cleave::detail {
 

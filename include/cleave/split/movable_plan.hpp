@@ -13,7 +13,7 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
-#include "cleave/partition/units/part_needs.hpp"
+#include "cleave/split/detail/part_needs.hpp"
 #include "cleave/split/make_plan.hpp"
 #include "cleave/split/plan.hpp"
 

@@ -13,11 +13,8 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
-#include "cleave/partition/classic/accelerate_fill.hpp"
-#include "cleave/partition/classic/chain_bounds.hpp"
-#include "cleave/partition/classic/deepspeed_balanced.hpp"
-#include "cleave/partition/classic/pipedream_intervals.hpp"
-#include "cleave/partition/classic/torchgpipe_blocks.hpp"
+#include "cleave/partition/classic/chain_rules.hpp"
+#include "cleave/partition/model/chain_bounds.hpp"
 #include "cleave/partition/slices/balance.hpp"
 #include "support/dense_builder.hpp"
 #include "support/error_text.hpp"

@@ -17,7 +17,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/module_graph.hpp"
-#include "cleave/partition/buckets/bucket_load.hpp"
+#include "cleave/partition/buckets/bucket_times.hpp"
 #include "cleave/partition/buckets/buckets.hpp"
 #include "cleave/partition/buckets/module_buckets.hpp"
 #include "cleave/partition/model/model_parameters.hpp"

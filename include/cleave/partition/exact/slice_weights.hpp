@@ -14,7 +14,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/graph/adjacency.hpp"
-#include "cleave/partition/classic/chain_bounds.hpp"
+#include "cleave/partition/model/chain_bounds.hpp"
 
 namespace cleave::detail {
 
