@@ -311,13 +311,16 @@ class order_walk {
     });
   }
 
-  /// Whether the next action of a list, or its group, was done.
+  /// Whether the next action of a list and those that are as simple, or its group, were done.
   bool go_on(std::uint32_t l) {
-    auto const& a = lists_[l][runner_.position(l)];
-    if (!is_simple_ || a.parts > 0) return do_group(l);
-    if (!do_alone(l, a)) return false;
-    runner_.pass(l);
-    return true;
+    auto const rest = lists_[l].subspan(runner_.position(l));
+    if (!is_simple_ || rest[0].parts > 0) return do_group(l);
+    std::size_t done = 0;
+    bool goes_on = true;
+    for (; goes_on && done < rest.size() && rest[done].parts == 0; done += goes_on)
+      goes_on = do_alone(l, rest[done]);
+    runner_.pass(l, done);
+    return goes_on;
   }
 
   /// Whether one action could be done, and nothing began with it; the short way for what is most frequent.
