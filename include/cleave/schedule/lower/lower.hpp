@@ -24,6 +24,7 @@
 #include "cleave/schedule/lower/send_waits.hpp"
 #include "cleave/schedule/lower/sending_lists.hpp"
 #include "cleave/schedule/model/action.hpp"
+#include "cleave/schedule/model/pass_marks.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
@@ -215,61 +216,34 @@ class passes_done {
  public:
   /// Precondition: `neighbours` lives as long. O(stages * microbatches).
   passes_done(stage_neighbours const& neighbours, std::uint32_t microbatches)
-      : neighbours_(neighbours), numbers_(neighbours.stages(), 0, microbatches), done_(numbers_.passes()) {}
+      : neighbours_(neighbours), marks_({neighbours.stages(), 0, microbatches}) {}
 
   /// O(neighbours of the stage).
   bool is_ready(action const& a) const {
     using enum action_kind;
     if (!is_compute(a.kind)) return true;
     auto const s = index(a.stage);
-    if (a.kind == forward) return all_have(neighbours_.before(s), a.microbatch, forward_mark);
-    if (a.kind == weight_gradient) return (done_[numbers_.pass(s, a.microbatch)] & input_mark) != 0;
-    return (done_[numbers_.pass(s, a.microbatch)] & forward_mark) != 0 &&
-           all_have(neighbours_.after(s), a.microbatch, gradient_mark);
+    if (a.kind == forward) return all_have(neighbours_.before(s), a.microbatch, pass_mark::forward);
+    if (a.kind == weight_gradient) return marks_.is_done(s, a.microbatch, pass_mark::half);
+    return marks_.is_done(s, a.microbatch, pass_mark::forward) &&
+           all_have(neighbours_.after(s), a.microbatch, pass_mark::gradient);
   }
 
   /// Does one part after the other; nothing unless all can be done. How many can.
   std::size_t do_all(std::span<action const> parts) {
-    before_.clear();
-    for (action const& a : parts) {
-      if (!is_ready(a)) {
-        undo(parts);
-        return before_.size();
-      }
-      before_.push_back(is_compute(a.kind) ? mark(a) : std::uint8_t{0});
-    }
-    return parts.size();
+    auto const ready = marks_.count_ready(parts, [&](action const& a) { return is_ready(a); });
+    if (ready == parts.size())
+      for (action const& a : parts) marks_.set_done(a);
+    return ready;
   }
 
  private:
-  static constexpr std::uint8_t forward_mark = 1, gradient_mark = 2, input_mark = 4;
-
-  bool all_have(std::span<std::uint32_t const> stages, microbatch_id i, std::uint8_t what) const {
-    for (auto const s : stages)
-      if ((done_[numbers_.pass(s, i)] & what) == 0) return false;
-    return true;
-  }
-  /// What was marked before.
-  std::uint8_t mark(action const& a) {
-    using enum action_kind;
-    auto& done = done_[numbers_.pass(a.stage, a.microbatch)];
-    auto const before = done;
-    int const marks = a.kind == forward          ? forward_mark
-                      : a.kind == backward       ? gradient_mark
-                      : a.kind == input_gradient ? gradient_mark | input_mark
-                                                 : 0;
-    done = static_cast<std::uint8_t>(done | marks);
-    return before;
-  }
-  void undo(std::span<action const> parts) {
-    for (std::size_t i = before_.size(); i-- > 0;)
-      if (is_compute(parts[i].kind)) done_[numbers_.pass(parts[i].stage, parts[i].microbatch)] = before_[i];
+  bool all_have(std::span<std::uint32_t const> stages, microbatch_id m, pass_mark what) const {
+    return std::ranges::all_of(stages, [&](std::uint32_t s) { return marks_.is_done(s, m, what); });
   }
 
   stage_neighbours const& neighbours_;
-  step_index numbers_;
-  std::vector<std::uint8_t> done_;    ///< by stage and microbatch
-  std::vector<std::uint8_t> before_;  ///< what was marked before each part that is being done
+  pass_marks marks_;
 };
 
 /// Adds messages to a schedule; `send_in_rounds` is its one use.

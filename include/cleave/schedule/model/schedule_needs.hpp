@@ -108,6 +108,28 @@ inline bool has_messages(schedule const& s) {
   return false;
 }
 
+/// What is done of a stage for a microbatch: F; B or I; I.
+enum class pass_mark : std::uint8_t { forward = 1, gradient = 2, half = 4 };
+
+/// `pass(stage, mark)` for what a pass needs of its own stage, and `along(edge, flow)` for each edge along
+/// which something comes to it, until one returns false. What is no pass needs the forward pass.
+template <class Pass, class Along>
+bool each_need_of(action const& a, edge_numbers const& edges, Pass pass, Along along) {
+  using enum action_kind;
+  auto const s = index(a.stage);
+  if (a.kind == weight_gradient) return pass(s, pass_mark::half);
+  if (a.kind == action_kind::forward) {
+    for (auto const e : edges.to(s))
+      if (!along(e, edge_flow::activations)) return false;
+    return true;
+  }
+  if (!pass(s, pass_mark::forward)) return false;
+  if (a.kind != action_kind::backward && a.kind != input_gradient) return true;
+  for (auto e = edges.begin_from(s); e < edges.end_from(s); ++e)
+    if (!along(e, edge_flow::gradients)) return false;
+  return true;
+}
+
 /// What happens when a schedule runs, as numbers: a pass of a stage for a microbatch is done, or one end of a
 /// message is. What each action needs, in these numbers.
 class schedule_needs {
@@ -205,19 +227,12 @@ class schedule_needs {
   /// rank: both ends of the message, or where nothing is sent at all, the pass that makes it.
   template <class F>
   bool each_need(action const& a, F f) const {
-    using enum action_kind;
-    std::uint32_t const s = index(a.stage);
-    if (a.kind == weight_gradient) return f(half_done(s, a.microbatch));
-    if (a.kind == action_kind::forward) {
-      for (auto const e : edges_.to(s))
-        if (!need_along(e, edge_flow::activations, index(place_.edges[e].from), a.microbatch, f))
-          return false;
-      return true;
-    }
-    if (!f(forward_done(s, a.microbatch))) return false;
-    for (auto e = edges_.begin_from(s); e < edges_.end_from(s); ++e)
-      if (!need_along(e, edge_flow::gradients, index(place_.edges[e].to), a.microbatch, f)) return false;
-    return true;
+    return each_need_of(
+        a, edges_,
+        [&](std::uint32_t s, pass_mark which) {
+          return f(which == pass_mark::half ? half_done(s, a.microbatch) : forward_done(s, a.microbatch));
+        },
+        [&](std::uint32_t edge, edge_flow flow) { return need_along(edge, flow, a.microbatch, f); });
   }
 
   /// `f(event)` for what a pass brings about.
@@ -252,9 +267,10 @@ class schedule_needs {
 
  private:
   template <class F>
-  bool need_along(std::uint32_t edge, edge_flow flow, std::uint32_t maker, microbatch_id m, F& f) const {
+  bool need_along(std::uint32_t edge, edge_flow flow, microbatch_id m, F& f) const {
+    auto const& e = place_.edges[edge];
     if (!messages_ || !crosses_ranks(edge))
-      return f(flow == edge_flow::gradients ? gradient_done(maker, m) : forward_done(maker, m));
+      return f(flow == edge_flow::gradients ? gradient_done(index(e.to), m) : forward_done(index(e.from), m));
     auto const send = send_done(edge, flow, m);
     return f(receive_of(send)) && f(send);
   }

@@ -15,6 +15,7 @@
 #include "cleave/core/step_index.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/list_runner.hpp"
+#include "cleave/schedule/model/pass_marks.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_needs.hpp"
 #include "cleave/schedule/model/schedule_times.hpp"
@@ -218,67 +219,6 @@ class message_times {
   std::vector<double> channel_free_;  ///< of a directed pair of ranks
 };
 
-/// What is done of a stage for a microbatch.
-enum class pass_mark : std::uint8_t { forward = 1, gradient = 2, half = 4 };
-
-/// Which passes are done, and what each action needs: passes of its own rank, or messages. Stages and
-/// microbatches are in range throughout.
-class pass_marks {
- public:
-  /// Refers to all three.
-  pass_marks(schedule const& s, schedule_needs const& needs, message_times const& messages)
-      : schedule_(s),
-        needs_(needs),
-        messages_(messages),
-        numbers_(step_index_of(s)),
-        done_(numbers_.passes()) {}
-
-  std::size_t pairs() const { return done_.size(); }
-  /// The number of the stage and microbatch of an action.
-  std::size_t pair_of(action const& a) const { return numbers_.pass(a.stage, a.microbatch); }
-  bool is_done(std::uint32_t stage, microbatch_id m, pass_mark which) const {
-    return (done_[numbers_.pass(stage, m)] & static_cast<unsigned>(which)) != 0;
-  }
-  void set_done(action const& a) {
-    using enum action_kind;
-    auto& done = done_[pair_of(a)];
-    unsigned const marks = a.kind == forward ? 1 : a.kind == backward ? 2 : a.kind == input_gradient ? 6 : 0;
-    done = static_cast<std::uint8_t>(done | marks);
-  }
-
-  /// `pass(stage, mark)` for each pass of the same rank that an action needs, `message(edge, flow)` for each
-  /// message, until one returns false.
-  template <class Pass, class Message>
-  bool each_need(action const& a, Pass pass, Message message) const {
-    using enum action_kind;
-    auto const s = index(a.stage);
-    if (a.kind == weight_gradient) return pass(s, pass_mark::half);
-    auto const& edges = needs_.edges();
-    auto const& all = schedule_.place.edges;
-    if (a.kind == forward) {
-      for (auto const e : edges.to(s))
-        if (!(messages_.crosses_ranks(e) ? message(e, edge_flow::activations)
-                                         : pass(index(all[e].from), pass_mark::forward)))
-          return false;
-      return true;
-    }
-    if (!pass(s, pass_mark::forward)) return false;
-    if (a.kind != backward && a.kind != input_gradient) return true;
-    for (auto e = edges.begin_from(s); e < edges.end_from(s); ++e)
-      if (!(messages_.crosses_ranks(e) ? message(e, edge_flow::gradients)
-                                       : pass(index(all[e].to), pass_mark::gradient)))
-        return false;
-    return true;
-  }
-
- private:
-  schedule const& schedule_;
-  schedule_needs const& needs_;
-  message_times const& messages_;
-  step_index numbers_;
-  std::vector<std::uint8_t> done_;  // of a stage and microbatch
-};
-
 /// Runs every list in order, each action as soon as its rank is free and what it needs is there. `simulate`
 /// is its one use.
 class time_walk {
@@ -291,7 +231,7 @@ class time_walk {
         needs_(s),
         jitter_(options.jitter, options.seed),
         messages_(s, options),
-        marks_(s, needs_, messages_),
+        marks_(step_index_of(s)),
         weights_(s.place.stages()),
         reduced_(s.place.stages()),
         compounds_(s.ranks.size()),
@@ -312,6 +252,17 @@ class time_walk {
 
   /// Where each rank has come to in its list.
   list_runner const& progress() const { return runner_; }
+  /// `pass(stage, mark)` for each pass of the same rank that an action needs, `message(edge, flow)` for each
+  /// message, until one returns false.
+  template <class Pass, class Message>
+  bool each_need(action const& a, Pass pass, Message message) const {
+    return each_need_of(a, needs_.edges(), pass, [&](std::uint32_t e, edge_flow flow) {
+      if (messages_.crosses_ranks(e)) return message(e, flow);
+      auto const& edge = schedule_.place.edges[e];
+      return flow == edge_flow::activations ? pass(index(edge.from), pass_mark::forward)
+                                            : pass(index(edge.to), pass_mark::gradient);
+    });
+  }
   schedule_needs const& needs() const { return needs_; }
   pass_marks const& marks() const { return marks_; }
   message_times const& messages() const { return messages_; }
@@ -497,7 +448,7 @@ class time_walk {
   /// Moves `begin` to when all is there that a pass needs; or waits for a message. What the rank itself has
   /// not done by then it never will.
   bool can_begin(std::uint32_t r, action const& a, moment& begin) {
-    bool const is_ready = marks_.each_need(
+    bool const is_ready = each_need(
         a, [&](std::uint32_t s, pass_mark which) { return marks_.is_done(s, a.microbatch, which); },
         [&](std::uint32_t edge, edge_flow flow) {
           message_id const id{edge, flow, a.microbatch};
@@ -578,7 +529,7 @@ class simulated_waits {
       missing = {.kind = kind, .stage = stage_id{s}, .microbatch = a.microbatch};
       return false;
     };
-    if (!is_message(a.kind)) return walk_.marks().each_need(a, has_pass, has_message);
+    if (!is_message(a.kind)) return walk_.each_need(a, has_pass, has_message);
     auto const flow = is_activation_message(a.kind) ? edge_flow::activations : edge_flow::gradients;
     return has_message(walk_.needs().edge_of(a), flow);
   }
