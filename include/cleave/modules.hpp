@@ -28,7 +28,8 @@
 /// Buckets of the parameters that a graph reads.
 #include "cleave/partition/buckets/module_buckets.hpp"
 /// The buckets of them that end a step soonest.
-#include "cleave/partition/buckets/optimal_buckets.hpp"
+/// Sizes of buckets, in rows.
+#include "cleave/partition/buckets/bucket_report.hpp"
 /// Stages of a tree of modules, as Slapo cuts them.
 #include "cleave/split/modules/split_hierarchy.hpp"
 /// The cuts of such a tree.

@@ -24,8 +24,6 @@
 #include "cleave/partition/buckets/buckets.hpp"
 /// Buckets that end a step soonest.
 #include "cleave/partition/buckets/optimal_buckets.hpp"
-/// Buckets of a module graph, and their sizes in rows.
-#include "cleave/partition/buckets/module_buckets.hpp"
 /// When each bucket is reduced.
 #include "cleave/partition/buckets/bucket_times.hpp"
 /// Parts made acyclic with few moves.

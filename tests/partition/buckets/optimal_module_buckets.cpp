@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/partition/buckets/optimal_buckets.hpp"
+#include "cleave/partition/buckets/module_buckets.hpp"
 
 #include <doctest/doctest.h>
 
