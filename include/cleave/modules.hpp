@@ -25,11 +25,8 @@
 #include "cleave/split/modules/split_by_tags.hpp"
 /// A module cut at gradient buckets.
 #include "cleave/split/modules/split_buckets.hpp"
-/// Buckets of the parameters that a graph reads.
+/// Buckets of the parameters that a graph reads, also those that end a step soonest, and their sizes in rows.
 #include "cleave/partition/buckets/module_buckets.hpp"
-/// The buckets of them that end a step soonest.
-/// Sizes of buckets, in rows.
-#include "cleave/partition/buckets/bucket_report.hpp"
 /// Stages of a tree of modules, as Slapo cuts them.
 #include "cleave/split/modules/split_hierarchy.hpp"
 /// The cuts of such a tree.

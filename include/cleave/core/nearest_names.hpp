@@ -35,7 +35,7 @@ inline std::vector<std::string> nearest_names(std::string_view wanted, std::vect
                                               std::size_t how_many = 3) {
   std::vector<std::pair<std::size_t, std::size_t>> ranked;
   for (std::size_t i = 0; i < names.size(); ++i) ranked.emplace_back(edit_distance(wanted, names[i]), i);
-  std::ranges::sort(ranked);
+  std::sort(ranked.begin(), ranked.end());
   ranked.resize((std::min)(ranked.size(), how_many));
   std::vector<std::string> best;
   for (auto const& [distance, i] : ranked) best.push_back(names[i]);

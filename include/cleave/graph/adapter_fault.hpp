@@ -162,7 +162,8 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
     if constexpr (aliasing_graph<Graph>)
       for (auto v : g.overwrites(n)) written.push_back(v);
     for (auto v : detail::results_of(g, n)) {
-      if (std::ranges::find(written, v) != written.end()) continue;  // what it holds now, not another value
+      if (std::find(written.begin(), written.end(), v) != written.end())
+        continue;  // what it holds now, not another value
       if (arguments.find(v) != none<std::size_t>) return adapter_fault{broken_promise::makes_argument, at};
       if (made.find(v) != none<std::size_t>) return adapter_fault{broken_promise::two_producers, at};
       if (used.find(v) != none<std::size_t>) return adapter_fault{broken_promise::after_its_user, at};

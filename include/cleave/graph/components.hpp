@@ -28,25 +28,21 @@ template <std::unsigned_integral Index>
 std::vector<Index> components_of(csr<Index> const& needs) {
   if (is_acyclic(needs)) return {};
   auto const n = needs.rows();
-  struct visit {
-    Index row, next;  // the item to look at next
-  };
-  std::vector<Index> met(n, none<Index>), low(n), component(n, none<Index>), open;
-  std::vector<visit> path;
+  std::vector<Index> met(n, none<Index>), low(n), component(n, none<Index>), open, path;
+  auto next = needs.first;  // of a row: the item to look at next
   Index count = 0, found = 0;
   auto const enter = [&](Index row) {
     met[row] = low[row] = count++;
     open.push_back(row);
-    path.push_back({row, needs.first[row]});
+    path.push_back(row);
   };
   for (std::size_t root = 0; root < n; ++root) {
     if (met[root] != none<Index>) continue;
     enter(static_cast<Index>(root));
     while (!path.empty()) {
-      auto const [row, at] = path.back();
-      if (at < needs.first[row + std::size_t{1}]) {
-        ++path.back().next;
-        Index const to = needs.item[at];
+      Index const row = path.back();
+      if (next[row] < needs.first[row + std::size_t{1}]) {
+        Index const to = needs.item[next[row]++];
         if (met[to] == none<Index>)
           enter(to);
         else if (component[to] == none<Index>)
@@ -54,7 +50,7 @@ std::vector<Index> components_of(csr<Index> const& needs) {
         continue;
       }
       path.pop_back();
-      if (!path.empty()) low[path.back().row] = (std::min)(low[path.back().row], low[row]);
+      if (!path.empty()) low[path.back()] = (std::min)(low[path.back()], low[row]);
       if (low[row] != met[row]) continue;
       for (Index last = none<Index>; last != row; open.pop_back()) component[last = open.back()] = found;
       ++found;

@@ -56,7 +56,7 @@ class memory {
       }
       for (auto v : detail::results_of(g, n)) {
         auto const c = number(v);
-        bool const in_place = std::ranges::find(overwritten, c) != overwritten.end();
+        bool const in_place = std::find(overwritten.begin(), overwritten.end(), c) != overwritten.end();
         cells_[c].viewed |= cells_[c].known && !in_place;
         cells_[c].known = true;
         made.insert(v);

@@ -91,14 +91,14 @@ inline std::vector<std::size_t> ready_order(need_table const& t) {
   std::vector<std::size_t> ready;  // a heap, the smallest on top
   auto const arrive = [&](std::size_t n) {
     ready.push_back(n);
-    std::ranges::push_heap(ready, std::ranges::greater());
+    std::push_heap(ready.begin(), ready.end(), std::ranges::greater());
   };
   for (std::size_t n = 0; n < missing.size(); ++n) {
     missing[n] = t.needs[n].size();
     if (missing[n] == 0) arrive(n);
   }
   while (!ready.empty()) {
-    std::ranges::pop_heap(ready, std::ranges::greater());
+    std::pop_heap(ready.begin(), ready.end(), std::ranges::greater());
     auto const n = ready.back();
     ready.pop_back();
     order.push_back(n);
@@ -114,7 +114,7 @@ inline std::vector<std::size_t> cycle_outside(need_table const& t, std::vector<s
   auto const nodes = t.needs.rows();
   auto const stuck = left_out(nodes, order);
   auto const is_stuck = [&](std::size_t n) { return stuck[n] != 0; };
-  auto const stuck_need = [&](std::size_t n) { return *std::ranges::find_if(t.needs[n], is_stuck); };
+  auto const stuck_need = [&](std::size_t n) { return *std::find_if(t.needs[n].begin(), t.needs[n].end(), is_stuck); };
   auto const users = [&](std::size_t n) { return t.needed_by[n]; };
   return cycle_search(nodes, users)
       .through(first_met_again(nodes, first_left_out<std::size_t>(stuck), stuck_need), is_stuck);
@@ -188,7 +188,7 @@ std::vector<Node> producers_first(std::vector<Node> const& roots, Operands opera
     if (!seen.insert(n).second) return;
     frame f{n, {}};
     for (auto m : operands(n)) f.rest.push_back(m);
-    std::ranges::reverse(f.rest);
+    std::reverse(f.rest.begin(), f.rest.end());
     path.push_back(std::move(f));
   };
   for (auto const& r : roots) {

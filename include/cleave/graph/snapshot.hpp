@@ -154,11 +154,13 @@ class snapshot_reader {
     }
     for (auto v : results_of(g_, n)) {
       Index const k = slot(v);
-      if (std::ranges::find(written, k) != written.end()) {  // the new version, under its new handle
+      if (std::find(written.begin(), written.end(), k) !=
+          written.end()) {  // the new version, under its new handle
         s_.value[s_.latest[k]] = v;
         continue;
       }
-      if (std::ranges::find(overwritten, v) != overwritten.end()) continue;  // viewed, under its old handle
+      if (std::find(overwritten.begin(), overwritten.end(), v) != overwritten.end())
+        continue;  // viewed, under its old handle
       if (s_.latest[k] != none<Index>) broken(clash(k));
       s_.results.add(make(v, k, at));
       if constexpr (aliasing_graph<Graph>)
@@ -183,7 +185,8 @@ class snapshot_reader {
 
   /// Why no node can make what `slot` names: where its first value comes from.
   broken_promise clash(Index slot) const {
-    auto const first = static_cast<std::size_t>(std::ranges::find(s_.slot, slot) - s_.slot.begin());
+    auto const first =
+        static_cast<std::size_t>(std::find(s_.slot.begin(), s_.slot.end(), slot) - s_.slot.begin());
     return s_.producer[first] != none<Index> ? two_producers
            : first < listed_                 ? makes_argument
                                              : after_its_user;
@@ -215,7 +218,7 @@ class snapshot_reader {
     if (cell.shared()) {
       for (auto const& h : cell.outside)
         if (Index const k = slot(h); s_.producer[s_.latest[k]] != at) s_.results.add(make(h, k, at));
-    } else if (Index const k = slot(v); std::ranges::find(written, k) == written.end()) {
+    } else if (Index const k = slot(v); std::find(written.begin(), written.end(), k) == written.end()) {
       for (Index const r : log(number).readers)  // a write follows the reads of what it destroys
         if (r != at) s_.after.add(r);
       log(number).readers.clear();
@@ -328,9 +331,12 @@ class snapshot_reader {
         for (Index const user : s_.users[v]) sets.join(user, p);
     for (std::size_t n = 0; n < together_.rows(); ++n) {
       auto const counts = [&](Index m) { return s_.replicable[m] == 0; };
-      auto const first = std::ranges::find_if(together_[n], counts);
-      for (Index const m : together_[n])
-        if (counts(m)) sets.join(m, *first);
+      Index first = none<Index>;
+      for (Index const m : together_[n]) {
+        if (!counts(m)) continue;
+        if (first == none<Index>) first = m;
+        sets.join(m, first);
+      }
     }
     for (Index n = 0; n < s_.nodes(); ++n) s_.group.push_back(sets[n]);
   }

@@ -80,7 +80,7 @@ class boundary_settler {
       for (Index const v : s().results[n]) project(v);
     s().replicable.resize(s().nodes());
     for (std::size_t n = s().nodes(); n-- > 0;) recompute(n);
-    std::ranges::reverse(out_.recomputed);
+    std::reverse(out_.recomputed.begin(), out_.recomputed.end());
     place_states();
     return std::move(out_);
   }

@@ -222,10 +222,10 @@ class plan_checker {
   }
 
   static bool has(std::vector<Index> const& list, Index v) {
-    return std::ranges::find(list, v) != list.end();
+    return std::find(list.begin(), list.end(), v) != list.end();
   }
   bool is_passed_on(stage_id i, Index v) const {
-    return std::ranges::binary_search(passed_on_, std::pair(i, v));
+    return std::binary_search(passed_on_.begin(), passed_on_.end(), std::pair(i, v));
   }
 
   void list_passed_on() {
@@ -235,7 +235,7 @@ class plan_checker {
       for (Index const v : p_.stages[i].outputs)
         if (given[v] == stage_id{i}) passed_on_.emplace_back(stage_id{i}, v);
     }
-    std::ranges::sort(passed_on_);
+    std::sort(passed_on_.begin(), passed_on_.end());
   }
 
   /// Of state that stages send or return: who does.
@@ -383,10 +383,10 @@ class plan_checker {
         received[t.value] = 1;
         if (relays_) sent.emplace_back(t.from, t.value);
       }
-    std::ranges::sort(sent);
+    std::sort(sent.begin(), sent.end());
     auto const is_received = [&](stage_id i, Index v) {
       if (!relays_ || returned[v]) return received[v] != 0;
-      return std::ranges::binary_search(sent, std::pair(i, v));
+      return std::binary_search(sent.begin(), sent.end(), std::pair(i, v));
     };
     for (std::uint32_t i = 0; i < p_.stages.size(); ++i) {
       auto const& stage = p_.stages[i];

@@ -58,7 +58,7 @@ class plan_maker {
   /// A replicable node goes where its readers are, users before producers; where nobody reads it, or the
   /// caller does, also to its own part.
   void place_replicable() {
-    if (std::ranges::find(s_.replicable, 1) == s_.replicable.end()) return;
+    if (std::find(s_.replicable.begin(), s_.replicable.end(), 1) == s_.replicable.end()) return;
     copies_.resize(s_.nodes());
     for (std::size_t n = 0; n < s_.nodes() && s_.companions.rows() > 0; ++n)
       for (Index const v : s_.operands[n]) {
@@ -75,10 +75,10 @@ class plan_maker {
         given |= leaves_[v] != 0;
         for (Index const user : s_.users[v]) c.insert(c.end(), homes(user).begin(), homes(user).end());
       }
-      if (part_[n] == no_part && !c.empty()) part_[n] = (std::ranges::min)(c);
+      if (part_[n] == no_part && !c.empty()) part_[n] = *std::min_element(c.begin(), c.end());
       if (part_[n] == no_part) part_[n] = part_id{0};
       if (given || c.empty()) c.push_back(part_[n]);
-      std::ranges::sort(c);
+      std::sort(c.begin(), c.end());
       c.erase(std::unique(c.begin(), c.end()), c.end());
     }
   }
@@ -98,8 +98,8 @@ class plan_maker {
       }
     if (order == input_order::first_use) return;
     auto& here = plan_.stages[index(to)];  // values are numbered in the order of their definition
-    std::ranges::sort(here.inputs);
-    std::ranges::sort(here.state);
+    std::sort(here.inputs.begin(), here.inputs.end());
+    std::sort(here.state.begin(), here.state.end());
     std::sort(plan_.transfers.begin() + static_cast<std::ptrdiff_t>(sent), plan_.transfers.end(),
               [](auto const& a, auto const& b) { return a.value < b.value; });
   }

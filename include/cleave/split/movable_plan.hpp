@@ -75,7 +75,9 @@ class movable_plan {
       now.insert(std::ranges::lower_bound(now, m), m);
     }
     if (detail::is_replicable(s_, n)) {  // copies are counted outside the own part
-      auto const has = [&](part_id i) { return std::ranges::binary_search(stages_[index(i)].nodes, n); };
+      auto const has = [&](part_id i) {
+        return std::binary_search(stages_[index(i)].nodes.begin(), stages_[index(i)].nodes.end(), n);
+      };
       copies_[n] += has(from) ? 1 : 0;
       copies_[n] -= has(to) ? 1 : 0;
     }
@@ -111,7 +113,7 @@ class movable_plan {
  private:
   /// Replicable nodes get the parts that make_plan would give them.
   void give_parts() {
-    bool const all = std::ranges::find(p_.of, no_part) == p_.of.end();
+    bool const all = std::find(p_.of.begin(), p_.of.end(), no_part) == p_.of.end();
     if (all) return;
     auto const made = make_plan(s_, p_);
     for (std::uint32_t i = 0; i < p_.parts; ++i)
@@ -157,7 +159,7 @@ class movable_plan {
       stage = std::move(now);
     }
     queue_.clear();
-    std::ranges::sort(outputs_);
+    std::sort(outputs_.begin(), outputs_.end());
     outputs_.erase(std::unique(outputs_.begin(), outputs_.end()), outputs_.end());
     for (auto const i : outputs_) {
       auto outputs = outputs_of(i);
@@ -166,7 +168,7 @@ class movable_plan {
       changed.push_back(stage_id{index(i)});
     }
     outputs_.clear();
-    std::ranges::sort(changed);
+    std::sort(changed.begin(), changed.end());
     changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
     return changed;
   }
@@ -215,7 +217,7 @@ class movable_plan {
           for (Index const c : s_.companions[v]) add_copy(c);
       }
     }
-    std::ranges::sort(stage.nodes);
+    std::sort(stage.nodes.begin(), stage.nodes.end());
     auto const take = [&](Index v) {
       if (!comes_from_outside(v, i) || !first_time(v)) return;
       bool const held = detail::is_held(s_.from[v]);

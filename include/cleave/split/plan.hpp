@@ -84,14 +84,20 @@ inline std::vector<stage_id> emission_order(part_graph const& parts, order polic
   std::vector<std::uint32_t> missing(count), by_appearance;
   for (auto const to : parts.dependents.item) ++missing[to];
   for (std::uint32_t i = 0; i < count; ++i) by_appearance.push_back(i);
-  std::ranges::sort(by_appearance, {}, [&](auto part) { return std::pair(parts.first_node[part], part); });
+  auto const appears = [&](std::uint32_t a, std::uint32_t b) {
+    auto const first = parts.first_node[a], second = parts.first_node[b];
+    return first != second ? first < second : a < b;
+  };
+  std::sort(by_appearance.begin(), by_appearance.end(), appears);
 
   auto by_rank = by_appearance;
-  auto const key = [&](std::uint32_t part) {
-    auto const number = part < priority.size() ? priority[part] : none<std::uint32_t>;
-    return std::pair(number, std::pair(parts.first_node[part], part));
+  auto const number = [&](std::uint32_t part) {
+    return part < priority.size() ? priority[part] : none<std::uint32_t>;
   };
-  if (policy == order::priority) std::ranges::sort(by_rank, {}, key);
+  if (policy == order::priority)
+    std::sort(by_rank.begin(), by_rank.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return number(a) != number(b) ? number(a) < number(b) : appears(a, b);
+    });
   std::vector<std::size_t> rank(count);
   for (std::size_t i = 0; i < count; ++i) rank[by_rank[i]] = i;
   std::vector<std::pair<std::size_t, std::uint32_t>> ready;  // a heap of key and part, the smallest on top
@@ -102,14 +108,14 @@ inline std::vector<stage_id> emission_order(part_graph const& parts, order polic
                       : policy == order::fifo   ? arrivals
                                                 : rank[part];
     ready.emplace_back(turn, part);
-    std::ranges::push_heap(ready, std::ranges::greater());
+    std::push_heap(ready.begin(), ready.end(), std::ranges::greater());
   };
   for (auto const part : by_appearance)
     if (missing[part] == 0) arrive(part);
 
   std::vector<stage_id> sorted;
   while (!ready.empty()) {
-    std::ranges::pop_heap(ready, std::ranges::greater());
+    std::pop_heap(ready.begin(), ready.end(), std::ranges::greater());
     auto const part = ready.back().second;
     ready.pop_back();
     sorted.push_back(stage_id{part});

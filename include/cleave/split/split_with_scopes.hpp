@@ -134,7 +134,7 @@ class scope_copier {
   /// The last entered is left first.
   void leave_ended(std::uint32_t i) {
     auto& here = state_[i];
-    std::ranges::sort(here.ended);
+    std::sort(here.ended.begin(), here.ended.end());
     for (std::size_t at = here.entered.size(); at-- > 0 && !here.ended.empty();) {
       Index const x = here.entered[at];
       auto const ended = std::ranges::lower_bound(here.ended, x);

@@ -135,12 +135,12 @@ basic_bucket_partition<Index> partition_of(basic_dense<Index> const& s, basic_bu
                                            std::vector<basic_bucket<Index>> from_tail) {
   basic_bucket_partition<Index> p;
   p.buckets = std::move(from_tail);
-  std::ranges::reverse(p.buckets);
+  std::reverse(p.buckets.begin(), p.buckets.end());
   p.parts = static_cast<std::uint32_t>(p.buckets.size());
   p.of.assign(s.nodes(), no_part);
   for (std::uint32_t i = 0; i < p.parts; ++i)
     for (Index const n : p.buckets[i].nodes) p.of[n] = part_id{i};
-  p.unsized = static_cast<std::size_t>(std::ranges::count(counts.bytes, std::size_t{0}));
+  p.unsized = static_cast<std::size_t>(std::count(counts.bytes.begin(), counts.bytes.end(), std::size_t{0}));
   p.counts = std::move(counts);
   return p;
 }

@@ -113,7 +113,7 @@ class cut_optimizer {
       if (bytes_[begin] != bytes_[end]) deadline -= sending_time(link_, bytes_[end] - bytes_[begin]);
       end = begin;
     }
-    std::ranges::reverse(cut.ends);
+    std::reverse(cut.ends.begin(), cut.ends.end());
     return cut;
   }
 
@@ -127,10 +127,10 @@ class cut_optimizer {
   using heap = std::vector<std::pair<double, std::size_t>>;  // the least on top
   static void push(heap& h, heap::value_type x) {
     h.push_back(x);
-    std::ranges::push_heap(h, std::ranges::greater());
+    std::push_heap(h.begin(), h.end(), std::ranges::greater());
   }
   static void pop(heap& h) {
-    std::ranges::pop_heap(h, std::ranges::greater());
+    std::pop_heap(h.begin(), h.end(), std::ranges::greater());
     h.pop_back();
   }
 

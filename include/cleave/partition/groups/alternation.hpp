@@ -104,7 +104,7 @@ alternating_partition alternation(basic_dense<Index> const& s, std::vector<char>
   for (std::uint32_t i = 0; i < p.parts; ++i)
     p.label.push_back((p.accelerated[i] ? o.accelerator : o.host) + std::to_string(i));
 
-  auto const used = static_cast<std::size_t>(std::ranges::count(p.accelerated, 1));
+  auto const used = static_cast<std::size_t>(std::count(p.accelerated.begin(), p.accelerated.end(), 1));
   if (used > o.most)
     throw infeasible_error("alternation: the accelerator has " + std::to_string(used) + " parts, at most " +
                            std::to_string(o.most) +

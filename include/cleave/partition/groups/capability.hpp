@@ -312,7 +312,7 @@ class capability_grouper {
       std::vector<std::size_t> nodes;
       for (auto const unit : g.nodes)
         nodes.insert(nodes.end(), units.members[unit].begin(), units.members[unit].end());
-      std::ranges::sort(nodes);
+      std::sort(nodes.begin(), nodes.end());
       g.nodes = std::move(nodes);
     }
     move_projections<Index>(s_, o_.projection, groups);

@@ -105,7 +105,8 @@ class merge_walk {
     std::vector<Index> ids;
     for (Index const u : users_[n])
       for (auto const& g : groups_)
-        if (has(g.members, bit(u)) && std::ranges::find(ids, g.id) == ids.end()) ids.push_back(g.id);
+        if (has(g.members, bit(u)) && std::find(ids.begin(), ids.end(), g.id) == ids.end())
+          ids.push_back(g.id);
     std::size_t current = groups_.size() - 1;
     for (Index const id : ids) {
       auto const i = static_cast<std::size_t>(std::ranges::find(groups_, id, &group::id) - groups_.begin());

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <string>
 #include <utility>
@@ -39,14 +38,10 @@ struct part_graph {
 /// nobody.
 template <std::unsigned_integral Index>
 part_graph part_graph_of(basic_dense<Index> const& s, partition const& p) {
-  struct need {
-    std::uint32_t from, to;
-    std::size_t where;  // the first node of `to` that needs `from`
-  };
   part_graph parts;
   parts.first_node.assign(p.parts, s.nodes());
-  std::vector<need> needs;
-  numbering<std::uint64_t, std::size_t> met;                      // pairs of parts
+  std::vector<std::uint32_t> needed, needing;                     // pairs of parts, by where they are met
+  numbering<std::uint64_t, std::size_t> met;                      // the same
   std::vector<std::uint32_t> last(p.parts, none<std::uint32_t>);  // of a part: whom it needed last
   for (std::size_t n = 0; n < s.nodes(); ++n) {
     if (p.of[n] == no_part) continue;
@@ -56,14 +51,19 @@ part_graph part_graph_of(basic_dense<Index> const& s, partition const& p) {
     each_needed_node(s, p, n, [&](std::size_t m) {
       auto const from = index(p.of[m]);
       if (p.of[m] == p.of[n] || p.of[m] == no_part || std::exchange(last[to], from) == from) return;
-      if (met.insert(std::uint64_t{from} << 32 | to) == needs.size()) needs.push_back({from, to, n});
+      if (met.insert(std::uint64_t{from} << 32 | to) != needed.size()) return;
+      needed.push_back(from);
+      needing.push_back(to);
     });
   }
-  std::ranges::sort(needs, {}, [](need const& x) { return std::pair(x.from, x.where); });
-  for (std::size_t i = 0; auto const from : std::views::iota(std::uint32_t{}, p.parts)) {
-    for (; i < needs.size() && needs[i].from == from; ++i) parts.dependents.add(needs[i].to);
-    parts.dependents.close();
-  }
+  narrow<std::uint32_t>(needed.size());
+  auto& [first, item] = parts.dependents;
+  first.assign(p.parts + std::size_t{1}, 0);
+  for (auto const from : needed) ++first[from + std::size_t{1}];
+  for (std::size_t i = 0; i < p.parts; ++i) first[i + 1] += first[i];
+  item.resize(needed.size());
+  auto next = first;
+  for (std::size_t i = 0; i < needed.size(); ++i) item[next[needed[i]]++] = needing[i];
   return parts;
 }
 

@@ -64,7 +64,7 @@ inline cut_list joined(cut_list a, cut_list const& b) {
   a.points.insert(a.points.end(), b.points.begin(), b.points.end());
   a.idle.insert(a.idle.end(), b.idle.begin(), b.idle.end());
   a.markers.insert(a.markers.end(), b.markers.begin(), b.markers.end());
-  std::ranges::sort(a.markers);
+  std::sort(a.markers.begin(), a.markers.end());
   auto const repeated = std::ranges::unique(a.markers);
   a.markers.erase(repeated.begin(), repeated.end());
   return a;
@@ -99,7 +99,7 @@ class program_cutter {
   program_cutter(basic_dense<Index> const& s, cut_list list) : s_(s), list_(std::move(list)) {
     std::vector<std::pair<std::size_t, std::size_t>> order;  // of cuts at one place the first listed
     for (auto const& c : list_.points) order.emplace_back(c.before, order.size());
-    std::ranges::sort(order);
+    std::sort(order.begin(), order.end());
     std::vector<cut_point> sorted;
     for (auto const& [before, at] : order) sorted.push_back(list_.points[at]);
     list_.points = std::move(sorted);
@@ -179,7 +179,7 @@ inline cut_partition refined(cut_partition p, partition const& q) {
   std::vector<std::pair<part_id, part_id>> pairs;
   for (std::size_t n = 0; n < p.of.size(); ++n)
     if (!marks[n]) pairs.emplace_back(p.of[n], q.of[n]);
-  std::ranges::sort(pairs);
+  std::sort(pairs.begin(), pairs.end());
   auto const repeated = std::ranges::unique(pairs);
   pairs.erase(repeated.begin(), repeated.end());
   if (pairs.empty()) return p;

@@ -157,7 +157,7 @@ std::int64_t even_share(unit_costs<Index> const& c) {
 template <std::unsigned_integral Index>
 std::int64_t pigeonhole_share(unit_costs<Index> const& c) {
   auto weight = c.weight[c.fastest];
-  std::ranges::sort(weight, std::ranges::greater{});
+  std::sort(weight.begin(), weight.end(), [](std::int64_t a, std::int64_t b) { return a > b; });
   std::vector<std::int64_t> sum(weight.size() + 1);
   for (std::size_t i = 0; i < weight.size(); ++i) sum[i + 1] = sum[i] + weight[i];
   std::int64_t bound = 0;
@@ -211,17 +211,17 @@ std::int64_t least_with(unit_costs<Index> const& c, Index unit) {
 template <std::unsigned_integral Index>
 std::int64_t load_bound(unit_costs<Index> const& c) {
   auto bound = (std::max)(even_share(c), pigeonhole_share(c));
-  std::vector<std::pair<std::int64_t, Index>> alone;  // what a unit pays in a part of its own
-  for (Index u = 0; u < c.units(); ++u) {
-    auto load = c.weight[c.fastest][u];
-    for (Index const v : c.touched[u]) load += c.transfer[v];
-    if (load > bound) alone.emplace_back(load, u);
+  auto alone = c.weight[c.fastest];  // what a unit pays in a part of its own
+  for (Index u = 0; u < c.units(); ++u)
+    for (Index const v : c.touched[u]) alone[u] += c.transfer[v];
+  for (int tries = 0; tries < 8 && !alone.empty(); ++tries) {
+    std::size_t most = 0;
+    for (std::size_t u = 1; u < alone.size(); ++u)
+      if (alone[u] >= alone[most]) most = u;
+    if (alone[most] <= bound) break;
+    bound = (std::max)(bound, least_with(c, static_cast<Index>(most)));
+    alone[most] = 0;
   }
-  auto const tried = std::min<std::size_t>(8, alone.size());
-  std::ranges::partial_sort(alone, alone.begin() + static_cast<std::ptrdiff_t>(tried),
-                            std::ranges::greater{});
-  for (std::size_t i = 0; i < tried; ++i)
-    if (alone[i].first > bound) bound = (std::max)(bound, least_with(c, alone[i].second));
   return bound;
 }
 
@@ -261,7 +261,7 @@ class balancer {
       if (done()) return;
       auto order = ordered_units<Index>(edges_.needs, edges_.needed_by, how, rank, window_, parts_);
       only = is_only_order<Index>(edges_.needs, order);
-      if (std::ranges::find(tried, order) != tried.end()) return;
+      if (std::find(tried.begin(), tried.end(), order) != tried.end()) return;
       if (auto better = best_slices(task_for(order), bound, best.load)) {
         best = std::move(*better);
         best_order = order;
@@ -296,11 +296,12 @@ class balancer {
     if (o_.rank.empty()) return;
     std::vector<std::size_t> least(units_.size());
     for (Index u = 0; u < units_.size(); ++u) {
-      auto const members = units_.members[u];
-      least[u] = o_.rank[*std::ranges::min_element(members, {}, [&](Index n) { return o_.rank[n]; })];
+      least[u] = o_.rank[node_of(u)];
+      for (Index const n : units_.members[u]) least[u] = (std::min)(least[u], o_.rank[n]);
     }
     auto by_rank = rank_;
-    std::ranges::sort(by_rank, {}, [&](Index u) { return std::pair(least[u], u); });
+    std::sort(by_rank.begin(), by_rank.end(),
+              [&](Index a, Index b) { return least[a] != least[b] ? least[a] < least[b] : a < b; });
     for (Index i = 0; i < by_rank.size(); ++i) rank_[by_rank[i]] = i;
   }
 
@@ -344,7 +345,7 @@ class balancer {
     }
     std::vector<std::size_t> limits;
     for (std::uint32_t s = 0; s < parts_ && !o_.memory.empty(); ++s) {
-      auto const known = std::ranges::find(limits, o_.memory[s]);
+      auto const known = std::find(limits.begin(), limits.end(), o_.memory[s]);
       t.limit_of.push_back(static_cast<std::uint32_t>(known - limits.begin()));
       if (known != limits.end()) continue;
       limits.push_back(o_.memory[s]);

@@ -191,21 +191,21 @@ class slice_bands {
   /// reaches further.
   Index furthest(std::size_t s, Index i, std::int64_t bound, std::int64_t& next) const {
     auto const& before = task_.before[task_.speed_of[s]];
-    auto const limit = std::ranges::upper_bound(before.begin() + static_cast<std::ptrdiff_t>(i), before.end(),
-                                                before[i] + bound);
+    auto const limit =
+        std::upper_bound(before.begin() + static_cast<std::ptrdiff_t>(i), before.end(), before[i] + bound);
     if (limit != before.end()) next = (std::min)(next, *limit - before[i]);
     auto const by_time = static_cast<Index>(limit - before.begin() - 1);
     if (task_.fitting.empty()) return by_time;
     auto const& fits = task_.fitting[task_.limit_of[s]];
-    return (std::min)(by_time, static_cast<Index>(std::ranges::upper_bound(fits.begin(), fits.end(), i) -
-                                                  fits.begin() - 1));
+    return (std::min)(by_time,
+                      static_cast<Index>(std::upper_bound(fits.begin(), fits.end(), i) - fits.begin() - 1));
   }
 
   /// Where a slice of part `s` that ends at `j` can begin at the earliest; lowers `next` likewise.
   Index nearest(std::size_t s, Index j, std::int64_t bound, std::int64_t& next) const {
     auto const& before = task_.before[task_.speed_of[s]];
-    auto const limit = std::ranges::lower_bound(
-        before.begin(), before.begin() + static_cast<std::ptrdiff_t>(j), before[j] - bound);
+    auto const limit =
+        std::lower_bound(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(j), before[j] - bound);
     if (limit != before.begin()) next = (std::min)(next, before[j] - *std::prev(limit));
     return (std::max)(static_cast<Index>(limit - before.begin()), task_.fits_from(s, j));
   }
@@ -322,11 +322,12 @@ class slicer {
       return true;
     };
     for (std::size_t rounds = 8 * task_.parts(); rounds-- > 0;) {
-      auto const heaviest = static_cast<std::size_t>(std::ranges::max_element(load_of) - load_of.begin());
+      auto const heaviest =
+          static_cast<std::size_t>(std::max_element(load_of.begin(), load_of.end()) - load_of.begin());
       bool const moved = move(heaviest);
       if (!move(heaviest + 1) && !moved) break;
     }
-    return {std::move(at), (std::ranges::max)(load_of)};
+    return {std::move(at), *std::max_element(load_of.begin(), load_of.end())};
   }
 
  private:
@@ -381,7 +382,7 @@ class slicer {
       if (j == high) break;
       enter(j, sort_in([&](Index place, std::int64_t cost) { least_.add(place, cost); }));
     }
-    if (unsorted != 0) std::ranges::sort(ends);
+    if (unsorted != 0) std::sort(ends.begin(), ends.end());
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
     return ends;
   }
@@ -390,7 +391,8 @@ class slicer {
   /// of least load.
   Index begin_of(std::size_t s, Index end, std::int64_t bound) const {
     auto const& begins = reached_[s];
-    if (task_.may_be_empty && end == task_.units() && std::ranges::binary_search(begins, end)) return end;
+    if (task_.may_be_empty && end == task_.units() && std::binary_search(begins.begin(), begins.end(), end))
+      return end;
     Index const first = begins.front();
     auto const& before = task_.before[task_.speed_of[s]];
     std::vector<std::int64_t> cost(end - first);
@@ -402,7 +404,7 @@ class slicer {
     }
     Index best = end;
     std::int64_t sum = 0, least = unreachable_load;
-    auto begin = std::ranges::lower_bound(begins, end);
+    auto begin = std::lower_bound(begins.begin(), begins.end(), end);
     for (Index i = end; i-- > first && begin != begins.begin();) {
       sum += cost[i - first];
       if (*std::prev(begin) != i) continue;

@@ -118,13 +118,13 @@ class label_run_finder {
       ready[l].push_back(n);
       if (tail_[n] <= longest[l]) return;
       heap.emplace_back(longest[l] = tail_[n], labels_ - 1 - l);
-      std::ranges::push_heap(heap);
+      std::push_heap(heap.begin(), heap.end());
     };
     for (std::size_t n = 0; n < label_.size(); ++n)
       if (missing.emplace_back(static_cast<Index>(needs_[n].size())) == 0) arrive(static_cast<Index>(n));
     label_list runs;
     while (!heap.empty()) {
-      std::ranges::pop_heap(heap);
+      std::pop_heap(heap.begin(), heap.end());
       auto const [tail, mirrored] = heap.back();
       heap.pop_back();
       Index const l = labels_ - 1 - mirrored;
@@ -286,7 +286,7 @@ class row_mover {
     std::vector<char> stays(labels_);
     for (std::size_t n = 0; n < label_.size(); ++n)
       if (w.at[w.rank[n]] == label_[n]) stays[label_[n]] = 1;
-    return std::ranges::find(stays, 0) == stays.end();
+    return std::find(stays.begin(), stays.end(), 0) == stays.end();
   }
 
   /// Of each label the heaviest run stays; those between two such join either, where that moves least.
@@ -298,7 +298,7 @@ class row_mover {
       auto& k = kept[runs_.label[i]];
       if (k == runs || weight[i] > weight[k]) k = i;
     }
-    std::ranges::sort(kept);
+    std::sort(kept.begin(), kept.end());
     way w{{}, std::vector<Index>(label_.size())};
     for (auto const k : kept) w.at.push_back(runs_.label[k]);
     std::size_t begin = 0;

@@ -96,9 +96,12 @@ unit_graph<Index> units_of(basic_dense<Index> const& g, unit_rules const& rules 
   for (std::size_t n = 0; n < g.group.size(); ++n) sets.join(n, g.group[n]);
   for (auto const& set : rules.together) {
     auto const live = [&](std::size_t n) { return !is_replicable(g, n); };
-    auto const one = std::ranges::find_if(set, live);
-    for (auto const n : set)
-      if (live(n)) sets.join(*one, n);
+    auto one = g.nodes();  // the first of them
+    for (auto const n : set) {
+      if (!live(n)) continue;
+      if (one == g.nodes()) one = n;
+      sets.join(one, n);
+    }
   }
   auto u = linked_units(g, sets, rules.backward);
   auto const component = components_of(u.needs);
@@ -205,7 +208,8 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
   std::vector<double> links;
   for (std::uint32_t s = 0; s < parts; ++s) {
     double const link = model.link.empty() ? 1 : model.link[s];
-    c.link_of.push_back(static_cast<std::uint32_t>(std::ranges::find(links, link) - links.begin()));
+    c.link_of.push_back(
+        static_cast<std::uint32_t>(std::find(links.begin(), links.end(), link) - links.begin()));
     if (c.link_of.back() == links.size()) links.push_back(link);
   }
 
@@ -223,7 +227,8 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
       demand(total += g.weight[n] / slowest, n, "the weights");
     }
   for (std::size_t v = 0; v < prices.size(); ++v)
-    demand(total += 2 * static_cast<double>(c.touching[v].size()) * prices[v] * (std::ranges::max)(links),
+    demand(total += 2 * static_cast<double>(c.touching[v].size()) * prices[v] *
+                    *std::max_element(links.begin(), links.end()),
            u.members[c.touching[v].front()].front(), "the transfers' costs");
 
   c.scale = detail::fixed_point::for_total(total);
@@ -243,7 +248,7 @@ unit_costs<Index> costs_of(basic_dense<Index> const& g, unit_graph<Index> const&
     return row;
   };
   for (std::size_t i = 0; i < links.size() && links.size() > 1; ++i) c.linked.push_back(all_prices(links[i]));
-  c.transfer = all_prices((std::ranges::min)(links));
+  c.transfer = all_prices(*std::min_element(links.begin(), links.end()));
   int const spare = bits == 0 ? 0 : std::countr_zero(bits);
   c.scale.exponent -= spare;
   for (auto& row : c.weight)

@@ -40,7 +40,7 @@ class part_needs {
   bool move(basic_dense<Index> const& s, partition& p, std::span<Index const> moving, part_id to) {
     std::vector<Index> rows(moving.begin(), moving.end());
     for (Index const m : moving) rows.insert(rows.end(), needed_by_[m].begin(), needed_by_[m].end());
-    std::ranges::sort(rows);
+    std::sort(rows.begin(), rows.end());
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
     auto const from = p.of[moving.front()];
     auto const put = [&](part_id part) {

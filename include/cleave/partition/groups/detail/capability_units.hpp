@@ -81,7 +81,7 @@ capability_units<Index> contracted_units(capability_units<Index> const& u, std::
 template <std::unsigned_integral Index>
 capability_units<Index> capability_units_of(basic_dense<Index> const& s, std::span<char const> supported,
                                             std::span<std::vector<std::size_t> const> together) {
-  if (std::ranges::find(s.replicable, 1) != s.replicable.end()) {
+  if (std::find(s.replicable.begin(), s.replicable.end(), 1) != s.replicable.end()) {
     auto copy = s;
     copy.replicable.clear();
     return capability_units_of(copy, supported, together);
