@@ -11,3 +11,5 @@
 #include "cleave/partition/kway/options.hpp"
 /// Partitions such arrays or a graph of yours, and refines what is there.
 #include "cleave/partition/kway/kway.hpp"
+/// Those that cleave::compiled has.
+#include "cleave/partition/kway/compiled.hpp"

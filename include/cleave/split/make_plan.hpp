@@ -182,4 +182,11 @@ basic_plan<Index> make_plan(basic_dense<Index> const& s, partition const& p,
   return detail::plan_maker<Index>(s, p).make(std::move(order), options.outputs, options.inputs);
 }
 
+#ifdef CLEAVE_COMPILED  // the library cleave::compiled has these
+extern template basic_plan<std::uint32_t> make_plan(basic_dense<std::uint32_t> const&, partition const&,
+                                                    plan_options const&);
+extern template basic_plan<std::uint64_t> make_plan(basic_dense<std::uint64_t> const&, partition const&,
+                                                    plan_options const&);
+#endif
+
 }  // namespace cleave

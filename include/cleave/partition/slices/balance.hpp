@@ -468,6 +468,13 @@ balanced_partition balance(basic_dense<Index> const& g, std::uint32_t k,
   return detail::balancer<Index>(g, k, options).run();
 }
 
+#ifdef CLEAVE_COMPILED  // the library cleave::compiled has these
+extern template balanced_partition balance(basic_dense<std::uint32_t> const&, std::uint32_t,
+                                           balance_options const&);
+extern template balanced_partition balance(basic_dense<std::uint64_t> const&, std::uint32_t,
+                                           balance_options const&);
+#endif
+
 template <weighted_graph Graph>
   requires sized_graph<Graph>
 balanced_partition balance(Graph const& g, std::uint32_t k, balance_options const& options = {}) {

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// What cutting a graph takes that depends on no user's type, compiled once for both widths of an index.
+#include "cleave/partition/slices/balance.hpp"
+#include "cleave/split/make_plan.hpp"
+
+namespace cleave {
+
+template balanced_partition balance(basic_dense<std::uint32_t> const&, std::uint32_t, balance_options const&);
+template balanced_partition balance(basic_dense<std::uint64_t> const&, std::uint32_t, balance_options const&);
+template basic_plan<std::uint32_t> make_plan(basic_dense<std::uint32_t> const&, partition const&,
+                                             plan_options const&);
+template basic_plan<std::uint64_t> make_plan(basic_dense<std::uint64_t> const&, partition const&,
+                                             plan_options const&);
+
+}  // namespace cleave
