@@ -114,7 +114,9 @@ inline std::vector<std::size_t> cycle_outside(need_table const& t, std::vector<s
   auto const nodes = t.needs.rows();
   auto const stuck = left_out(nodes, order);
   auto const is_stuck = [&](std::size_t n) { return stuck[n] != 0; };
-  auto const stuck_need = [&](std::size_t n) { return *std::find_if(t.needs[n].begin(), t.needs[n].end(), is_stuck); };
+  auto const stuck_need = [&](std::size_t n) {
+    return *std::find_if(t.needs[n].begin(), t.needs[n].end(), is_stuck);
+  };
   auto const users = [&](std::size_t n) { return t.needed_by[n]; };
   return cycle_search(nodes, users)
       .through(first_met_again(nodes, first_left_out<std::size_t>(stuck), stuck_need), is_stuck);

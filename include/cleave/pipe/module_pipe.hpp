@@ -31,9 +31,9 @@
 #include "cleave/split/modules/module_call_graph.hpp"
 #include "cleave/split/modules/outer_builder.hpp"
 #include "cleave/split/plan.hpp"
-#include "cleave/split/state/tensor_classes.hpp"
 #include "cleave/split/state/place_state.hpp"
 #include "cleave/split/state/state_placement.hpp"
+#include "cleave/split/state/tensor_classes.hpp"
 
 namespace cleave {
 

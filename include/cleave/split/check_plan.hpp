@@ -22,22 +22,22 @@ namespace cleave {
 /// What is wrong with a plan. Of `node`, `value` and `other` those that `what` speaks of are set.
 struct plan_fault {
   enum class kind : std::uint8_t {
-    unknown_stage,      ///< the order, a transfer or an update names a stage that the plan lacks
-    unknown_node,       ///< a stage lists a node that the graph lacks
-    unknown_value,      ///< a list names a value that the graph lacks
-    order,              ///< the order of stages has `stage` not at all or twice
-    missing_node,       ///< no stage has `node`
-    repeated_node,      ///< `stage` and `other`, which may be the same, have `node`
-    unneeded_copy,      ///< `stage` has a copy of `node` that nothing in it reads
-    split_group,        ///< `node` is in `stage`, one that must share its stage is in `other`
-    early_node,         ///< `node` stands before one that it must follow, or its stage before the other's
-    absent_value,       ///< `node` reads `value`, or needs it as a companion, and `stage` has it not or later
-    repeated_value,     ///< a list of `stage` has `value` twice
-    misplaced_value,    ///< `value` is held and among the inputs, or not held and among the state, or made here
-    unused_value,       ///< `stage` is given `value` for nothing
-    foreign_output,     ///< `stage` gives `value`, which it does not make
-    missing_output,     ///< nobody gives `value`, which the caller or another stage receives
-    unneeded_output,    ///< `stage` gives `value`, which nobody receives
+    unknown_stage,    ///< the order, a transfer or an update names a stage that the plan lacks
+    unknown_node,     ///< a stage lists a node that the graph lacks
+    unknown_value,    ///< a list names a value that the graph lacks
+    order,            ///< the order of stages has `stage` not at all or twice
+    missing_node,     ///< no stage has `node`
+    repeated_node,    ///< `stage` and `other`, which may be the same, have `node`
+    unneeded_copy,    ///< `stage` has a copy of `node` that nothing in it reads
+    split_group,      ///< `node` is in `stage`, one that must share its stage is in `other`
+    early_node,       ///< `node` stands before one that it must follow, or its stage before the other's
+    absent_value,     ///< `node` reads `value`, or needs it as a companion, and `stage` has it not or later
+    repeated_value,   ///< a list of `stage` has `value` twice
+    misplaced_value,  ///< `value` is held and among the inputs, or not held and among the state, or made here
+    unused_value,     ///< `stage` is given `value` for nothing
+    foreign_output,   ///< `stage` gives `value`, which it does not make
+    missing_output,   ///< nobody gives `value`, which the caller or another stage receives
+    unneeded_output,  ///< `stage` gives `value`, which nobody receives
     missing_transfer,   ///< `value` goes from `stage` to `other`, and the transfers or updates lack it
     unneeded_transfer,  ///< the transfers or updates have that, and it is not so
     backward_transfer,  ///< `value` goes from `stage` to `other`, which runs before it

@@ -19,8 +19,8 @@
 #include "cleave/graph/dense.hpp"
 #include "cleave/graph/numbering.hpp"
 #include "cleave/split/plan.hpp"
-#include "cleave/split/state/tensor_classes.hpp"
 #include "cleave/split/state/state_placement.hpp"
+#include "cleave/split/state/tensor_classes.hpp"
 
 namespace cleave::detail {
 
