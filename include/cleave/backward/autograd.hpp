@@ -82,7 +82,7 @@ inline std::string describe(gradient_fault const& f) {
 using gradient_error = fault_error<gradient_fault>;
 
 /// What a gradient that does not fit belongs to: `whose` as a whole, or at `path`.
-inline std::string gradient_place(std::string const& whose, std::string const& path) {
+inline std::string gradient_subject(std::string const& whose, std::string const& path) {
   return path.empty() ? whose : whose + " at " + printable(path);
 }
 

@@ -59,7 +59,7 @@ class gradient_matcher {
   [[noreturn]] void refuse(kind what, std::size_t at) const {
     std::string path = trail_[at].key;
     while (at != 0) path.insert(0, trail_[at = trail_[at].before].key);
-    throw gradient_error(gradient_place("stage_backward: output", path), {what, path});
+    throw gradient_error(gradient_subject("stage_backward: output", path), {what, path});
   }
 
   void list(visit const& here) {
@@ -114,7 +114,7 @@ std::vector<Value> stage_backward(A& a, Value const& output, Value const& gradie
   } else if (!selected->empty()) {
     detail::opened_value<Value> const outputs(a, output), given(a, gradients);
     auto const refuse = [](detail::gradient_fault::kind what, std::string const& path) {
-      throw detail::gradient_error(detail::gradient_place("stage_backward: output", path), {what, path});
+      throw detail::gradient_error(detail::gradient_subject("stage_backward: output", path), {what, path});
     };
     if (!outputs.elements || !given.elements) refuse(detail::gradient_fault::kind::different_form, "");
     for (auto const i : *selected) {
@@ -178,7 +178,7 @@ class gradient_adder {
   void enter(Value const& old, Value const& added) {
     opened_value<Value> const x(*a_, old), y(*a_, added);
     if (auto const f = find_mismatch(x, y, element_count::any))
-      throw gradient_error(gradient_place("null_coalesce_accumulate", path()), {*f, path()});
+      throw gradient_error(gradient_subject("null_coalesce_accumulate", path()), {*f, path()});
     auto const in_x = x.by_key(), in_y = y.by_key();
     bool const longer = in_y.size() > in_x.size();
     level next{longer ? added : old, {}, {}};
@@ -225,7 +225,7 @@ Value element_gradient(A& a, Value const& of, element_key const& key, Value cons
   auto const text = place ? std::to_string(*place) : std::get<std::string>(key);
   auto const refuse = [&](detail::gradient_fault::kind what) {
     auto const path = place ? "[" + text + "]" : "['" + text + "']";
-    throw detail::gradient_error(detail::gradient_place("element_gradient", path), {what, path});
+    throw detail::gradient_error(detail::gradient_subject("element_gradient", path), {what, path});
   };
   if (!whole.elements) refuse(detail::gradient_fault::kind::different_form);
   auto const size = static_cast<std::int64_t>(whole.elements->size());

@@ -78,7 +78,11 @@ constexpr char const* describe(broken_promise what) {
 }
 
 /// Thrown where a graph is read.
-using adapter_error = witness_error<adapter_fault>;
+class adapter_error : public witness_error<adapter_fault> {
+ public:
+  adapter_error(adapter_fault f, std::string const& place)
+      : witness_error("adapter: " + place + " " + describe(f.what), f) {}
+};
 
 }  // namespace cleave
 

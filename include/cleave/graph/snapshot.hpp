@@ -65,11 +65,7 @@ class snapshot_reader {
   [[noreturn]] void fault(broken_promise what, std::size_t at, std::string const& place) {
     if (what == after_its_user || what == follows_a_later)
       topological_order(g_);  // throws if there is no order at all
-    refuse({what, at}, place);
-  }
-
-  [[noreturn]] static void refuse(adapter_fault const& f, std::string const& place) {
-    throw adapter_error("adapter: " + place + " " + describe(f.what), f);
+    throw adapter_error({what, at}, place);
   }
 
   void make_room(std::size_t nodes) {
@@ -122,8 +118,9 @@ class snapshot_reader {
       if (s_.producer[v] == none<Index>) {
         auto const first = find_unlisted_values(g_).front();
         auto const n = static_cast<Index>(first.node);
-        refuse({unlisted_operand, first.node, first.operand},
-               "operand #" + std::to_string(first.operand) + " of node " + label(g_, s_.node[n], n));
+        throw adapter_error(
+            {unlisted_operand, first.node, first.operand},
+            "operand #" + std::to_string(first.operand) + " of node " + label(g_, s_.node[n], n));
       }
   }
 
