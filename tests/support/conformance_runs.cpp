@@ -28,11 +28,11 @@ bool is_built() {
 /// A folder of recordings.
 class written_cases {
  public:
-  void add(std::string const& area, std::string const& file, json const& top) {
+  void add(std::string const& area, std::string const& file, tree const& top) {
     std::filesystem::create_directories(scratch_ / area);
     std::ofstream(scratch_ / (area + "/" + file)) << top.dump();
   }
-  void add_cases(std::string const& area, std::string const& file, json const& cases) {
+  void add_cases(std::string const& area, std::string const& file, tree const& cases) {
     add(area, file, {{"format", 1}, {"cases", cases}});
   }
 
@@ -49,57 +49,57 @@ void says(testing::child_report const& report, std::string const& text) {
 }
 
 /// A case about the numbers of stages.
-json numbers_case(std::string const& name, json const& numbers) {
+tree numbers_case(std::string const& name, tree const& numbers) {
   return {{"name", name},
           {"input", {{"calls", {"submod_pp_0", "submod_pp_1"}}}},
           {"expect", {{"num_stages", 2}, {"stage_idx", numbers}}}};
 }
 
-json node(std::string const& op, std::string const& name, std::string const& target, json const& args) {
+tree node(std::string const& op, std::string const& name, std::string const& target, tree const& args) {
   return {{"name", name}, {"op", op}, {"target", target}, {"args", args}};
 }
 
-json read(std::string const& name) { return {{"node", name}}; }
+tree read(std::string const& name) { return {{"node", name}}; }
 
 /// A model of two stages with operators that no recording has: x·w, whose halves are stacked, scaled along an
 /// axis and summed.
-json model_case(std::string const& join) {
-  auto const call = [](std::string const& name, std::string const& target, json const& args) {
+tree model_case(std::string const& join) {
+  auto const call = [](std::string const& name, std::string const& target, tree const& args) {
     return node("call_function", name, target, args);
   };
-  json cat = call("c", join, json::array({{{"list", {read("b"), read("a")}}}}));
+  tree cat = call("c", join, tree::array({{{"list", {read("b"), read("a")}}}}));
   cat["kwargs"] = {{"dim", 1}};
-  json const middle = {{"tuple", json::array({{{"slice", json::array({nullptr, nullptr, nullptr})}},
+  tree const middle = {{"tuple", tree::array({{{"slice", tree::array({nullptr, nullptr, nullptr})}},
                                               {{"slice", {1, 4, 2}}}})}};
-  json const nodes = {
-      node("get_attr", "w", "w", json::array()),
-      node("placeholder", "x", "x", json::array()),
+  tree const nodes = {
+      node("get_attr", "w", "w", tree::array()),
+      node("placeholder", "x", "x", tree::array()),
       call("m", "matmul", {read("x"), read("w")}),
-      call("s", "chunk", json::array({read("m"), 2, 1})),
+      call("s", "chunk", tree::array({read("m"), 2, 1})),
       call("a", "getitem", {read("s"), 0}),
       call("b", "getitem", {read("s"), -1}),
-      call("cut", "pipe_split", json::array()),
+      call("cut", "pipe_split", tree::array()),
       cat,
       call("p", "softmax", {read("c"), 0}),
-      call("i", "getitem", json::array({read("p"), middle})),
-      call("l", "sum", json::array({read("i")})),
-      node("output", "output", "output", json::array({{{"tuple", json::array({read("l")})}}}))};
-  json const state = {{"fqn", "w"},      {"kind", "parameter"}, {"storage", 0},
+      call("i", "getitem", tree::array({read("p"), middle})),
+      call("l", "sum", tree::array({read("i")})),
+      node("output", "output", "output", tree::array({{{"tuple", tree::array({read("l")})}}}))};
+  tree const state = {{"fqn", "w"},      {"kind", "parameter"}, {"storage", 0},
                       {"shape", {3, 4}}, {"dtype", "f64"},      {"bytes", 96}};
   return {{"name", "what the runner has never seen"},
           {"input",
            {{"graph", {{"nodes", nodes}}},
-            {"state", json::array({state})},
+            {"state", tree::array({state})},
             {"values", {{"w", {1, -2, 0.5, 1, 3, 0, -1, 2, 0.25, 1, 1, -1}}}},
-            {"args", json::array({{{"shape", {2, 3}}, {"data", {1, 0.5, -1, 2, 1, 0}}}})},
+            {"args", tree::array({{{"shape", {2, 3}}, {"data", {1, 0.5, -1, 2, 1, 0}}}})},
             {"spec", true}}},
           {"defect", "as a bare mark it was not found"},
           {"better", {{"rule", "backward as with (True) as a one-element tuple"}}}};
 }
 
 /// Every `step`-th case of an area, in one file, under names that say nothing.
-json renamed_cases(std::string const& area, std::size_t step) {
-  json cases = json::array();
+tree renamed_cases(std::string const& area, std::size_t step) {
+  tree cases = tree::array();
   std::size_t i = 0;
   for (auto const& c : read_area(recordings, area)) {
     auto body = c.body;
@@ -148,8 +148,8 @@ TEST_CASE("conformance: a case of unknown layout is skipped alone, with the reas
                     "no case",
                     numbers_case("wrong", {1, 0}),
                     remarked});
-  folder.add("pipe", "older.json", {{"format", 0}, {"cases", json::array()}});
-  folder.add("pipe", "list.json", json::array({1}));
+  folder.add("pipe", "older.json", {{"format", 0}, {"cases", tree::array()}});
+  folder.add("pipe", "list.json", tree::array({1}));
   folder.add_cases("unheard of", "x.json",
                    {numbers_case("known by its fields", {0, 1}), {{"name", "strange"}, {"colour", {"red"}}}});
   auto const report = folder.run();
