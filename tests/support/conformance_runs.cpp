@@ -13,6 +13,7 @@
 
 using namespace cleave;
 using namespace cleave::conformance;
+using tree = cleave::conformance::json;  // not the namespace of cleave
 
 // Runs of the conformance runner over cases that are not the recorded ones.
 namespace {

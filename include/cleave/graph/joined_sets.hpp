@@ -21,8 +21,8 @@ class joined_sets {
     return static_cast<Index>(i);
   }
   void join(std::size_t a, std::size_t b) {
-    auto const [low, high] = std::minmax({(*this)[a], (*this)[b]});
-    up_[high] = low;
+    Index const one = (*this)[a], other = (*this)[b];
+    up_[(std::max)(one, other)] = (std::min)(one, other);
   }
 
  private:

@@ -287,9 +287,11 @@ class snapshot_reader {
       std::vector<char> shares(s_.nodes());  // written and viewed memory: a copy would miss the writes
       for (auto const& cell : logs_)
         for (Index const n : cell.touched) shares[n] = 1;
-      for (Index n = 0; n < s_.nodes(); ++n)
+      for (Index n = 0; n < s_.nodes(); ++n) {
+        auto const read = s_.operands[n];
         s_.replicable[n] = g_.replicable(s_.node[n]) && !shares[n] && s_.after[n].empty() &&
-                           std::ranges::all_of(s_.operands[n], everywhere);
+                           std::all_of(read.begin(), read.end(), everywhere);
+      }
     }
   }
 

@@ -71,8 +71,8 @@ class movable_plan {
       auto& lists = detail::is_replicable(s_, m) ? resident_ : members_;
       auto& old = lists[index(from)];
       auto& now = lists[index(to)];
-      old.erase(std::ranges::lower_bound(old, m));
-      now.insert(std::ranges::lower_bound(now, m), m);
+      old.erase(std::lower_bound(old.begin(), old.end(), m));
+      now.insert(std::lower_bound(now.begin(), now.end(), m), m);
     }
     if (detail::is_replicable(s_, n)) {  // copies are counted outside the own part
       auto const has = [&](part_id i) {
@@ -184,7 +184,7 @@ class movable_plan {
     for (Index const v : stage.state) {
       if (!is_overwritten(v)) continue;
       auto& list = holders_[s_.slot[v]];
-      sign > 0 ? list.push_back(i) : void(list.erase(std::ranges::find(list, i)));
+      sign > 0 ? list.push_back(i) : void(list.erase(std::find(list.begin(), list.end(), i)));
       touch_outputs(s_.latest[s_.slot[v]]);
     }
     for (Index const n : stage.nodes)

@@ -123,7 +123,7 @@ class placement_log {
     }
   }
 
-  std::span<detail::placement_event const> events() const { return events_; }
+  std::span<detail::placement_event const> events() const { return {events_.data(), events_.size()}; }
 
   /// Those of one node, in order. O(events)
   std::vector<detail::placement_event> of(std::size_t n) const {

@@ -100,14 +100,16 @@ inline std::vector<stage_id> emission_order(part_graph const& parts, order polic
     });
   std::vector<std::size_t> rank(count);
   for (std::size_t i = 0; i < count; ++i) rank[by_rank[i]] = i;
-  std::vector<std::pair<std::size_t, std::uint32_t>> ready;  // a heap of key and part, the smallest on top
+  std::vector<std::size_t> ready;                              // a heap of turns, the smallest on top
+  std::vector<std::uint32_t> part_at(count + std::size_t{1});  // of a turn
   std::size_t arrivals = 0;
   auto const arrive = [&](std::uint32_t part) {
     ++arrivals;
-    auto const turn = policy == order::upstream ? none<std::size_t> - arrivals
+    auto const turn = policy == order::upstream ? count - arrivals
                       : policy == order::fifo   ? arrivals
                                                 : rank[part];
-    ready.emplace_back(turn, part);
+    part_at[turn] = part;
+    ready.push_back(turn);
     std::push_heap(ready.begin(), ready.end(), std::ranges::greater());
   };
   for (auto const part : by_appearance)
@@ -116,7 +118,7 @@ inline std::vector<stage_id> emission_order(part_graph const& parts, order polic
   std::vector<stage_id> sorted;
   while (!ready.empty()) {
     std::pop_heap(ready.begin(), ready.end(), std::ranges::greater());
-    auto const part = ready.back().second;
+    auto const part = part_at[ready.back()];
     ready.pop_back();
     sorted.push_back(stage_id{part});
     for (auto const to : parts.dependents[part])

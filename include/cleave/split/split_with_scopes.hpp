@@ -65,9 +65,10 @@ class scope_copier {
   void leave_behind(std::vector<stage_id> const& order) {
     for (std::size_t k = 0; k < set_.size(); ++k) {
       auto const sets = [&](stage_id i) { return state_[index(i)].set[k] != none<Index>; };
-      auto const at = std::find_if(order.rbegin(), order.rend(), sets);
-      if (at != order.rend() && state_[index(*at)].set[k] != set_[k])
-        copy(scopes_.list[set_[k]].first, index(*at));
+      auto last = order.size();  // one past it
+      while (last > 0 && !sets(order[last - 1])) --last;
+      if (last > 0 && state_[index(order[last - 1])].set[k] != set_[k])
+        copy(scopes_.list[set_[k]].first, index(order[last - 1]));
     }
   }
 

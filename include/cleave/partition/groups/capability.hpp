@@ -334,7 +334,8 @@ class capability_grouper {
 
   /// By their first nodes.
   static std::vector<fusion_group> numbered(std::vector<fusion_group> groups) {
-    std::ranges::sort(groups, {}, [](fusion_group const& g) { return g.nodes.front(); });
+    std::sort(groups.begin(), groups.end(),
+              [](fusion_group const& a, fusion_group const& b) { return a.nodes.front() < b.nodes.front(); });
     for (std::size_t i = 0; i < groups.size(); ++i) groups[i].id = i;
     return groups;
   }

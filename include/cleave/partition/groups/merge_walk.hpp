@@ -109,7 +109,9 @@ class merge_walk {
           ids.push_back(g.id);
     std::size_t current = groups_.size() - 1;
     for (Index const id : ids) {
-      auto const i = static_cast<std::size_t>(std::ranges::find(groups_, id, &group::id) - groups_.begin());
+      auto const i = static_cast<std::size_t>(
+          std::find_if(groups_.begin(), groups_.end(), [&](group const& g) { return g.id == id; }) -
+          groups_.begin());
       if (may_merge(groups_[current], groups_[i])) current = merge(current, i);
     }
   }
@@ -145,7 +147,8 @@ class merge_walk {
       for (std::size_t n = 0; n < users_.rows(); ++n)
         if (has(g.members, bit(n))) list.back().nodes.push_back(n);
     }
-    std::ranges::sort(list, {}, &fusion_group::id);
+    std::sort(list.begin(), list.end(),
+              [](fusion_group const& a, fusion_group const& b) { return a.id < b.id; });
     return list;
   }
 

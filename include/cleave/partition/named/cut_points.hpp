@@ -61,12 +61,11 @@ struct cut_list {
 
 /// The cuts of both.
 inline cut_list joined(cut_list a, cut_list const& b) {
-  a.points.insert(a.points.end(), b.points.begin(), b.points.end());
-  a.idle.insert(a.idle.end(), b.idle.begin(), b.idle.end());
-  a.markers.insert(a.markers.end(), b.markers.begin(), b.markers.end());
+  for (auto const& c : b.points) a.points.push_back(c);
+  for (auto const& c : b.idle) a.idle.push_back(c);
+  for (auto const n : b.markers) a.markers.push_back(n);
   std::sort(a.markers.begin(), a.markers.end());
-  auto const repeated = std::ranges::unique(a.markers);
-  a.markers.erase(repeated.begin(), repeated.end());
+  a.markers.erase(std::unique(a.markers.begin(), a.markers.end()), a.markers.end());
   return a;
 }
 
@@ -176,27 +175,29 @@ inline cut_partition refined(cut_partition p, partition const& q) {
   std::vector<char> marks(p.of.size());  // nodes that have no part of their own
   for (auto const n : p.markers) marks[n] = 1;
   for (std::size_t n = 0; n < q.of.size(); ++n) marks[n] |= q.of[n] == no_part;
-  std::vector<std::pair<part_id, part_id>> pairs;
+  auto const pair = [](part_id outer, part_id inner) {
+    return std::uint64_t{index(outer)} << 32 | index(inner);
+  };
+  std::vector<std::uint64_t> pairs;
   for (std::size_t n = 0; n < p.of.size(); ++n)
-    if (!marks[n]) pairs.emplace_back(p.of[n], q.of[n]);
+    if (!marks[n]) pairs.push_back(pair(p.of[n], q.of[n]));
   std::sort(pairs.begin(), pairs.end());
-  auto const repeated = std::ranges::unique(pairs);
-  pairs.erase(repeated.begin(), repeated.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   if (pairs.empty()) return p;
 
   std::vector<char> begun(p.parts);  // of a part of `p`: a node of it was met that is no marker
   for (std::size_t n = 0; n < p.of.size(); ++n) {
     auto const old = p.of[n];
-    auto at = std::ranges::lower_bound(pairs, std::pair(old, marks[n] ? part_id{0} : q.of[n]));
+    auto at = std::lower_bound(pairs.begin(), pairs.end(), pair(old, marks[n] ? part_id{0} : q.of[n]));
     if (marks[n] && begun[index(old)]) {  // a marker at the end comes last
-      at = std::ranges::upper_bound(pairs, std::pair(old, no_part));
+      at = std::upper_bound(pairs.begin(), pairs.end(), pair(old, no_part));
       --at;
     }
     begun[index(old)] |= !marks[n];
     p.of[n] = part_id{static_cast<std::uint32_t>(at - pairs.begin())};
   }
   std::vector<std::uint32_t> number;
-  for (auto const& [old, inner] : pairs) number.push_back(p.number[index(old)]);
+  for (auto const both : pairs) number.push_back(p.number[both >> 32]);
   p.number = std::move(number);
   p.parts = static_cast<std::uint32_t>(pairs.size());
   return p;

@@ -183,7 +183,7 @@ class label_run_finder {
 
   /// Leaves out what others have done all of, then all but the `width` most promising.
   static void keep_best(std::vector<state>& layer, std::size_t width, bool& complete) {
-    std::ranges::sort(layer, [](state const& a, state const& b) {
+    std::sort(layer.begin(), layer.end(), [](state const& a, state const& b) {
       if (a.least != b.least) return a.least < b.least;
       return a.done != b.done ? a.done > b.done : a.runs < b.runs;
     });
@@ -333,7 +333,9 @@ class row_mover {
     }
     std::vector<Index> order(labels_);
     std::iota(order.begin(), order.end(), Index{});
-    std::ranges::sort(order, {}, [&](Index l) { return std::pair(sum[l] / rows[l], l); });
+    std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+      return std::pair(sum[a] / rows[a], a) < std::pair(sum[b] / rows[b], b);
+    });
     return order;
   }
 

@@ -146,28 +146,25 @@ class ready_units {
 /// Units as they are asked for, depth first from those that nobody needs. O(units + edges).
 template <std::unsigned_integral Index>
 std::vector<Index> demand_order(csr<Index> const& needs, csr<Index> const& needed_by, unit_order how) {
-  struct visit {
-    Index unit;
-    std::size_t next;
-  };
   auto const turned = [&](std::size_t i, std::size_t size) {
     return how == unit_order::on_demand ? i : size - 1 - i;
   };
-  std::vector<Index> order;
+  std::vector<Index> order, path;
+  std::vector<Index> asked(needs.rows());  // of a unit: how many of its needs
   std::vector<char> met(needs.rows());
-  std::vector<visit> path;
   for (std::size_t i = 0; i < needs.rows(); ++i) {
     auto const root = static_cast<Index>(turned(i, needs.rows()));
     if (!needed_by[root].empty()) continue;
-    path.push_back({root, 0});
+    path.push_back(root);
     while (!path.empty()) {
-      auto& [unit, next] = path.back();
+      Index const unit = path.back();
       auto const wanted = needs[unit];
-      if (next == wanted.size()) {
+      if (asked[unit] == wanted.size()) {
         order.push_back(unit);
         path.pop_back();
-      } else if (Index const need = wanted[turned(next++, wanted.size())]; !std::exchange(met[need], 1)) {
-        path.push_back({need, 0});
+      } else if (Index const need = wanted[turned(asked[unit]++, wanted.size())];
+                 !std::exchange(met[need], 1)) {
+        path.push_back(need);
       }
     }
   }
@@ -225,7 +222,8 @@ std::vector<Index> ordered_units(csr<Index> const& needs, csr<Index> const& need
 template <std::unsigned_integral Index>
 bool is_only_order(csr<Index> const& needs, std::span<Index const> order) {
   for (std::size_t i = 1; i < order.size(); ++i)
-    if (std::ranges::find(needs[order[i]], order[i - 1]) == needs[order[i]].end()) return false;
+    if (auto const need = needs[order[i]]; std::find(need.begin(), need.end(), order[i - 1]) == need.end())
+      return false;
   return true;
 }
 
