@@ -23,8 +23,8 @@ least_user_seconds() {  # OPTIONS… FILE; leaves the object in $work/a.o
 
 if [ "${1-}" = --use ]; then
   shift
-  [ $# -gt 0 ] || set -- examples/cut/01_split_a_chain.cpp examples/cut/02_balance_with_limits.cpp examples/cut/06_split_by_callback.cpp \
-    examples/adapt/01_adapt_your_ir.cpp examples/partition/01_k_parts_of_a_graph.cpp examples/partition/02_a_graph_in_csr_arrays.cpp
+  [ $# -gt 0 ] || set -- examples/cut/01_split_a_chain.cpp examples/cut/06_split_by_callback.cpp \
+    examples/adapt/01_adapt_your_ir.cpp examples/partition/01_k_parts_of_a_graph.cpp
   printf '| program | preprocessed lines | -O0, s | functions | -O2, s | -O0 with cleave::compiled, s | functions |\n|---|---|---|---|---|---|---|\n'
   for file in "$@"; do
     printf '| %s | %d' "${file#examples/}" "$(g++ -std=c++20 -E -P -Iinclude "$file" | wc -l)"

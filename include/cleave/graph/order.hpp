@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -184,10 +183,10 @@ std::vector<Node> producers_first(std::vector<Node> const& roots, Operands opera
     std::vector<Node> rest;  // operands still to visit, the next one last
   };
   std::vector<Node> order;
-  std::unordered_set<Node> seen;
+  numbering<Node, std::size_t> seen;
   std::vector<frame> path;
   auto const enter = [&](Node const& n) {
-    if (!seen.insert(n).second) return;
+    if (auto const before = seen.size(); seen.insert(n) != before) return;
     frame f{n, {}};
     for (auto m : operands(n)) f.rest.push_back(m);
     std::reverse(f.rest.begin(), f.rest.end());
