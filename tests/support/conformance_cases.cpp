@@ -19,6 +19,7 @@ using namespace cleave;
 
 using namespace cleave::detail;
 using namespace cleave::conformance;
+using tree = cleave::conformance::json;  // not the namespace of cleave
 
 namespace {
 
@@ -38,17 +39,17 @@ std::map<std::string, std::size_t> promised_counts() {
   return counts;
 }
 
-std::string reading_fault(json const& body, std::string const& area = "split_module") {
+std::string reading_fault(tree const& body, std::string const& area = "split_module") {
   schema const s(layouts);
   try {
-    read_case(s, area, "file.json", body, json::object());
+    read_case(s, area, "file.json", body, tree::object());
   } catch (cleave::conformance::layout_error const& e) {
     return e.what();
   }
   return "";
 }
 
-json chain() {
+tree chain() {
   return parse_json(R"({"name": "a case", "input": {"attributes": {}, "assign": {"f": 0}, "graph": {"nodes": [
       {"name": "x", "op": "placeholder", "target": "x"},
       {"name": "f", "op": "call_function", "target": "f", "args": [{"node": "x"}], "kwargs": {"b": 1, "a": 2}},
@@ -91,7 +92,7 @@ TEST_CASE("conformance: the integer interpretation gives each recorded value") {
 
 TEST_CASE("conformance: a malformed case is refused with file, case and key") {
   CHECK(reading_fault(chain()) == "");
-  auto const says = [](json const& body, std::string const& text) {
+  auto const says = [](tree const& body, std::string const& text) {
     auto const message = reading_fault(body);
     CHECK_MESSAGE(message.find(text) != message.npos, message);
     CHECK_MESSAGE(message.find("file.json, case \"a case\"") != message.npos, message);
@@ -140,7 +141,7 @@ TEST_CASE("conformance: a remark is no part of a case, a structure that is not k
 TEST_CASE("conformance: the layout of a case tells its area") {
   schema const s(layouts);
   CHECK(areas_of(s, chain()) == std::vector<std::string>{"split_module"});
-  CHECK(areas_of(s, json{{"name", "x"}, {"input", {{"colour", "red"}}}}).empty());
+  CHECK(areas_of(s, tree{{"name", "x"}, {"input", {{"colour", "red"}}}}).empty());
   std::size_t alone = 0, tried = 0;
   for (auto const* area : {"capability", "pipe", "slapo", "split_by_tags"}) {
     auto const cases = read_area(recordings, area);
@@ -155,7 +156,7 @@ TEST_CASE("conformance: the layout of a case tells its area") {
 
 TEST_CASE("conformance: the written order of keyword arguments is kept") {
   schema const s(layouts);
-  auto const c = read_case(s, "split_module", "file.json", chain(), json::object());
+  auto const c = read_case(s, "split_module", "file.json", chain(), tree::object());
   auto const& f = c.graph()[1];
   CHECK(f.kwargs[0].key == "b");
   CHECK(f.kwargs[1].key == "a");
