@@ -109,8 +109,8 @@ bool print_fusion(std::uint32_t nodes) {
   std::vector<std::string> paths;
   auto const fuse = bench::repeat(3, [&] { return bench::seconds([&] { fused = fuse_groups(m, groups); }); });
   for (auto const& piece : fused.pieces) paths.push_back(piece.path);
-  auto const back =
-      bench::repeat(3, [&] { return bench::seconds([&] { whole = inline_pieces(fused.outer, paths); }); });
+  auto const back = bench::repeat(
+      3, [&] { return bench::seconds([&] { whole = cleave::detail::inline_pieces(fused.outer, paths); }); });
   std::printf("| %u | %zu | %.4f | %.0f | %.4f | %.0f |\n", nodes, groups.size(), fuse.median,
               1e9 * fuse.median / nodes, back.median, 1e9 * back.median / nodes);
   std::fflush(stdout);

@@ -101,7 +101,7 @@ int main(int count, char** words) {
     cleave::dense const& s = p.program.s;
     auto const relays = bench::repeat(5, [&] {
       return bench::seconds([&] {
-        auto const q = cleave::relayed(s, p.plan, cleave::routes_of(s, p.plan, {.far = {0, 3}}));
+        auto const q = cleave::relayed(s, p.plan, cleave::routes_of(s, p.plan, {.beyond = {0, 3}}));
         if (q.plan.stages.size() != made) std::printf("another pipe\n");
       });
     });

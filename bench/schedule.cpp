@@ -170,7 +170,7 @@ void print_bubbles() {
     double within = 0;
     std::uint64_t most = 0;
     for (std::size_t r = 0; r < p; ++r) {
-      within = std::max(within, span_bubble(t, r));
+      within = std::max(within, cleave::detail::span_bubble(t, r));
       most = std::max(most, t.most_kept[r].passes);
     }
     auto const published = published_bubble(family, p, v);

@@ -22,11 +22,11 @@ using namespace cleave::detail;
 using position = module_graph::position;
 
 /// What nodes have beside what they compute.
-enum class detail { none, shapes_and_scopes };
+enum class facts { none, shapes_and_scopes };
 
 /// A row of transformer blocks as a trace shows them: a matrix, a bias and an addition each, a residual,
 /// every state under its own path.
-module_graph transformer(std::size_t nodes, detail kept) {
+module_graph transformer(std::size_t nodes, facts kept) {
   module_graph g;
   g.reserve(nodes);
   module_node n;
@@ -35,7 +35,7 @@ module_graph transformer(std::size_t nodes, detail kept) {
     n.name = (kind == node_kind::get_attr ? "p_" : target + "_") + std::to_string(g.list().size());
     n.target = std::move(target);
     n.args = std::move(args);
-    if (kept == detail::shapes_and_scopes) {
+    if (kept == facts::shapes_and_scopes) {
       n.shape = {std::int64_t{8}, std::int64_t{1024}, std::int64_t{1024}};
       n.metadata = {{"dtype", {opaque{"dtype", "float32"}}},
                     {"scope", {"layers." + std::to_string(g.list().size() / 8) + ".mlp"}}};
@@ -62,7 +62,7 @@ registry<int> operators() {
   return known;
 }
 
-void row(std::size_t nodes, detail kept) {
+void row(std::size_t nodes, facts kept) {
   auto const g = transformer(nodes, kept);
   auto const known = operators();
   auto const median = [&](auto f) {
@@ -88,7 +88,7 @@ void row(std::size_t nodes, detail kept) {
                         .median *
                     1e3;
   std::printf("| %zu | %s | %.1f | %.1f | %.1f | %.1f |\n", g.list().size(),
-              kept == none ? "names, arguments" : "and shapes, metadata",
+              kept == facts::none ? "names, arguments" : "and shapes, metadata",
               static_cast<double>(bytes.size()) / 1e6, write, verify, read);
   std::fflush(stdout);
 }
@@ -98,7 +98,7 @@ void row(std::size_t nodes, detail kept) {
 int main() {
   std::printf(
       "| nodes | with | MB | write, ms | verify, ms | verify and read, ms |\n|---|---|---|---|---|---|\n");
-  for (std::size_t const nodes : {1'000u, 10'000u, 100'000u, 1'000'000u}) row(nodes, none);
+  for (std::size_t const nodes : {1'000u, 10'000u, 100'000u, 1'000'000u}) row(nodes, facts::none);
   for (std::size_t const nodes : {1'000u, 10'000u, 100'000u, 1'000'000u})
-    row(nodes, detail::shapes_and_scopes);
+    row(nodes, facts::shapes_and_scopes);
 }

@@ -128,7 +128,7 @@ class loss_case {
     auto const search = search_for_loss(g, spec, {.several = several});
     json const loss = search.node ? json(g[*search.node].name) : json();
     if (search.fault) {
-      check_refusal(*search.fault, loss_error(g, spec, *search.fault).what());
+      check_refusal(*search.fault, loss_fault_text(g, spec, *search.fault));
     } else if (defect_ && body_["better"].is_object()) {
       compare(body_["better"], json{{"loss", loss}}, "better", differences_);
     } else if (defect_ || body_.contains("error")) {
