@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Boost graphs: as dataflow, as undirected graphs, and parts as property maps. Needs Boost: component `boost`.
+/// Boost graphs: as dataflow, as undirected graphs, and parts as property maps. Needs Boost: component
+/// `boost`.
 
 /// A directed Boost graph as dataflow.
 #include "cleave/adapt/bgl/dataflow.hpp"

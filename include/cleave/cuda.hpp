@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Stages on GPUs, by threads of one process or by processes. Needs the CUDA toolkit, processes also NCCL: component `cuda`.
+/// Stages on GPUs, by threads of one process or by processes. Needs the CUDA toolkit, processes also NCCL:
+/// component `cuda`.
 
 /// A GPU as a device.
 #include "cleave/cuda/device.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Reads ONNX models, prices them, cuts them and writes the stages. Needs ONNX and Protocol Buffers: component `onnx`.
+/// Reads ONNX models, prices them, cuts them and writes the stages. Needs ONNX and Protocol Buffers:
+/// component `onnx`.
 
 /// Reads a model.
 #include "cleave/adapt/onnx/load.hpp"

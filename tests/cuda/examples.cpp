@@ -69,7 +69,8 @@ std::string printed_by(F f) {
 std::string promised() {
   std::string all;
   bool begun = false;
-  for (auto const& line : project::lines_of(project::text_of(project::root / "examples/frameworks/cuda/threads.cpp"))) {
+  for (auto const& line :
+       project::lines_of(project::text_of(project::root / "examples/frameworks/cuda/threads.cpp"))) {
     if (begun && line.size() > 5) all += line.substr(5) + '\n';
     begun = begun || line == "// It prints:";
   }

@@ -14,8 +14,8 @@
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   auto const bytes = std::as_bytes(std::span(data, size));
   cleave::find_stage_bytes_fault(bytes, cleave::testing::any_operators());
-  bool const sealed =
-      size >= cleave::detail::envelope_header_bytes && std::memcmp(data, cleave::detail::envelope_magic, 4) == 0;
+  bool const sealed = size >= cleave::detail::envelope_header_bytes &&
+                      std::memcmp(data, cleave::detail::envelope_magic, 4) == 0;
   auto const payload = sealed ? bytes.subspan(cleave::detail::envelope_header_bytes) : bytes;
   if (!cleave::testing::taken_for_stage(payload)) cleave::testing::taken_for_pipe(payload);
   return 0;

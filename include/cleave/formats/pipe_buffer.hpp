@@ -163,7 +163,8 @@ std::vector<std::byte> write_pipe_bytes(Pipe const& p, stage_bytes_limits const&
 template <class Entry>
 stored_pipe read_pipe_bytes(std::span<std::byte const> bytes, registry<Entry> const& operators,
                             stage_bytes_limits const& limits = {}) {
-  detail::checked_content const content(detail::stage_payload(bytes, limits), detail::content_kind::pipe, limits);
+  detail::checked_content const content(detail::stage_payload(bytes, limits), detail::content_kind::pipe,
+                                        limits);
   detail::demand_operators(content.operators(), operators);
   auto [cut, paths] = detail::read_pipe_plan(*content);
   return {std::move(cut), detail::stage_reader(*content).read(), std::move(paths)};

@@ -26,12 +26,13 @@ namespace cleave {
 /// - `b.result(v, made)`    the stage gives `v`, which it calls `made`; after all nodes, in the order of its
 ///                          outputs.
 template <class Builder, class Graph>
-concept stage_builder = dataflow_graph<Graph> &&
-                        requires(Builder& b, node_t<Graph> n, value_t<Graph> v, detail::made_t<Builder, Graph> made,
-                                 detail::made_t<Builder, Graph> (*lookup)(value_t<Graph>)) {
-                          { b.clone(n, lookup) } -> range_of<detail::made_t<Builder, Graph>>;
-                          b.result(v, made);
-                        };
+concept stage_builder =
+    dataflow_graph<Graph> &&
+    requires(Builder& b, node_t<Graph> n, value_t<Graph> v, detail::made_t<Builder, Graph> made,
+             detail::made_t<Builder, Graph> (*lookup)(value_t<Graph>)) {
+      { b.clone(n, lookup) } -> range_of<detail::made_t<Builder, Graph>>;
+      b.result(v, made);
+    };
 
 }  // namespace cleave
 

@@ -251,12 +251,12 @@ TEST_CASE("exact: a search that is cut short says so, and its bound still holds"
       q.o.most_steps = 1 + r.below(120);
     double const best =
         small_graph(q.g, q.o.balance)
-            .best_ascending(
-                q.o.balance.empty == cleave::empty_parts::allowed
-                    ? q.k
-                    : std::min<std::size_t>(q.k, cleave::detail::units_of(q.g, {.together = q.o.balance.together,
-                                                                        .backward = q.o.balance.backward})
-                                                     .size()));
+            .best_ascending(q.o.balance.empty == cleave::empty_parts::allowed
+                                ? q.k
+                                : std::min<std::size_t>(
+                                      q.k, cleave::detail::units_of(q.g, {.together = q.o.balance.together,
+                                                                          .backward = q.o.balance.backward})
+                                               .size()));
     auto const p = balance_exactly(q.g, q.k, q.o);
     check_consistent(q.g, q.k, q.o, p);
     if (best == impossible) continue;

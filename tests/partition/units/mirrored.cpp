@@ -66,7 +66,8 @@ TEST_CASE("mirrored: where all that reads a backward node is backward, each habi
   for (int i = 0; i < 100; ++i) {
     auto const g = random_graph(r, {.nodes = 1 + r.below(20), .replicable = 6, .ordered = 5});
     std::vector<char> backward(g.nodes());  // what a backward node feeds is backward
-    cleave::detail::each_need(g, [&](index_type m, index_type n) { backward[n] |= backward[m] || r.one_in(4); });
+    cleave::detail::each_need(g,
+                              [&](index_type m, index_type n) { backward[n] |= backward[m] || r.one_in(4); });
     auto const u = cleave::detail::units_of(g, {.backward = backward});
     auto const edges = cleave::detail::mirrored_edges<index_type>(g, u, backward);
     std::vector<std::vector<char>> twin(u.size(), std::vector<char>(u.size()));  // row needs column

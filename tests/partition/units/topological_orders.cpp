@@ -85,7 +85,8 @@ TEST_CASE("orders: only one is told where all permutations have one that is topo
     std::size_t topological = 0;
     do topological += is_topological(u.needs, order) ? 1u : 0u;
     while (std::ranges::next_permutation(order).found);
-    CHECK(cleave::detail::is_only_order<index_type>(u.needs, order_of(u, unit_order::random)) == (topological == 1));
+    CHECK(cleave::detail::is_only_order<index_type>(u.needs, order_of(u, unit_order::random)) ==
+          (topological == 1));
     single += topological == 1 ? 1u : 0u;
   }
   CHECK((single > 30 && single < 270));
@@ -94,7 +95,7 @@ TEST_CASE("orders: only one is told where all permutations have one that is topo
 TEST_CASE("orders: ranks stand in for the program's order") {
   auto const u = cleave::detail::units_of(crossed());
   CHECK(cleave::detail::ordered_units<index_type>(u.needs, u.needed_by, unit_order::given,
-                                          order_list{4, 3, 2, 1, 0}) == order_list{1, 2, 0, 3, 4});
+                                                  order_list{4, 3, 2, 1, 0}) == order_list{1, 2, 0, 3, 4});
 }
 
 TEST_CASE("orders: pinned units come in the order of their parts, whatever is tried") {
@@ -130,8 +131,8 @@ TEST_CASE("orders: pinned units come in the order of their parts, whatever is tr
     }
     ++possible;
     for (auto const how : all_orders) {
-      auto const order =
-          cleave::detail::ordered_units<index_type>(u.needs, u.needed_by, how, ranks(u.size()), reach.window, parts);
+      auto const order = cleave::detail::ordered_units<index_type>(u.needs, u.needed_by, how, ranks(u.size()),
+                                                                   reach.window, parts);
       REQUIRE(is_topological(u.needs, order));
       part_id last{0};
       for (auto const n : order) {

@@ -16,8 +16,8 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/random.hpp"
 #include "cleave/run/host/host_ranks.hpp"
-#include "support/queued/stream_task.hpp"
 #include "cleave/run/model/failure.hpp"
+#include "support/queued/stream_task.hpp"
 
 namespace cleave::testing {
 

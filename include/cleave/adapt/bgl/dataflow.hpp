@@ -18,7 +18,8 @@ namespace cleave {
 /// reads what u makes, parallel edges that it reads it as often. Vertices are nodes and their own results, in
 /// an order that each follows those it needs. Refers to the graph. Expected O((V + E) log V).
 /// \throws cycle_error with the cycle.
-template <class BoostGraph, class Weight = detail::unsaid, class Bytes = detail::unsaid, class Name = detail::unsaid>
+template <class BoostGraph, class Weight = detail::unsaid, class Bytes = detail::unsaid,
+          class Name = detail::unsaid>
 class bgl_dataflow {
   static_assert(
       std::convertible_to<typename boost::graph_traits<BoostGraph>::directed_category, boost::directed_tag>,

@@ -78,7 +78,7 @@ class bgl_part_map {
     tables t{detail::bgl_positions<BoostGraph, std::size_t>(g), partition{{}, p.parts}};
     t.parts.of.assign(t.position.size(), no_part);
     detail::each_vertex_with_part(p, ordered,
-                          [&](key_type const& v, part_id part) { t.parts.of[t.position[v]] = part; });
+                                  [&](key_type const& v, part_id part) { t.parts.of[t.position[v]] = part; });
     data_ = std::make_shared<tables const>(std::move(t));
   }
 

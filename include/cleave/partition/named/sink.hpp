@@ -93,7 +93,8 @@ template <std::unsigned_integral Index, class F>
 cut_partition sunk(basic_dense<Index> const& s, cut_partition p, F may_sink) {
   if (auto const back = detail::find_backward_edge(s, p))
     throw partition_error("nodes are sunk in parts that run in ascending order, but " +
-                              detail::part_label(s, p, back->consumer) + " needs " + detail::part_label(s, p, back->producer),
+                              detail::part_label(s, p, back->consumer) + " needs " +
+                              detail::part_label(s, p, back->producer),
                           {back->producer, back->consumer});
   return detail::node_sinker<Index>(s, std::move(p)).sink(may_sink);
 }

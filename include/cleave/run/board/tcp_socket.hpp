@@ -182,8 +182,8 @@ class tcp_listener {
     auto const where = "listening at " + name_of(at);
     int code = EADDRNOTAVAIL;
     for (auto const& a : detail::system_addresses(at)) {
-      socket_ =
-          detail::tcp_socket(::socket(a.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+      socket_ = detail::tcp_socket(
+          ::socket(a.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
       if (socket_.is_open()) detail::set_socket_option(socket_, SOL_SOCKET, SO_REUSEADDR, 1);
       if (socket_.is_open() && ::bind(socket_.descriptor(), a.get(), a.size) == 0 &&
           ::listen(socket_.descriptor(), SOMAXCONN) == 0)
@@ -200,7 +200,8 @@ class tcp_listener {
     detail::tcp_socket s(::accept4(socket_.descriptor(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!s.is_open()) {
       for (int const code : {EMFILE, ENFILE, ENOBUFS, ENOMEM})
-        if (errno == code) throw detail::socket_error("accepting a connection at " + name_of(address()), code);
+        if (errno == code)
+          throw detail::socket_error("accepting a connection at " + name_of(address()), code);
       return std::nullopt;  // whoever knocked has gone
     }
     detail::set_control_options(s);

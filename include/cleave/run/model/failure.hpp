@@ -62,10 +62,10 @@ struct failure {
   failure_code code;
   std::optional<stage_call> at = {};  ///< nothing where no stage is to blame
   std::string detail = {};
-  std::exception_ptr cause = {};  ///< what a stage threw, in the process in which it did
-  rank_id reporter = detail::no_rank;     ///< who noticed it
-  rank_id culprit = detail::no_rank;      ///< who is to blame, where that is known
-  std::string operation = {};     ///< what the reporter was doing: `recv B3 stage 1<-2`
+  std::exception_ptr cause = {};       ///< what a stage threw, in the process in which it did
+  rank_id reporter = detail::no_rank;  ///< who noticed it
+  rank_id culprit = detail::no_rank;   ///< who is to blame, where that is known
+  std::string operation = {};          ///< what the reporter was doing: `recv B3 stage 1<-2`
 };
 
 /// `rank 1, forward, stage 2, microbatch 5: out of memory`; each part where it is known.

@@ -28,7 +28,9 @@ inline constexpr std::array<std::string_view, 10> element_names = {"f32", "f64",
 namespace cleave {
 
 /// `f32`.
-constexpr std::string_view name_of(element_type t) { return detail::element_names[static_cast<std::size_t>(t)]; }
+constexpr std::string_view name_of(element_type t) {
+  return detail::element_names[static_cast<std::size_t>(t)];
+}
 
 }  // namespace cleave
 

@@ -38,4 +38,3 @@ inline schedule merge_backward(schedule s) {
 }
 
 }  // namespace cleave
-

@@ -50,7 +50,8 @@ namespace cleave {
 inline std::vector<critical_step> critical_path(schedule const& s, schedule_times const& t) {
   expects(t.spans.size() == s.ranks.size() && t.causes.size() == s.ranks.size(), "times of this schedule");
   std::vector<critical_step> path;
-  for (auto at = detail::last_action(s, t); at != detail::no_action; at = t.causes[index(at.rank)][at.position]) {
+  for (auto at = detail::last_action(s, t); at != detail::no_action;
+       at = t.causes[index(at.rank)][at.position]) {
     auto const r = index(at.rank);
     path.push_back({at.rank, at.position, s.ranks[r][at.position], t.spans[r][at.position]});
   }

@@ -55,4 +55,3 @@ inline schedule spaced_listing(schedule const& s) {
 }
 
 }  // namespace cleave
-
