@@ -50,6 +50,13 @@ find_nccl() {
   done
 }
 
+# What ranks that are processes meet with; without it they are left out, as without NCCL.
+find_sodium() {
+  [[ $(printf '#include <sodium.h>\nint main() { return sodium_init() < 0; }\n' |
+    g++ -x c++ - -lsodium -o /dev/null 2>&1) ]] || return 0
+  nccl_header='' missing='no sodium.h with its library is here'
+}
+
 # What the first Python whose torch has CUDA says: itself, the folder of torch, its ABI. To import torch takes up to 20 s: once,
 # beside the compilers.
 look_for_torch() {
@@ -102,9 +109,10 @@ program() {
   done
   if [[ $fake ]]; then
     linked=(g++ "${objects[@]}" "${fakes[@]}" -lpthread -ldl)
+    [[ ! $nccl_header ]] || linked+=(-lsodium)
   else
     linked=("$nvcc" "${objects[@]}" -lpthread)
-    [[ $name != gpu_rank ]] || linked+=(-Xlinker "$nccl_library" -Xlinker -rpath -Xlinker "$(dirname "$nccl_library")")
+    [[ $name != gpu_rank ]] || linked+=(-lsodium -Xlinker "$nccl_library" -Xlinker -rpath -Xlinker "$(dirname "$nccl_library")")
     [[ $name != gpu_torch ]] || linked+=(-cudart shared -L"$torch/lib" -Xlinker --no-as-needed -ltorch_cuda -ltorch_cpu -ltorch -lc10_cuda
       -lc10 -Xlinker -rpath -Xlinker "$torch/lib" -Xlinker -rpath -Xlinker "$cuda/lib64")
   fi
@@ -269,7 +277,7 @@ run_kill() {
 processes() {
   local schedule ranks
   if [[ ! $nccl_header ]]; then
-    row processes "ranks that are processes" "" "no nccl.h with its library is here" skipped
+    row processes "ranks that are processes" "" "${missing:-no nccl.h with its library is here}" skipped
   elif [[ ! -x $out/bin/gpu_rank ]]; then
     return  # its row says why
   elif [[ $fake ]]; then
@@ -393,6 +401,7 @@ then_run() {
 
 find_toolkit
 find_nccl
+find_sodium
 processors=$(nproc)
 rows=$out/rows.txt
 rm -rf "$out"

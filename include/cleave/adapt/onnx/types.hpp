@@ -150,8 +150,8 @@ class types {
     std::vector<char> done(static_cast<std::size_t>(g.node_size()));
     int rounds = 32;  // each infers the whole model; in real files three tell all
     for (bool fresh = true; std::exchange(fresh, false) && rounds > 0; --rounds) {
-      auto const types = table(m);
-      auto const type_of = [&](std::string const& name) { return look_up(types, name); };
+      auto const known = table(m);
+      auto const type_of = [&](std::string const& name) { return look_up(known, name); };
       for (int i = 0; i < g.node_size(); ++i) {
         auto& n = *g.mutable_node(i);
         if (n.output_size() != 1 || done[static_cast<std::size_t>(i)]) continue;
@@ -206,7 +206,7 @@ class types {
     std::unordered_set<std::string_view> values;
     for (auto const& v : declared_->graph().input()) values.insert(v.name());
     for (auto const& n : declared_->graph().node()) values.insert(n.output().begin(), n.output().end());
-    std::vector<std::pair<std::string, ::onnx::TypeProto>> types;
+    std::vector<std::pair<std::string, ::onnx::TypeProto>> given;
     for (auto const& [name, shape] : options.shapes) {
       if (name.empty() || !values.contains(name))
         throw detail::bad_onnx_option(name, "shape given, but the model has no such value");
@@ -223,9 +223,9 @@ class types {
       if (known != nullptr && contradicts(*known, type, shape.element))
         throw detail::bad_onnx_option(name,
                                       "shape given as " + spelling(type) + ", but it is " + spelling(*known));
-      types.emplace_back(name, std::move(type));
+      given.emplace_back(name, std::move(type));
     }
-    return types;
+    return given;
   }
 
   static bool contradicts(::onnx::TypeProto const& known, ::onnx::TypeProto const& user, int element) {
