@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave::detail {
 
 /// Reads a list of options that says nothing, one thing for all, or one for each: of ranks, stages, edges.

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/language.hpp"
+
 namespace cleave::detail {
 
 /// Runs lists of actions, each in its order, as far as they all go. A list that needs what has not happened
