@@ -241,6 +241,17 @@ TEST_CASE("simulate: a compound takes its parts together where that is asked for
   CHECK(together.busy[0] == 5);
 }
 
+TEST_CASE("simulate: a compound of passes and other actions has no time of its own, whatever is asked for") {
+  auto s = of_rows({"0F0,(0F1;0B0)OVERLAP_F_B,0B1"});
+  s.ranks[0][3].kind = action_kind::unshard;
+  auto const alone = simulate(s);
+  for (auto const how : {compound_time::in_turn, compound_time::longest_part}) {
+    auto const times = simulate(s, {.compounds = how});
+    CHECK(times.makespan == alone.makespan);
+    CHECK(times.spans == alone.spans);
+  }
+}
+
 TEST_CASE("simulate: other ranks see the results of a compound when all of it is done") {
   auto const s = of_rows({"0F0,(0F1;0B0)OVERLAP_F_B,0B1", "1F0,1B0,1F1,1B1"});
   auto const times = simulate(s);

@@ -279,8 +279,11 @@ class time_walk {
     auto const& row = schedule_.ranks[r];
     action const& a = row[position];
     if (a.parts > 0) {
-      if (options_.compounds != compound_time::one_after_the_other && is_compute(row[position + 1].kind))
-        return run_together(r);
+      auto const parts =
+          std::span(row).subspan(position + 1, (std::min)(std::size_t{a.parts}, row.size() - position - 1));
+      bool const all_compute =
+          std::all_of(parts.begin(), parts.end(), [](action const& part) { return is_compute(part.kind); });
+      if (options_.compounds != compound_time::one_after_the_other && all_compute) return run_together(r);
       compounds_[r] = {position + 1, position + 1 + a.parts};
       if (options_.messages == message_time::within) send_first(r);
     } else if (!run_alone(r, a)) {
