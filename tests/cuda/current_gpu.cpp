@@ -184,7 +184,7 @@ TEST_CASE(
     cleave::cuda::check(cudaSetDevice(other), "cudaSetDevice");
     {
       cleave::cuda::pipeline_options o;
-      o.watch.limit = 20s;
+      o.run.watch.limit = 20s;
       o.gpu = static_cast<int>(index(s.rank));
       cleave::cuda::pipeline<looking_stages> run(
           x.plan,

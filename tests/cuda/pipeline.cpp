@@ -67,8 +67,8 @@ class gathered_outcomes {
 std::vector<linear_outcome> outcomes_on_gpus(step_plan const& p, linear_model const& m,
                                              cleave::cuda::pipeline_options const& o, std::uint64_t seed,
                                              std::size_t steps = 1) {
-  auto const ranks = static_cast<std::uint32_t>(p.order().ranks.size()) * o.replicas;
-  gathered_outcomes made(o.replicas, p, m);
+  auto const ranks = static_cast<std::uint32_t>(p.order().ranks.size()) * o.run.replicas;
+  gathered_outcomes made(o.run.replicas, p, m);
   fake_cuda fake(fake_gpus(ranks, seed));
   auto const thrown = on_ranks(ranks, [&](process_start const& s) {
     linear_pipeline run(p, [&](cleave::cuda::device& d) { return linear_engines(m)(rank_id{0}, d); }, o, s);
@@ -84,14 +84,14 @@ std::vector<linear_outcome> outcomes_on_gpus(step_plan const& p, linear_model co
 
 cleave::cuda::pipeline_options usual() {
   cleave::cuda::pipeline_options o;
-  o.watch.limit = 30s;
+  o.run.watch.limit = 30s;
   return o;
 }
 
 /// A run of which nothing takes long once it has failed, and a step no longer than `limit`.
 cleave::cuda::pipeline_options hasty(std::chrono::milliseconds limit = 20s) {
   cleave::cuda::pipeline_options o;
-  o.watch.limit = limit;
+  o.run.watch.limit = limit;
   o.messages = {.abort_within = 200ms, .finish_within = 200ms};
   o.device.drain_within = 300ms;
   return o;
@@ -189,10 +189,10 @@ TEST_CASE("cuda pipeline: gradients are summed over replicas and ties as on the 
                                               {{stage_id{1}, 1}, {stage_id{2}, 1}}};
     step_plan const p(s, c.t, linear_layouts(c.t, c.rows), random_options(random));
     auto o = usual();
-    o.replicas = replicas;
-    o.ties = ties;
+    o.run.replicas = replicas;
+    o.run.ties = ties;
     o.messages.shortest_slice = random.one_in(2) ? 16 : 65536;
-    o.bucket_bytes = 64;
+    o.run.bucket_bytes = 64;
     auto const wanted = outcome_on_host(p, c, 1, {.replicas = replicas, .ties = ties, .bucket_bytes = 64});
     auto const made = outcomes_on_gpus(p, c, o, random.next());
     for (auto const& replica : made) CHECK(replica == wanted);
@@ -205,7 +205,7 @@ TEST_CASE("cuda pipeline: an update steps all ranks alike, and ties start as one
   std::vector<double> norms(3);
   auto const thrown = on_ranks(3, [&](process_start const& s) {
     auto o = usual();
-    o.ties = {{{stage_id{0}, 0}, {stage_id{2}, 0}}};
+    o.run.ties = {{{stage_id{0}, 0}, {stage_id{2}, 0}}};
     linear_pipeline run(
         r.plan, [&](cleave::cuda::device& d) { return linear_engines(r.model)(s.rank, d); }, o, s);
     cuda_step const step(run.own_device(), r.model.values());
@@ -347,7 +347,7 @@ TEST_CASE("cuda pipeline: ties of gradients that differ are refused before the f
   fake_cuda const fake(fake_gpus(2));
   auto const thrown = on_ranks(2, [&](process_start const& s) {
     auto o = hasty();
-    o.ties = {{{stage_id{0}, 0}, {stage_id{1}, 0}}};
+    o.run.ties = {{{stage_id{0}, 0}, {stage_id{1}, 0}}};
     cleave::cuda::pipeline<odd_engine> run(
         r.plan, [&](cleave::cuda::device& d) { return odd_engine(linear_bodies(d, r.model.stages)); }, o, s);
   });
@@ -401,7 +401,7 @@ TEST_CASE("cuda pipeline: as many processes are needed as the plan and its repli
   CHECK_THROWS_WITH(
       linear_pipeline(
           r.plan, [&](cleave::cuda::device& d) { return linear_engines(r.model)(rank_id{0}, d); },
-          {{.replicas = 2}}, process_start{.size = 3}),
+          {.run = {.replicas = 2}}, process_start{.size = 3}),
       "there are 3 ranks, but the schedule has 2 and there are 2 replicas of it; start 4 (torchrun "
       "--nproc-per-node, mpirun -n or srun -n)");
 }

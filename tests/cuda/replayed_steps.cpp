@@ -72,7 +72,7 @@ struct seen_steps {
 /// Inputs of both kinds of steps are at two places by turns.
 seen_steps run_steps(tried_run const& r, cleave::cuda::pipeline_options const& o,
                      std::vector<given_step> const& steps, std::function<bool(rank_id)> records = {}) {
-  auto const ranks = static_cast<std::uint32_t>(r.plan.order().ranks.size()) * o.replicas;
+  auto const ranks = static_cast<std::uint32_t>(r.plan.order().ranks.size()) * o.run.replicas;
   seen_steps seen;
   seen.numbers.resize(ranks);
   seen.recordings.resize(ranks);
@@ -132,12 +132,12 @@ seen_steps run_steps(tried_run const& r, cleave::cuda::pipeline_options const& o
 
 cleave::cuda::pipeline_options with_steps(step_mode steps) {
   cleave::cuda::pipeline_options o;
-  o.watch.limit = 20s;
+  o.run.watch.limit = 20s;
   o.messages = {.abort_within = 200ms, .finish_within = 200ms};
   o.device.drain_within = 500ms;
-  o.bucket_bytes = 64;
+  o.run.bucket_bytes = 64;
   o.messages.shortest_slice = 16;
-  o.steps = steps;
+  o.run.steps = steps;
   return o;
 }
 
@@ -155,10 +155,10 @@ TEST_CASE("replayed steps: they make what issued ones make, by one launch each, 
     auto issued = with_steps(step_mode::issued), replayed = with_steps(step_mode::replayed);
     for (auto* const o : {&issued, &replayed}) {
       if (!summed) continue;
-      o->replicas = 2;
-      o->ties = {{{stage_id{0}, 0}, {stage_id{r.model.t.stages - 1}, 0}}};
+      o->run.replicas = 2;
+      o->run.ties = {{{stage_id{0}, 0}, {stage_id{r.model.t.stages - 1}, 0}}};
     }
-    auto const all = ranks * issued.replicas;
+    auto const all = ranks * issued.run.replicas;
     auto const wanted = run_steps(r, issued, steps), seen = run_steps(r, replayed, steps);
     CHECK(seen.numbers == wanted.numbers);
     CHECK(seen.obstacles == std::vector(all, std::optional<std::string>()));
@@ -183,7 +183,7 @@ TEST_CASE("replayed steps: with sums and without are recorded each, and anew whe
                                          {4, reduced}, {5, kept},         {6, kept},
                                          {7, reduced}, {8, kept, halves}, {9, kept, halves}};
   auto issued = with_steps(step_mode::issued), replayed = with_steps(step_mode::replayed);
-  issued.replicas = replayed.replicas = 2;
+  issued.run.replicas = replayed.run.replicas = 2;
   auto const wanted = run_steps(r, issued, steps), seen = run_steps(r, replayed, steps);
   CHECK(seen.numbers == wanted.numbers);
   CHECK(seen.recordings == std::vector<std::size_t>(4, 3));
@@ -267,7 +267,7 @@ TEST_CASE(
 TEST_CASE(
     "replayed steps: one that does not end is overdue, and nothing recorded outlives its communicator") {
   auto o = with_steps(step_mode::replayed);
-  o.watch.limit = 1500ms;
+  o.run.watch.limit = 1500ms;
   fake_cuda fake(fake_gpus(2));
   auto const thrown = failures_of(fake, o, [&](stage_pass const& p, std::size_t step) {
     if (step == 1 && p.microbatch == microbatch_id{1} && p.from_loss)

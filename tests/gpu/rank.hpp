@@ -41,7 +41,8 @@ inline std::size_t run_rank(process_start const& start, rank_task const& task) {
   step_plan const p(s, c.t, linear_layouts(c.t, c.rows), {.delivery = {.delivery = delivery::one_queue}});
   cleave::cuda::pipeline<cuda_linear_engine> run(
       p, [&](cleave::cuda::device& d) { return cuda_linear_engine(linear_bodies(d, c.stages)); },
-      {{.watch = {.limit = std::chrono::seconds(60)}}, 0, {}, {.most_blocks = 2}}, start);
+      {.run = {.watch = {.limit = std::chrono::seconds(60)}}, .gpu = 0, .messages = {.most_blocks = 2}},
+      start);
   cleave::cuda::device here;
   cuda_step const step(here, c.values());
   for (std::size_t i = 0; i < task.steps; ++i) {

@@ -43,7 +43,8 @@ example::difference train_in_processes(example::gpt_size const& size, cleave::sc
                                        example::whole_training const& whole, rank_id rank) {
   // [mpi]
   example::gpt_pieces pieces(size, s);
-  cleave::mpi::pipeline pipeline(plan_for(size, s), pieces.engine_of(rank), {{.ties = example::ties_of(s)}});
+  cleave::mpi::pipeline pipeline(plan_for(size, s), pieces.engine_of(rank),
+                                 {.run = {.ties = example::ties_of(s)}});
   pipeline.add_plan(plan_for(size, example::evaluation(s)));
   auto const loss = [&](microbatch_id m, std::size_t plan) { return pipeline.result(m, 0, plan); };
   auto const off = train(pipeline, size, whole, loss);

@@ -419,8 +419,9 @@ static_assert(communicator<nccl_communicator, cuda::device>);
 
 namespace cleave::cuda {
 
-/// What every pipeline is told, and how CUDA and NCCL are used.
-struct pipeline_options : cleave::pipeline_options {
+/// Options of every pipeline, and of CUDA and NCCL.
+struct pipeline_options {
+  cleave::pipeline_options run = {};
   /// Of those that CUDA lists; none: the only one, or that of the number of the process on its machine.
   std::optional<int> gpu = {};
   cuda::options device = {};  ///< but for its number
@@ -572,7 +573,7 @@ class pipeline : public process_pipeline<S, cuda::backend> {
   pipeline(planned_step auto const& p, F make_stages, cuda::pipeline_options const& o = {},
            process_start const& start = read_process_start())
       : process_pipeline<S, cuda::backend>(
-            demand_delivery(p), std::move(make_stages), o,
+            demand_delivery(p), std::move(make_stages), o.run,
             {start.size, "there are", "torchrun --nproc-per-node, mpirun -n or srun -n"}, start, o) {}
 
   /// As of `process_pipeline`. \throws plan_delivery_error too

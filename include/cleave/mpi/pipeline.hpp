@@ -412,8 +412,9 @@ static_assert(communicator<mpi_communicator, mpi::device>);
 
 namespace cleave::mpi {
 
-/// What every pipeline is told, and how MPI is used.
-struct pipeline_options : cleave::pipeline_options {
+/// Options of every pipeline, and of MPI.
+struct pipeline_options {
+  cleave::pipeline_options run = {};
   mpi::board_options board = {};
   mpi::options messages = {.reductions = mpi::reductions::ordered};
   mpi::patience patience = {};
@@ -473,7 +474,7 @@ class pipeline : public process_pipeline<S, mpi::backend> {
   pipeline(planned_step auto const& p, S stages, mpi::pipeline_options const& o = {},
            MPI_Comm ranks = MPI_COMM_WORLD)
       : process_pipeline<S, mpi::backend>(
-            p, [&](mpi::device&) { return std::move(stages); }, o,
+            p, [&](mpi::device&) { return std::move(stages); }, o.run,
             {size_of(ranks), "MPI has started", "mpirun -n"}, ranks, o) {}
 
  private:

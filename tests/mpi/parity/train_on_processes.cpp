@@ -90,10 +90,10 @@ class process_training {
   }
   cleave::mpi::pipeline_options pipeline(testing::state_values const& state) const {
     cleave::mpi::pipeline_options o;
-    o.watch.limit = std::chrono::seconds(60);
-    o.ties =
+    o.run.watch.limit = std::chrono::seconds(60);
+    o.run.ties =
         testing::ties_of(testing::host_engine(pipe_, wiring_, microbatches_, state), wiring_.moves.stages);
-    o.bucket_bytes = 64;
+    o.run.bucket_bytes = 64;
     return o;
   }
 
