@@ -114,7 +114,8 @@ std::vector<bench_algorithm> chosen(std::vector<std::string> const& asked) {
   return found;
 }
 
-/// Gives instances of one name their paths as names: tables and files of parts know them by name alone.
+/// Renames instances that share a name after their paths, since tables and part files tell them apart by
+/// name.
 /// \throws usage_error where one is given twice
 void tell_apart(std::vector<bench_instance>& instances) {
   auto const names = [&] {

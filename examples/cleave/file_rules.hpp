@@ -21,10 +21,11 @@ namespace tool {
 struct file_use {
   enum class kind : std::uint8_t { none, read, written, folder };
   kind what = kind::none;
-  bool (*is_own)(std::string const& text) = nullptr;  ///< of a written one: whether only cleave writes such
-  bool (*has)(std::string_view name) = nullptr;       ///< of a folder: whether files of that name go there
-  std::string_view prefix{};                          ///< of the value, before the file's name
-  std::string form{};                                 ///< of a written one: see `output_file`
+  bool (*is_own)(std::string const& text) =
+      nullptr;  ///< of a written one: whether the text itself says that cleave wrote it
+  bool (*has)(std::string_view name) = nullptr;  ///< of a folder: whether files of that name go there
+  std::string_view prefix{};                     ///< of the value, before the file's name
+  std::string form{};                            ///< of a written one: see `output_file`
 
   bool is_output() const { return what == kind::written || what == kind::folder; }
 };
@@ -94,10 +95,12 @@ inline void demand_own(fs::path const& path, file_use const& use) {
   auto const text = read_text(path);
   if (text.empty() || (use.is_own != nullptr && use.is_own(text))) return;
   if (!use.form.empty() && is_marked(path, use.form, text)) return;
-  throw cleave::error(
-      shown(path) + ": is there, and is not " +
-      (use.form.empty() ? "what cleave writes by this option" : "as cleave wrote it by this option") +
-      "; move it away, write elsewhere, or add --overwrite");
+  std::string const what =
+      use.form.empty() ? "what cleave writes by this option" : "as cleave wrote it by this option";
+  std::string const why =
+      use.form.empty() || keeps_attributes(path) ? "" : " (this file system keeps no attributes to tell by)";
+  throw cleave::error(shown(path) + ": is there, and is not " + what + why +
+                      "; move it away, write elsewhere, or add --overwrite");
 }
 
 }  // namespace tool

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cleave/checkpoint/durable_file.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/name_digest.hpp>
@@ -82,24 +83,30 @@ inline void make_folder(fs::path const& folder, std::string const& remedy = "wri
 /// A file that the tool is told to write, by an option of `file_to_write`.
 struct output_file {
   std::string path;
-  std::string form{};  ///< of a text that other programs write too: `is_marked` knows it again by this
+  std::string
+      form{};  ///< of a text that other programs write too; part of the mark that `is_marked` looks for
   bool empty() const { return path.empty(); }
 };
 
-/// The attribute of a file that says in which form cleave wrote it, and which text.
+/// The extended attribute in which cleave stores a digest of the form and the text that it wrote.
 inline constexpr char written_attribute[] = "user.cleave.written";
 
 inline std::string written_mark(std::string const& form, std::string const& text) {
   return cleave::name_digest().add(form).add(text).text();
 }
 
-/// Whether cleave wrote the file in this form and it has not changed since. A copy has no mark, and no file
-/// has one where the file system keeps no attributes.
+/// Returns whether cleave wrote the file in this form and it has not changed since. Copies have no mark, and
+/// no file has one where the file system keeps no attributes.
 inline bool is_marked(fs::path const& path, std::string const& form, std::string const& text) {
   std::array<char, 17> value{};
   auto const size = getxattr(path.c_str(), written_attribute, value.data(), value.size());
   return size > 0 &&
          written_mark(form, text) == std::string_view(value.data(), static_cast<std::size_t>(size));
+}
+
+/// Returns whether files there can have such attributes.
+inline bool keeps_attributes(fs::path const& path) {
+  return getxattr(path.c_str(), written_attribute, nullptr, 0) >= 0 || errno != ENOTSUP;
 }
 
 /// Writes a file whole or not at all, in place of what has its name, whose permissions it takes.

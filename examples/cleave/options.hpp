@@ -58,8 +58,8 @@ inline option file_to_read(std::string const& name, std::string const& value, st
           {file_use::kind::read}};
 }
 
-/// An option for a file that is written, in place of one whose text `is_own` knows as cleave's. Where other
-/// programs write such texts too, `form` names them, and one is replaced that bears cleave's mark.
+/// An option for a file that is written. It may replace a file whose text `is_own` recognises as cleave's.
+/// Where other programs write such texts too, `form` is given instead, and the file must bear cleave's mark.
 inline option file_to_write(std::string const& short_name, std::string const& name, std::string const& help,
                             output_file& to, bool (*is_own)(std::string const& text),
                             std::string const& form = "") {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// Stages on GPUs, by threads of one process or by processes. Needs the CUDA toolkit, processes also NCCL
-/// and libsodium: component `cuda`.
+/// Stages on GPUs; ranks are threads of one process, or processes. Needs the CUDA toolkit; processes also
+/// need NCCL and libsodium. Component `cuda`.
 
 /// A GPU as a device.
 #include "cleave/cuda/device.hpp"

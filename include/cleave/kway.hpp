@@ -5,11 +5,11 @@
 
 /// The nodes of each part.
 #include "cleave/partition/model/partition.hpp"
-/// A graph in CSR arrays, from a list of edges too.
+/// Graphs in CSR arrays, and how to make them from a list of edges.
 #include "cleave/graph/adjacency.hpp"
 /// Balance, preset, seed, threads, fixed nodes.
 #include "cleave/partition/kway/options.hpp"
-/// Partitions such arrays or a graph of yours, and refines what is there.
+/// Partitions CSR arrays or a graph of yours, and refines a given partition.
 #include "cleave/partition/kway/kway.hpp"
-/// Those that cleave::compiled has.
+/// Instantiations in the library cleave::compiled.
 #include "cleave/partition/kway/compiled.hpp"

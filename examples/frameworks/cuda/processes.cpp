@@ -2,7 +2,7 @@
 // The same by a process for each GPU, connected by NCCL:
 //
 //   nvcc -std=c++20 -arch=native --expt-relaxed-constexpr -Iinclude examples/frameworks/cuda/{processes.cpp,kernels.cu,library.cu}
-//     -lnccl -o train
+//     -lnccl -lsodium -o train
 //   CLEAVE_KEY=$(openssl rand -hex 16) torchrun --no-python --nproc-per-node 2 ./train     or mpirun -n 2, srun -n 2
 #include <cleave/cuda.hpp>
 #include <cleave/processes.hpp>

@@ -61,7 +61,7 @@ struct gradient_fault {
   bool operator==(gradient_fault const&) const = default;
 };
 
-/// What does not fit; where is told by the message around it.
+/// Returns how a gradient does not fit. The place stands before it, see `gradient_subject`.
 inline std::string describe(gradient_fault const& f) {
   switch (f.what) {
     case gradient_fault::kind::different_form:
@@ -81,7 +81,7 @@ inline std::string describe(gradient_fault const& f) {
 /// Gradients that do not have the form of what they are of. The witness: where, and why.
 using gradient_error = fault_error<gradient_fault>;
 
-/// What a gradient that does not fit belongs to: `whose` as a whole, or at `path`.
+/// Returns the place that an error about a gradient names: `whose`, or `whose at path`.
 inline std::string gradient_subject(std::string const& whose, std::string const& path) {
   return path.empty() ? whose : whose + " at " + printable(path);
 }

@@ -159,15 +159,20 @@ namespace cleave::detail {
 /// How the names of files end that are not whole yet.
 inline constexpr std::string_view unfinished_ending = ".unfinished";
 
-/// Where process numbers mean what they mean here: this machine, and its container. 16 hexadecimal digits.
+/// Returns a digest of this boot of this machine and its container: process numbers are unique in there.
+/// 16 hexadecimal digits.
 inline std::string process_space() {
-  std::array<char, 256> host{}, space{};
-  ::gethostname(host.data(), host.size() - 1);
+  std::array<char, 256> boot{}, space{};
+  if (int const file = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); file >= 0) {
+    if (::read(file, boot.data(), boot.size() - 1) < 0) boot[0] = '\0';
+    ::close(file);
+  }
+  if (boot[0] == '\0') ::gethostname(boot.data(), boot.size() - 1);
   if (::readlink("/proc/self/ns/pid", space.data(), space.size() - 1) < 0) space[0] = '\0';
-  return name_digest().add(host.data()).add(space.data()).text();
+  return name_digest().add(boot.data()).add(space.data()).text();
 }
 
-/// Whether a file of this name was begun by a process of `space` that is there no longer.
+/// Returns whether a process of `space` that has ended began a file of this name.
 inline bool is_left_by_ended_process(std::string_view name, std::string_view space) {
   if (!name.ends_with(unfinished_ending)) return false;
   name.remove_suffix(unfinished_ending.size());
@@ -185,9 +190,8 @@ inline bool is_left_by_ended_process(std::string_view name, std::string_view spa
 
 namespace cleave {
 
-/// Removes the unfinished files in `folder` of processes that were ended while they wrote: what
-/// `pending_file` began on this machine and nothing works on any longer. What cannot be removed stays.
-/// O(files in the folder).
+/// Removes files in `folder` that a `pending_file` began in a process that has ended. Files of other
+/// machines, and of an earlier boot, stay; so do files that cannot be removed. O(files in the folder).
 inline void remove_leftovers(std::string const& folder) {
   auto const space = detail::process_space();
   std::error_code stop, ignored;

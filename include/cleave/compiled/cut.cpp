@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What cutting a graph takes that depends on no user's type, compiled once for both widths of an index.
+// Instantiates `balance` and `make_plan` for 32-bit and 64-bit indices.
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/split/make_plan.hpp"
 

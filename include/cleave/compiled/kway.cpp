@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// K-way partitions of arrays, compiled once for both widths of an index and both kinds of weights.
+// Instantiates `partition_kway` and `refine_kway` for 32-bit and 64-bit indices, integer and floating
+// weights.
 #include "cleave/partition/kway/compiled.hpp"
 
 namespace cleave {

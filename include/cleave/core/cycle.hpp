@@ -9,8 +9,7 @@
 
 #include "cleave/core/language.hpp"
 
-/// Cycles of directed graphs. Nodes are numbered from 0; `follow(n)` is a range of the nodes that arcs lead
-/// to from node n.
+/// Finds cycles in directed graphs. Nodes are numbered from 0; `follow(n)` returns the successors of node n.
 namespace cleave::detail {
 
 /// An arc of a directed graph.
@@ -18,7 +17,7 @@ struct directed_arc {
   std::uint32_t from, to;
 };
 
-/// Arcs by the node where they begin, those of a node in the order in which they were given.
+/// Arcs in CSR form, grouped by their first node. Arcs of one node keep the order in which they were given.
 class arc_rows {
  public:
   arc_rows(std::uint32_t nodes, std::span<directed_arc const> arcs)
@@ -33,9 +32,9 @@ class arc_rows {
   }
 
   std::uint32_t nodes() const { return static_cast<std::uint32_t>(first_.size() - 1); }
-  /// The nodes that follow `n`.
+  /// Returns the successors of `n`.
   std::span<std::uint32_t const> operator()(std::uint32_t n) const { return row(head_, n); }
-  /// The numbers of the arcs to these.
+  /// Returns the numbers of the arcs to these successors.
   std::span<std::uint32_t const> numbers(std::uint32_t n) const { return row(number_, n); }
 
  private:
@@ -47,8 +46,8 @@ class arc_rows {
   std::vector<std::uint32_t> number_, head_;
 };
 
-/// Nodes in an order in which each stands before those that follow it, the first to be ready first; without
-/// those on a cycle or behind one. O(nodes + arcs). Kahn, CACM 5(11), 1962.
+/// Returns nodes in topological order. Nodes on a cycle, and nodes that a cycle leads to, are left out.
+/// O(nodes + arcs). Kahn, CACM 5(11), 1962.
 template <class Node, class Follow>
 std::vector<Node> order_of_arcs(Node nodes, Follow const& follow) {
   std::vector<Node> missing(nodes), order;
@@ -62,7 +61,7 @@ std::vector<Node> order_of_arcs(Node nodes, Follow const& follow) {
   return order;
 }
 
-/// Which of `nodes` nodes are not in `order`.
+/// Returns 1 for each of `nodes` nodes that is not in `order`, else 0.
 template <class Node>
 std::vector<char> left_out(std::size_t nodes, std::vector<Node> const& order) {
   std::vector<char> left(nodes, 1);
@@ -70,13 +69,13 @@ std::vector<char> left_out(std::size_t nodes, std::vector<Node> const& order) {
   return left;
 }
 
-/// The first node that is left out. Precondition: there is one.
+/// Returns the first node that is left out. Precondition: there is one.
 template <class Node>
 Node first_left_out(std::vector<char> const& left) {
   return static_cast<Node>(std::find(left.begin(), left.end(), 1) - left.begin());
 }
 
-/// A node on a cycle: the first that a walk from `at` along `next(n)` comes to for the second time.
+/// Returns a node on a cycle: the first one that the walk `at`, `next(at)`, … visits twice.
 template <class Node, class Next>
 Node first_met_again(std::size_t nodes, Node at, Next const& next) {
   std::vector<char> met(nodes);
@@ -84,9 +83,10 @@ Node first_met_again(std::size_t nodes, Node at, Next const& next) {
   return at;
 }
 
-/// Some cycle, in the direction of the arcs; not always a short one. `order` is an order of them that some
-/// nodes are left out of. Each of these follows another, so a walk back from any ends in a cycle: the cycle
-/// ends with the node to which as many steps lead as there are nodes. O(nodes + arcs).
+/// Returns some cycle, in the direction of the arcs; it need not be short. `order` is a result of
+/// `order_of_arcs` that leaves nodes out. Each of those has a predecessor that is left out too, so a walk
+/// back along predecessors ends on a cycle. The cycle ends with the node that `nodes` steps back lead to.
+/// O(nodes + arcs).
 template <class Arcs>
 std::vector<std::uint32_t> some_cycle(std::uint32_t nodes, Arcs const& arcs,
                                       std::vector<std::uint32_t> const& order) {
@@ -102,15 +102,15 @@ std::vector<std::uint32_t> some_cycle(std::uint32_t nodes, Arcs const& arcs,
   return cycle;
 }
 
-/// Finds the shortest cycle through one node or another, breadth first.
+/// Finds shortest cycles through given nodes, by breadth-first search.
 template <class Node, class Follow>
 class cycle_search {
  public:
   cycle_search(Node nodes, Follow const& follow)
       : follow_(follow), seen_in_(nodes), came_from_(nodes), depth_(nodes) {}
 
-  /// The nodes of a shortest cycle through `start`, which comes first, and other nodes that `may_pass(n)`;
-  /// empty where there is none of less than `below` arcs.
+  /// Returns the nodes of a shortest cycle that begins at `start` and visits only nodes where `may_pass(n)`
+  /// is true. Returns an empty list if every such cycle has `below` arcs or more.
   template <class MayPass>
   std::vector<Node> through(Node start, MayPass const& may_pass,
                             std::size_t below = static_cast<std::size_t>(-1)) {
@@ -135,7 +135,7 @@ class cycle_search {
     return cycle;
   }
 
-  /// Arcs that were looked at in all searches.
+  /// Returns how many arcs all searches have looked at.
   std::size_t steps() const { return steps_; }
 
  private:
@@ -145,9 +145,9 @@ class cycle_search {
   std::size_t search_ = 0, steps_ = 0;
 };
 
-/// The numbers of the arcs of a shortest cycle, in order; empty where there is none. It begins at the
-/// smallest node that any shortest one has. No search goes deeper than the best so far: O(nodes · (nodes +
-/// arcs)) at most, O(nodes + arcs) where some cycle is short.
+/// Returns the numbers of the arcs of a shortest cycle, in order; an empty list if there is no cycle. The
+/// cycle begins at the smallest node that lies on any shortest cycle. A search stops at the length of the
+/// best cycle so far: O(nodes · (nodes + arcs)) at most, O(nodes + arcs) where some cycle is short.
 inline std::vector<std::uint32_t> shortest_cycle(std::uint32_t nodes, std::span<directed_arc const> arcs) {
   arc_rows const rows(nodes, arcs);
   cycle_search search(nodes, rows);

@@ -24,12 +24,12 @@ class witness_error : public error {
   Witness witness;
 };
 
-/// An error that says of its witness what `describe` says of it, after `Fault::subject` where there is one.
+/// An error whose text is `describe(fault)`, after `Fault::subject` if the fault has one.
 template <class Fault>
 class fault_error : public witness_error<Fault> {
  public:
   explicit fault_error(Fault const& f) : witness_error<Fault>(text_of(f), f) {}
-  /// Names the subject of a fault that may be found in several.
+  /// Takes the subject for faults that can occur in several places.
   fault_error(std::string const& subject, Fault const& f)
       : witness_error<Fault>(subject + ": " + describe(f), f) {}
 
@@ -42,7 +42,7 @@ class fault_error : public witness_error<Fault> {
   }
 };
 
-/// A `witness_error` that its tag tells apart from others whose witness has the same type.
+/// A `witness_error` with a type of its own, for errors whose witnesses have the same type.
 template <class Tag, class Witness>
 class tagged_error : public witness_error<Witness> {
  public:

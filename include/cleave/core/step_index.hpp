@@ -7,14 +7,14 @@
 
 namespace cleave {
 
-/// Which way something goes along an edge.
+/// The direction along an edge: activations go forward, gradients back.
 enum class edge_flow : std::uint8_t { activations, gradients };
 
 }  // namespace cleave
 
 namespace cleave::detail {
 
-/// What moves along an edge, one way or the other, for a microbatch.
+/// A message: an edge, a direction and a microbatch.
 struct message_id {
   std::uint32_t edge;
   edge_flow flow;
@@ -31,8 +31,8 @@ struct pass_id {
   bool operator==(pass_id const&) const = default;
 };
 
-/// Numbers what happens in one step: the passes of all stages, and the messages of all edges, each from 0 on.
-/// Microbatches of one stage, or of one way of an edge, follow each other. All O(1).
+/// Numbers the passes and the messages of one step, each from 0. Passes of one stage have consecutive
+/// numbers, and so have messages of one direction of an edge. All O(1).
 class step_index {
  public:
   constexpr step_index() = default;
@@ -42,29 +42,29 @@ class step_index {
   constexpr std::size_t passes() const { return stages_ * microbatches_; }
   constexpr std::size_t messages() const { return 2 * edges_ * microbatches_; }
 
-  /// The number of a pass. Precondition: the stage and the microbatch are of this step.
+  /// Returns the number of a pass. Precondition: the stage and the microbatch are of this step.
   constexpr std::size_t pass(std::size_t stage, microbatch_id m) const {
     return stage * microbatches_ + index(m);
   }
   constexpr std::size_t pass(stage_id s, microbatch_id m) const { return pass(index(s), m); }
-  /// The pass with a number. Precondition: there is one.
+  /// Returns the pass with this number. Precondition: there is one.
   constexpr pass_id pass_at(std::size_t number) const {
     return {stage_id{static_cast<std::uint32_t>(number / microbatches_)},
             microbatch_id{static_cast<std::uint32_t>(number % microbatches_)}};
   }
 
-  /// The number of a message. Precondition: the edge and the microbatch are of this step.
+  /// Returns the number of a message. Precondition: the edge and the microbatch are of this step.
   constexpr std::size_t message(message_id const& m) const { return pass(way(m.edge, m.flow), m.microbatch); }
   constexpr std::size_t message(std::uint32_t edge, edge_flow flow, microbatch_id m) const {
     return message({edge, flow, m});
   }
-  /// The message with a number. Precondition: there is one.
+  /// Returns the message with this number. Precondition: there is one.
   constexpr message_id message_at(std::size_t number) const {
     auto const [both, m] = pass_at(number);
     return {index(both) / 2, index(both) % 2 == 0 ? edge_flow::activations : edge_flow::gradients, m};
   }
 
-  /// The number of one way of an edge.
+  /// Returns the number of one direction of an edge.
   static constexpr std::size_t way(std::size_t edge, edge_flow flow) {
     return 2 * edge + static_cast<std::size_t>(flow);
   }

@@ -235,7 +235,8 @@ class nccl_communicator {
   /// All that it issues goes to the stream that it is given.
   static constexpr bool can_be_recorded = true;
 
-  /// What it is for. Messages leave the GPU to the stages, as far as `cuda::nccl_options::most_blocks` says.
+  /// What a communicator is for. One for messages occupies at most `cuda::nccl_options::most_blocks` of the
+  /// GPU and leaves the rest to the stages.
   enum class use : std::uint8_t { messages, sums };
 
   /// All ranks of a run, who meet at `b`: `here` is one of `size`. Every rank calls it; `r` must outlive it.
@@ -475,7 +476,7 @@ std::optional<delivery> find_plan_delivery_fault(planned_step auto const& p) {
 
 namespace cleave::cuda {
 
-/// A GPU, and NCCL between them: what a process of a `cuda::pipeline` computes and sends with.
+/// The device and the communicators of a process of a `cuda::pipeline`.
 class backend final : public rank_watch::waiter {
  public:
   using device = cuda::device;

@@ -53,9 +53,8 @@ constexpr char const* describe(broken_promise what) {
       return "is listed after a user of its result; list it in topological_order(g), each node after those "
              "it needs";
     case broken_promise::two_producers:
-      return "produces a value that is produced already; make each definition a value of its own, or list "
-             "the "
-             "memory in overwrites(n) where what it held before counts";
+      return "produces a value that is produced already; give each definition a value of its own, or list "
+             "memory whose old contents count in overwrites(n)";
     case broken_promise::makes_argument:
       return "produces a value that inputs(), state() or constants() lists";
     case broken_promise::follows_a_later:

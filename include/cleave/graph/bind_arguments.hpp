@@ -71,7 +71,7 @@ namespace cleave::detail {
 /// A call that does not fit the parameters. The witness: all that is wrong with it.
 using binding_error = witness_error<std::vector<binding_fault>>;
 
-/// What is wrong with a call of something that has these parameters.
+/// Returns what is wrong with a call, given the names of the parameters.
 inline std::string binding_text(std::vector<binding_fault> const& faults,
                                 std::vector<std::string> const& parameters) {
   std::string all = "the arguments do not fit";

@@ -19,7 +19,8 @@ enum class source : std::uint8_t { node, input, state, constant };
 
 namespace cleave::detail {
 
-/// Returns whether each stage that reads such a value holds it, and none sends it: state and constants.
+/// Returns whether values from this source are held by each stage that reads them and never sent: state and
+/// constants.
 constexpr bool is_held(source from) { return from == source::state || from == source::constant; }
 
 }  // namespace cleave::detail

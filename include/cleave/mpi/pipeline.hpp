@@ -420,7 +420,7 @@ struct pipeline_options {
   mpi::patience patience = {};
 };
 
-/// The processor, and MPI between ranks: what a process of an `mpi::pipeline` computes and sends with.
+/// The device and the communicators of a process of an `mpi::pipeline`.
 class backend final : public rank_watch::waiter {
  public:
   using device = mpi::device;

@@ -15,7 +15,7 @@
 
 namespace cleave::onnx {
 
-/// What `onnx::split` may be told besides the number of parts.
+/// Options of `onnx::split`.
 struct split_options {
   onnx::type_options types{};
   onnx::rates rates{};
@@ -31,8 +31,8 @@ struct split_result {
   onnx::staged stages;
 };
 
-/// Cuts a model, which `onnx::check` has passed, into min(k, nodes) stages that are balanced by what its
-/// nodes cost and its values weigh. `onnx::write_stages` or `onnx::stages` make models of them.
+/// Cuts a model that `onnx::check` accepts into min(k, nodes) stages, balanced by the cost of nodes and the
+/// size of values. `onnx::write_stages` and `onnx::stages` make models of the stages.
 /// \throws onnx::error       if an option contradicts the model, or a value's size does not fit,
 /// \throws error            where `balance` does: k is 0,
 /// \throws infeasible_error where a memory limit cannot be met.

@@ -36,9 +36,10 @@ inline unpriced unpriced_calls(module_graph const& g, double cost_per_byte) {
 namespace cleave::detail {
 
 /// The calls of a graph of ours (docs/graph_json.md) as operations, in the order of `nodes()`: what `balance`
-/// places. What the caller gives, attributes and the output are none, and cost no transfer. Arcs cost the
-/// bytes of what is read, and each byte `cost_per_byte`; where no call has bytes and they are free, each
-/// arc 1. Where no call has a cost each costs 1, and all are said to lack one. \throws cost_error
+/// places. What the caller gives, attributes and the output are none, and cost no transfer. An arc has the
+/// bytes of the value that is read, and each byte costs `cost_per_byte`. If no call has bytes and bytes are
+/// free, each arc has 1. If no call has a cost, each costs 1, and `lacking` counts all of them. \throws
+/// cost_error
 inline cost_dag cost_dag_of(module_graph const& g, double cost_per_byte = 0) {
   cost_dag d;
   bool priced = false, sized = false;

@@ -10,9 +10,8 @@
 
 namespace cleave::detail {
 
-/// A flow network in rows: of each node, its arcs in the order in which edges were named. An edge is two
-/// arcs, one at each end. Made anew by `clear`, `edge` for each edge, `build`; arrays are kept from one
-/// network to the next.
+/// A residual network in CSR form. Each edge is two arcs, one at each of its nodes; arcs of a node keep the
+/// order of the edges. To build one, call `clear`, `edge` for each edge, then `build`. Arrays are reused.
 template <std::unsigned_integral Index>
 class basic_residual_network {
  public:

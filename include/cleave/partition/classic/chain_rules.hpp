@@ -16,7 +16,7 @@
 #include "cleave/partition/model/chain_bounds.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-/// What frameworks do with a chain of layers, as they really behave.
+/// Rules by which frameworks cut a chain of layers, as their code behaves.
 namespace cleave {
 
 /// DeepSpeed's `partition_uniform`: as many layers in each part, one more in the first ones. With fewer

@@ -8,8 +8,8 @@
 #include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-/// Which k-way partitions the library cleave::compiled has: of arrays with 32-bit and 64-bit indices, and of
-/// either with integer and with floating weights. Whoever links with it does not compile them again.
+/// Declares the instantiations in cleave::compiled, so that files that link with it do not compile them
+/// again.
 #ifdef CLEAVE_COMPILED
 namespace cleave {
 

@@ -267,7 +267,7 @@ class hmac_sha256 {
   crypto_auth_hmacsha256_state state_;
 };
 
-/// Returns whether they are equal, in a time that does not tell where they differ.
+/// Returns whether two texts are equal, in a time that does not depend on where they differ.
 inline bool equal_in_constant_time(std::string_view a, std::string_view b) {
   return a.size() == b.size() && sodium_memcmp(a.data(), b.data(), a.size()) == 0;
 }

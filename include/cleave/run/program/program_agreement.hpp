@@ -117,7 +117,7 @@ inline std::optional<std::string> difference_of(detail::program_digest const& he
 
 namespace cleave::detail {
 
-/// What the first two ranks whose programs do not go together say differently.
+/// The first difference between the programs of two ranks.
 struct disagreement {
   static constexpr char subject[] = "ranks disagree: ";
   std::string what;

@@ -57,7 +57,7 @@ inline std::string describe(slot_shortage const& s) {
 
 using slot_shortage_error = fault_error<slot_shortage>;
 
-/// In which order ranks use what they receive, and when what they have received is let go.
+/// The order in which ranks use received messages, and when each message is released.
 class receive_uses {
  public:
   /// Refers to the schedule and its edges.
@@ -69,7 +69,7 @@ class receive_uses {
                         ? action_kind::forward
                         : action_kind::backward) {}
 
-  /// The numbers of messages that it speaks of.
+  /// Returns the numbering of messages.
   step_index const& numbers() const { return numbers_; }
 
   /// `f(edge, flow)` for what comes from another rank before a pass can begin.

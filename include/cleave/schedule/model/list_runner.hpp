@@ -9,11 +9,11 @@
 
 namespace cleave::detail {
 
-/// Runs lists of actions, each in its order, as far as they all go. A list that needs what has not happened
-/// yet waits for that event, and is asked again only when it happens.
+/// Runs lists of actions, each in order, until all have ended or none can go on. A list that needs an event
+/// which has not happened waits for it and is tried again when it happens.
 ///
-/// What an action needs and what it makes happen is the caller's policy: it calls `waits_for`, `happen` and
-/// `wake` with numbers of events, and `pass` for each action that is done. All in O(1) but `run`.
+/// The caller decides what an action needs and causes. It calls `waits_for`, `happen` and `wake` with numbers
+/// of events, and `pass` for each action that is done. All take O(1) except `run`.
 class list_runner {
  public:
   list_runner() = default;
@@ -24,28 +24,28 @@ class list_runner {
         state_(events) {}
 
   std::uint32_t lists() const { return static_cast<std::uint32_t>(length_.size()); }
-  /// The number of the next action of a list.
+  /// Returns the position of the next action of a list.
   std::size_t position(std::uint32_t list) const { return position_[list]; }
   bool is_finished(std::uint32_t list) const { return position_[list] == length_[list]; }
-  /// So many actions of a list are done.
+  /// Marks so many actions of a list as done.
   void pass(std::uint32_t list, std::size_t actions = 1) { position_[list] += actions; }
 
   bool has_happened(std::size_t event) const { return state_[event] == done; }
-  /// Whether an event has not happened; then the list waits for it.
+  /// Returns whether an event has not happened yet. If so, the list waits for it.
   bool waits_for(std::uint32_t list, std::size_t event) {
     if (has_happened(event)) return false;
     next_waiter_[list] = std::exchange(state_[event], list + 2);
     return true;
   }
-  /// An event happens, and stays so: the lists that wait for it are asked again.
+  /// Marks an event as happened and wakes the lists that wait for it.
   void happen(std::size_t event) { wake_all(std::exchange(state_[event], done)); }
-  /// The lists that wait for an event are asked again, and may wait for it once more.
+  /// Wakes the lists that wait for an event without marking it; they may wait for it again.
   void wake(std::size_t event) {
     if (!has_happened(event)) wake_all(std::exchange(state_[event], 0));
   }
 
-  /// Asks the lists, the first one first, then whichever was woken last. `go_on(list)` does the next action
-  /// and says true, or lets the list wait and says false. Whether all lists come to their ends.
+  /// Runs the lists, the first one first, then the one that was woken last. `go_on(list)` does the next
+  /// action and returns true, or makes the list wait and returns false. Returns whether all lists have ended.
   template <class F>
   bool run(F go_on) {
     for (auto l = lists(); l-- > 0;) awake_.push_back(l);
@@ -73,7 +73,7 @@ class list_runner {
   std::vector<std::uint32_t> awake_;
 };
 
-/// How long the list of each rank is.
+/// Returns the length of each list.
 template <class Rows>
 std::vector<std::size_t> lengths_of(Rows const& rows) {
   std::vector<std::size_t> lengths;

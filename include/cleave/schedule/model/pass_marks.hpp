@@ -25,14 +25,14 @@ class pass_marks {
   bool is_done(std::uint32_t stage, microbatch_id m, pass_mark which) const {
     return (done_[numbers_.pass(stage, m)] & static_cast<unsigned>(which)) != 0;
   }
-  /// W, and what is no pass, leaves no mark.
+  /// Marks a pass as done. W passes and other actions leave no mark.
   void set_done(action const& a) {
     if (auto const marks = marks_of(a.kind); marks != 0)
       done_[pair_of(a)] = static_cast<std::uint8_t>(done_[pair_of(a)] | marks);
   }
 
-  /// How many of some actions can be done one after the other, as `is_ready(action)` says, where each sees
-  /// those before it. Nothing is done in the end.
+  /// Returns how many of these actions can be done in order, where `is_ready(action)` sees the marks of those
+  /// before it. Removes these marks again.
   template <class F>
   std::size_t count_ready(std::span<action const> actions, F is_ready) {
     std::size_t ready = 0;

@@ -31,7 +31,7 @@ inline std::uint64_t count_actions(schedule const& s) {
 
 namespace cleave::detail {
 
-/// The numbers of the passes and messages of a schedule.
+/// Returns the numbering of the passes and messages of a schedule.
 inline step_index step_index_of(schedule const& s) {
   return {s.place.stages(), s.place.edges.size(), s.microbatches};
 }

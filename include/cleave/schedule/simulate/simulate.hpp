@@ -250,7 +250,7 @@ class time_walk {
     return times;
   }
 
-  /// Where each rank has come to in its list.
+  /// Returns the position of each rank in its list.
   list_runner const& progress() const { return runner_; }
   /// `pass(stage, mark)` for each pass of the same rank that an action needs, `message(edge, flow)` for each
   /// message, until one returns false.

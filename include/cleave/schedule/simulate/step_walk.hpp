@@ -92,7 +92,7 @@ class step_walk {
   std::vector<std::vector<std::uint32_t>> take_steps() { return std::move(steps_); }
 
  private:
-  /// When an event has happened.
+  /// Returns the step in which an event happened.
   struct moment_of_event {
     std::uint32_t turn = 0, by = 0;
   };
@@ -102,7 +102,7 @@ class step_walk {
     std::uint16_t parts_left = 0;
   };
 
-  /// Whether the next action of rank `r` was done.
+  /// Does the next action of rank `r`; returns whether it could.
   bool go_on(std::uint32_t r) {
     auto const at = runner_.position(r);
     action const& a = schedule_.ranks[r][at];

@@ -219,7 +219,7 @@ class order_walk {
 
   schedule_needs const& needs() const { return needs_; }
   order_lists const& lists() const { return lists_; }
-  /// Where each list has come to.
+  /// Returns the position of each list.
   list_runner const& progress() const { return runner_; }
 
   /// `f(place in the list, event)` for what list `l` waits for, until one returns false. Precondition: it is
@@ -259,7 +259,7 @@ class order_walk {
   rank_id rank_of(stage_id s) const { return place_.rank_of[index(s)]; }
 
  private:
-  /// How many there are.
+  /// Returns how many there are.
   std::size_t number_events(schedule const& s) {
     std::uint64_t const all =
         std::uint64_t{needs_.events()} * (lists_.has_queues() ? 2 : 1) + channels_.count();
@@ -311,7 +311,7 @@ class order_walk {
     });
   }
 
-  /// Whether the next action of a list and those that are as simple, or its group, were done.
+  /// Does the next action of a list and the simple ones behind it, or its group; returns whether it could.
   bool go_on(std::uint32_t l) {
     auto const rest = lists_[l].subspan(runner_.position(l));
     if (!is_simple_ || rest[0].parts > 0) return do_group(l);

@@ -50,7 +50,7 @@ inline std::string describe(deadlock const& d) {
 
 namespace cleave::detail {
 
-/// What a list waits for, and the list that would still do it.
+/// A wait of a list, and the list that has yet to do what it waits for.
 struct list_wait {
   static constexpr std::uint32_t nobody = 0xffffffff;
 
@@ -59,9 +59,9 @@ struct list_wait {
   std::uint32_t for_list = nobody;
 };
 
-/// Who waits for whom, once nothing moves. Of each list the first of its waits is told; any of them may be
-/// part of a circle. Precondition: `waits` are in the order of their lists.
-/// O(waits), and for the circle O(lists · (lists + waits)).
+/// Returns which ranks wait for which, once no list can go on. It reports the first wait of each list; any
+/// wait may be part of the cycle. Precondition: `waits` are in the order of their lists. O(waits), and for
+/// the cycle O(lists · (lists + waits)).
 inline deadlock report_waits(std::span<list_wait const> waits, list_runner const& lists) {
   deadlock d;
   std::vector<directed_arc> edges;

@@ -158,7 +158,7 @@ struct level_parts {
   std::int64_t room(std::uint32_t part) const { return limit[part] - weight[part]; }
 };
 
-/// By how much parts break their limits, all together.
+/// Returns the total weight by which parts exceed their limits.
 inline std::int64_t excess_weight(level_parts const& p) {
   std::int64_t sum = 0;
   for (std::uint32_t part = 0; part < p.parts(); ++part)

@@ -13,7 +13,7 @@
 
 namespace cleave::detail {
 
-/// Kinds of graphs that get different work.
+/// Classes of graphs for which presets differ.
 enum class graph_class : std::uint8_t {
   skewed,       ///< degrees as of a power law
   skewed_rows,  ///< the same, around a lattice that is numbered row by row
@@ -31,7 +31,7 @@ inline graph_class class_of(degree_probe const& degrees, bool rows) {
   return rows ? graph_class::uneven_rows : graph_class::uneven;
 }
 
-/// What a preset gives to graphs of a class.
+/// The parameters of one preset for one class of graphs.
 struct preset_row {
   graph_class graph;
   kway_preset preset;
@@ -41,9 +41,9 @@ struct preset_row {
   std::uint32_t restarts, least_restarts, bisection_passes;  // of bisections
 };
 
-/// The row of the table for a class and a preset. Large clusters are ragged in some classes: these shrink
-/// less. No narrow strip holds a cut of skewed graphs: they get no flows. Straight cuts of dense meshes are
-/// many moves away.
+/// Returns the row of the table for a class and a preset. Where large clusters are ragged, levels shrink
+/// less. Skewed graphs get no flow refinement, because no narrow strip contains a good cut. Dense meshes get
+/// more moves, because a straight cut is many moves away.
 inline preset_row const& row_of(graph_class graph, kway_preset preset) {
   using enum graph_class;
   using enum kway_preset;
@@ -75,7 +75,7 @@ inline preset_row const& row_of(graph_class graph, kway_preset preset) {
                        [&](preset_row const& row) { return row.graph == graph && row.preset == preset; });
 }
 
-/// The work that a row of the table says.
+/// Returns the effort that a row of the table describes.
 inline level_effort effort_of(preset_row const& row) {
   level_effort e;
   e.shrink = row.shrink, e.nodes_a_part = row.nodes_a_part;
@@ -86,8 +86,8 @@ inline level_effort effort_of(preset_row const& row) {
   return e;
 }
 
-/// Round parts for meshes of triangles, tetrahedra and the like, if they are many; pairs along heavy edges
-/// for grids in space.
+/// Chooses round initial parts for triangle and tetrahedron meshes with many parts, and matching for 3-D
+/// grids.
 inline void suit_mesh(level_effort& e, weighted_view const& g, std::uint32_t parts,
                       degree_probe const& degrees, bool uniform) {
   if (degrees.spread() >= 0.06 || degrees.mean <= 5) return;
@@ -101,7 +101,7 @@ inline void suit_mesh(level_effort& e, weighted_view const& g, std::uint32_t par
   }
 }
 
-/// For a graph without locality: it is cut as it is, and peeled where it has a sparse periphery.
+/// Configures a graph without locality: it is not coarsened, and its sparse periphery, if any, is peeled.
 inline void cut_whole(level_effort& e, weighted_view const& g, degree_probe const& degrees,
                       kway_preset preset) {
   bool const fast = preset == kway_preset::fast;
@@ -113,7 +113,7 @@ inline void cut_whole(level_effort& e, weighted_view const& g, degree_probe cons
   e.bisection.passes = fast ? 0 : 2;
 }
 
-/// The work that a preset means for a graph.
+/// Returns the effort of a preset for a graph.
 inline level_effort effort_of(kway_preset preset, weighted_view const& g, std::uint32_t parts,
                               thread_team const& team = thread_team{}) {
   auto const degrees = probe_degrees(g, team);
@@ -130,7 +130,7 @@ inline level_effort effort_of(kway_preset preset, weighted_view const& g, std::u
   return e;
 }
 
-/// The work that the best preset means for a graph.
+/// Returns the effort of the preset `quality` for a graph.
 inline quality_effort quality_effort_of(weighted_view const& g, std::uint32_t parts,
                                         thread_team const& team = thread_team{}) {
   quality_effort e;
