@@ -201,8 +201,8 @@ std::vector<bench_row> run_all(bench_options const& o, std::vector<bench_algorit
     auto const takes = dag != nullptr ? bench_algorithm::input::dag : bench_algorithm::input::graph;
     if (std::ranges::find(algorithms, takes, &bench_algorithm::takes) == algorithms.end())
       note(cleave::printable(instance.name) +
-           (dag != nullptr ? ": no algorithm was chosen that cuts operations (.dag); left out"
-                           : ": no algorithm was chosen that cuts a graph without directions; left out"));
+           (dag != nullptr ? ": none of the chosen algorithms cuts graphs of operations; left out"
+                           : ": none of the chosen algorithms cuts undirected graphs; left out"));
     for (auto const k : o.parts)
       for (std::uint64_t seed = 1; seed <= o.seeds; ++seed)
         for (auto const& a : algorithms) {  // side by side: ratios hold on a busy machine
@@ -251,7 +251,8 @@ int bench(std::span<std::string const> words) {
   if (!o.part_folder.empty()) make_folder(o.part_folder);
 
   auto const rows = run_all(o, algorithms, instances);
-  if (rows.empty()) throw cleave::error("nothing was run; cleave bench --list says what cuts which graphs");
+  if (rows.empty())
+    throw cleave::error("nothing was run; cleave bench --list shows which graphs each algorithm cuts");
   if (o.out.empty()) return 0;
   bench_summary s(rows);
   if (auto const metis = s.find_algorithm("metis")) s.compare_with({*metis});

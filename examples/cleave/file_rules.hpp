@@ -95,11 +95,11 @@ inline void demand_own(fs::path const& path, file_use const& use) {
   auto const text = read_text(path);
   if (text.empty() || (use.is_own != nullptr && use.is_own(text))) return;
   if (!use.form.empty() && is_marked(path, use.form, text)) return;
-  std::string const what =
-      use.form.empty() ? "what cleave writes by this option" : "as cleave wrote it by this option";
-  std::string const why =
-      use.form.empty() || keeps_attributes(path) ? "" : " (this file system keeps no attributes to tell by)";
-  throw cleave::error(shown(path) + ": is there, and is not " + what + why +
+  std::string const changed = use.form.empty() ? "" : ", or it has changed since";
+  std::string const untold = use.form.empty() || keeps_attributes(path)
+                                 ? ""
+                                 : " (this file system keeps no attributes, so cleave cannot tell)";
+  throw cleave::error(shown(path) + ": exists, and this option did not write it" + changed + untold +
                       "; move it away, write elsewhere, or add --overwrite");
 }
 

@@ -58,7 +58,7 @@ void write_instance(fs::path const& folder, std::string name, bench::made_instan
   std::error_code missing;
   bool const there = fs::exists(file, missing) && fs::file_size(file, missing) > 0;
   if (there && read_text(file) != text)  // which is the same on every machine
-    throw cleave::error(shown(file) + ": is there, and another graph; move it away, or write elsewhere");
+    throw cleave::error(shown(file) + ": exists, and holds another graph; move it away, or write elsewhere");
   if (!there) write_file({file}, text);
   auto const nodes = g != nullptr ? g->view().nodes() : std::get<cleave::cost_dag>(made).nodes();
   print("  " + shown(file) + ": " + plural(nodes, "node") + "\n");
