@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // cleave bench --algos fast,metis --instances DIR -k 2,8,32 --out r.csv: partitioners side by side, each run
 // in a process of its own, each result counted from its parts.
-#include <cleave/checkpoint/durable_file.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/core/real.hpp>
+#include <cleave/formats/files/durable_file.hpp>
 #include <cleave/formats/graph_files/part_file.hpp>
 #include <cstddef>
 #include <cstdint>

@@ -7,10 +7,10 @@
 
 #include <array>
 #include <cerrno>
-#include <cleave/checkpoint/durable_file.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/core/name_digest.hpp>
 #include <cleave/core/printable.hpp>
+#include <cleave/formats/files/durable_file.hpp>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>

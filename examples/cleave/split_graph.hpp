@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <cleave/checkpoint/durable_file.hpp>
 #include <cleave/core/name_digest.hpp>
+#include <cleave/formats/files/durable_file.hpp>
 #include <cleave/formats/graph_files/module_dag.hpp>
 #include <cleave/formats/graph_json.hpp>
 #include <cleave/graph/costed_module_graph.hpp>

@@ -6,7 +6,7 @@
 #include <sys/xattr.h>
 
 #include <algorithm>
-#include <cleave/checkpoint/durable_file.hpp>
+#include <cleave/formats/files/durable_file.hpp>
 #include <csignal>
 #include <filesystem>
 #include <fstream>

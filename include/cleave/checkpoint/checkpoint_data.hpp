@@ -11,10 +11,10 @@
 #include <system_error>
 #include <vector>
 
-#include "cleave/checkpoint/durable_file.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/formats/files/durable_file.hpp"
 #include "cleave/run/model/named_tensor.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 

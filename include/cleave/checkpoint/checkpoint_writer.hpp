@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "cleave/checkpoint/checkpoint_data.hpp"
-#include "cleave/checkpoint/durable_file.hpp"
 #include "cleave/checkpoint/generated/checkpoint_format.hpp"
 #include "cleave/core/bytes.hpp"
 #include "cleave/core/expects.hpp"
@@ -26,6 +25,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/core/utf8.hpp"
 #include "cleave/formats/bytes/envelope.hpp"
+#include "cleave/formats/files/durable_file.hpp"
 #include "cleave/run/model/named_tensor.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 

@@ -330,7 +330,7 @@ template <std::integral Index, weight_number Weight>
 adjacency<Index, Weight> adjacency_of_edges(std::size_t nodes, edge_pairs<Index, Weight> const& edges,
                                             repeated_edges repeated = repeated_edges::add_up) {
   constexpr auto most = static_cast<std::uint64_t>((std::numeric_limits<Index>::max)());
-  if (nodes >= most || edges.size() > most / 2) throw detail::index_overflow();
+  if (nodes >= most || edges.size() > most / 2) throw index_overflow(std::numeric_limits<Index>::digits);
   bool const weighted = !edges.weight.empty();
   expects(edges.to.size() == edges.size() && (!weighted || edges.weight.size() == edges.size()),
           "two ends of each edge, and a weight of each or of none");

@@ -2,23 +2,25 @@
 #pragma once
 #include <concepts>
 #include <cstddef>
+#include <limits>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "cleave/core/error.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
-/// More nodes, values or operands than the index type can number; `with_snapshot` then takes the next wider
-/// one.
+/// A graph has more nodes, values or operands than the index type can number. Functions that take a graph
+/// accept a wider one: `balance<std::uint64_t>(graph, k)`.
 class index_overflow : public error {
  public:
-  index_overflow() : error("too many nodes, values or operands for this index type") {}
+  explicit index_overflow(int bits)
+      : error("the graph has too many nodes, values or operands for indices of " + std::to_string(bits) +
+              " bits: name a wider type, as in snapshot_of<std::uint64_t>(graph) or "
+              "balance<std::uint64_t>(graph, k)") {}
 };
-}  // namespace cleave::detail
-
-namespace cleave {
 
 /// The index that names nothing.
 template <std::unsigned_integral Index>
@@ -27,7 +29,7 @@ inline constexpr Index none = static_cast<Index>(-1);
 /// `n` as an index, if it fits below `none`.
 template <std::unsigned_integral Index>
 constexpr Index narrow(std::size_t n) {
-  if (n >= none<Index>) throw detail::index_overflow();
+  if (n >= none<Index>) throw index_overflow(std::numeric_limits<Index>::digits);
   return static_cast<Index>(n);
 }
 

@@ -280,18 +280,3 @@ neighbour_snapshot<Graph, Index> neighbours_of(Graph const& g) {
 }
 
 }  // namespace cleave
-
-namespace cleave::detail {
-
-/// Calls `f` with a snapshot of `g` whose indices are 32 bits wide, or 64 where that does not suffice. `f`
-/// returns the same type for both.
-template <undirected_graph Graph, class F>
-auto with_neighbours(Graph const& g, F f) {
-  try {
-    return f(neighbours_of<std::uint32_t>(g));
-  } catch (index_overflow const&) {
-    return f(neighbours_of<std::uint64_t>(g));
-  }
-}
-
-}  // namespace cleave::detail

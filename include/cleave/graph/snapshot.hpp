@@ -394,23 +394,3 @@ detail::refused snapshot_of(Graph const&) {
 }
 
 }  // namespace cleave
-
-namespace cleave::detail {
-
-/// Calls `f` with a snapshot of `g` whose indices are 32 bits wide, or 64 where that does not suffice. `f`
-/// returns the same type for both.
-template <dataflow_graph Graph, class F>
-auto with_snapshot(Graph const& g, F f) {
-  try {
-    return f(snapshot_of<std::uint32_t>(g));
-  } catch (index_overflow const&) {
-    return f(snapshot_of<std::uint64_t>(g));
-  }
-}
-
-template <unfinished_graph Graph, class F>
-refused with_snapshot(Graph const&, F const&) {
-  refuse_graph<Graph>();
-}
-
-}  // namespace cleave::detail

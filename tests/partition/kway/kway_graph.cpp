@@ -48,4 +48,5 @@ TEST_CASE_TEMPLATE("kway_graph: asks no more than undirected_graph, and takes ea
   auto const p = partition_kway(g, 2);
   CHECK(p.cut == 1);
   CHECK(p.of[0] != p.of[1]);
+  CHECK(partition_kway<std::uint64_t>(g, 2).of == p.of);
 }

@@ -308,7 +308,7 @@ TEST_CASE("balance: a chain without transfers is cut as its weights are") {
     }
     auto const k = static_cast<std::uint32_t>(1 + r.below(20));
     auto const p = balance(b.build(), k, {.cost_per_byte = 0});
-    CHECK(p.bottleneck == cleave::detail::slice_weights<double>(weights, k).largest);
+    CHECK(p.bottleneck == cleave::slice_weights<double>(weights, k).largest);
   }
 }
 
@@ -626,5 +626,9 @@ TEST_CASE("balance: takes a user's graph by way of a snapshot") {
   auto const p = balance(squares{}, 2);
   CHECK(p.loads == std::vector<double>{31, 26});
   CHECK(p.of[4] == part_id{0});
+  CHECK(balance<std::uint64_t>(squares{}, 2).of == p.of);
+  squares many;
+  for (int n = 6; n < 300; ++n) many.all.push_back(n);
+  CHECK_THROWS_AS(balance<std::uint8_t>(many, 2), cleave::index_overflow);
   static_assert(!balanceable<weightless>);
 }

@@ -129,5 +129,5 @@ TEST_CASE("rows_of: each item once a row, ascending, and an index that is too na
     REQUIRE(std::ranges::equal(listed, each));
   }
   std::vector<std::pair<std::uint8_t, std::uint8_t>> const many(255, {1, 0});
-  CHECK_THROWS_AS(cleave::detail::rows_of<std::uint8_t>(2, many), cleave::detail::index_overflow);
+  CHECK_THROWS_AS(cleave::detail::rows_of<std::uint8_t>(2, many), cleave::index_overflow);
 }

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "cleave/adapt/onnx/stages.hpp"
-#include "cleave/checkpoint/durable_file.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/formats/files/durable_file.hpp"
 
 namespace cleave::detail {
 

@@ -222,13 +222,13 @@ ordered_partition partition_acyclic(basic_dense<Index> const& g, std::uint32_t k
   return detail::acyclic_partitioner<Index>(g, k, options, units).run_timed(starts, step_time);
 }
 
-template <weighted_graph Graph>
+template <std::unsigned_integral Index = std::uint32_t, weighted_graph Graph>
   requires sized_graph<Graph>
 ordered_partition partition_acyclic(Graph const& g, std::uint32_t k, acyclic_options const& options = {}) {
-  return detail::with_snapshot(g, [&](auto const& s) { return partition_acyclic(s, k, options); });
+  return partition_acyclic(snapshot_of<Index>(g), k, options);
 }
 
-template <detail::uncosted_graph Graph>
+template <std::unsigned_integral Index = std::uint32_t, detail::uncosted_graph Graph>
 detail::refused partition_acyclic(Graph const&, std::uint32_t, acyclic_options const& = {}) {
   detail::refuse_costs<Graph>();
 }

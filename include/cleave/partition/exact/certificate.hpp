@@ -114,14 +114,14 @@ certificate certify(basic_dense<Index> const& g, std::uint32_t k, balance_option
   return {(std::min)(reached, t.costs.scale.value(found.bound)), found.by};
 }
 
-template <weighted_graph Graph>
+template <std::unsigned_integral Index = std::uint32_t, weighted_graph Graph>
   requires sized_graph<Graph>
 certificate certify(Graph const& g, std::uint32_t k, balance_options const& options = {},
                     double reached = std::numeric_limits<double>::infinity()) {
-  return detail::with_snapshot(g, [&](auto const& s) { return certify(s, k, options, reached); });
+  return certify(snapshot_of<Index>(g), k, options, reached);
 }
 
-template <detail::uncosted_graph Graph>
+template <std::unsigned_integral Index = std::uint32_t, detail::uncosted_graph Graph>
 detail::refused certify(Graph const&, std::uint32_t, balance_options const& = {}, double = 0) {
   detail::refuse_costs<Graph>();
 }

@@ -400,13 +400,13 @@ exact_partition balance_exactly(basic_dense<Index> const& g, std::uint32_t k,
   return detail::exact_balancer<Index>(g, k, options).run();
 }
 
-template <weighted_graph Graph>
+template <std::unsigned_integral Index = std::uint32_t, weighted_graph Graph>
   requires sized_graph<Graph>
 exact_partition balance_exactly(Graph const& g, std::uint32_t k, exact_balance_options const& options = {}) {
-  return detail::with_snapshot(g, [&](auto const& s) { return balance_exactly(s, k, options); });
+  return balance_exactly(snapshot_of<Index>(g), k, options);
 }
 
-template <detail::uncosted_graph Graph>
+template <std::unsigned_integral Index = std::uint32_t, detail::uncosted_graph Graph>
 detail::refused balance_exactly(Graph const&, std::uint32_t, exact_balance_options const& = {}) {
   detail::refuse_costs<Graph>();
 }

@@ -114,15 +114,15 @@ alternating_partition alternation(basic_dense<Index> const& s, std::vector<char>
 
 /// The same of a graph. `supports(node)` is asked once for each node, in order.
 /// \throws what snapshot_of throws.
-template <dataflow_graph Graph, class Supports>
+template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph, class Supports>
   requires std::predicate<Supports&, node_t<Graph>>
 alternating_partition alternation(Graph const& g, Supports supports, alternation_options const& o = {}) {
   std::vector<char> supported;
   for (auto n : g.nodes()) supported.push_back(supports(n) ? 1 : 0);
-  return detail::with_snapshot(g, [&](auto const& s) { return alternation(s, supported, o); });
+  return alternation(snapshot_of<Index>(g), supported, o);
 }
 
-template <detail::unfinished_graph Graph, class Supports>
+template <std::unsigned_integral Index = std::uint32_t, detail::unfinished_graph Graph, class Supports>
 detail::refused alternation(Graph const&, Supports const&, alternation_options const& = {}) {
   detail::refuse_graph<Graph>();
 }

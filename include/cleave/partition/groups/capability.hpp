@@ -413,17 +413,18 @@ std::vector<fusion_group> capability_groups(basic_dense<Index> const& s, std::ve
 
 /// The same of a graph. `supports(node)` is asked once for each node, in order; `veto` is given positions.
 /// \throws what snapshot_of throws.
-template <dataflow_graph Graph, class Supports, class Veto = detail::no_veto>
+template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph, class Supports,
+          class Veto = detail::no_veto>
   requires std::predicate<Supports&, node_t<Graph>>
 std::vector<fusion_group> capability_groups(Graph const& g, Supports supports,
                                             capability_options const& o = {}, Veto veto = {}) {
   std::vector<char> supported;
   for (auto n : g.nodes()) supported.push_back(supports(n) ? 1 : 0);
-  return detail::with_snapshot(
-      g, [&](auto const& s) { return capability_groups(s, supported, o, std::move(veto)); });
+  return capability_groups(snapshot_of<Index>(g), supported, o, std::move(veto));
 }
 
-template <detail::unfinished_graph Graph, class Supports, class Veto = detail::no_veto>
+template <std::unsigned_integral Index = std::uint32_t, detail::unfinished_graph Graph, class Supports,
+          class Veto = detail::no_veto>
 detail::refused capability_groups(Graph const&, Supports const&, capability_options const& = {},
                                   Veto const& = {}) {
   detail::refuse_graph<Graph>();

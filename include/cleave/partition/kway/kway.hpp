@@ -156,14 +156,16 @@ kway_partition<NodeWeight, EdgeWeight> refine_kway(adjacency_view<Index, NodeWei
 namespace cleave {
 
 /// \throws neighbour_error, and what the function on arrays throws.
-template <undirected_graph Graph>
+template <std::unsigned_integral Index = std::uint32_t, undirected_graph Graph>
 auto partition_kway(Graph const& g, std::uint32_t k, kway_options const& options = {}) {
-  return detail::with_neighbours(g, [&](auto const& s) { return partition_kway(s.view(), k, options); });
+  auto const s = neighbours_of<Index>(g);
+  return partition_kway(s.view(), k, options);
 }
 
 /// \throws neighbour_error, and what the function on arrays throws.
-template <undirected_graph Graph>
+template <std::unsigned_integral Index = std::uint32_t, undirected_graph Graph>
 auto refine_kway(Graph const& g, partition const& start, kway_options const& options = {}) {
-  return detail::with_neighbours(g, [&](auto const& s) { return refine_kway(s.view(), start, options); });
+  auto const s = neighbours_of<Index>(g);
+  return refine_kway(s.view(), start, options);
 }
 }  // namespace cleave

@@ -429,14 +429,14 @@ repartitioned_stages repartition_stages(basic_dense<Index> const& g, partition c
   return detail::stage_repartitioner<Index>(g, old, k, options).run();
 }
 
-template <weighted_graph Graph>
+template <std::unsigned_integral Index = std::uint32_t, weighted_graph Graph>
   requires sized_graph<Graph>
 repartitioned_stages repartition_stages(Graph const& g, partition const& old, std::uint32_t k,
                                         stage_repartition_options const& options = {}) {
-  return detail::with_snapshot(g, [&](auto const& s) { return repartition_stages(s, old, k, options); });
+  return repartition_stages(snapshot_of<Index>(g), old, k, options);
 }
 
-template <detail::uncosted_graph Graph>
+template <std::unsigned_integral Index = std::uint32_t, detail::uncosted_graph Graph>
 detail::refused repartition_stages(Graph const&, partition const&, std::uint32_t,
                                    stage_repartition_options const& = {}) {
   detail::refuse_costs<Graph>();

@@ -475,13 +475,15 @@ extern template balanced_partition balance(basic_dense<std::uint64_t> const&, st
                                            balance_options const&);
 #endif
 
-template <weighted_graph Graph>
+/// The same for a graph of the user's. `balance<std::uint64_t>(g, k)` numbers more than 2^32 values.
+/// \throws what `snapshot_of` throws, too.
+template <std::unsigned_integral Index = std::uint32_t, weighted_graph Graph>
   requires sized_graph<Graph>
 balanced_partition balance(Graph const& g, std::uint32_t k, balance_options const& options = {}) {
-  return detail::with_snapshot(g, [&](auto const& s) { return balance(s, k, options); });
+  return balance(snapshot_of<Index>(g), k, options);
 }
 
-template <detail::uncosted_graph Graph>
+template <std::unsigned_integral Index = std::uint32_t, detail::uncosted_graph Graph>
 detail::refused balance(Graph const&, std::uint32_t, balance_options const& = {}) {
   detail::refuse_costs<Graph>();
 }

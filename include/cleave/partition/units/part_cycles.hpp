@@ -605,12 +605,12 @@ acyclic_partition acyclic_parts(basic_dense<Index> const& s, partition const& p,
 }
 
 /// The same for a graph. \throws what snapshot_of throws, too.
-template <dataflow_graph Graph>
+template <std::unsigned_integral Index = std::uint32_t, dataflow_graph Graph>
 acyclic_partition acyclic_parts(Graph const& g, partition const& p, cycle_policy policy) {
-  return detail::with_snapshot(g, [&](auto const& s) { return acyclic_parts(s, p, policy); });
+  return acyclic_parts(snapshot_of<Index>(g), p, policy);
 }
 
-template <detail::unfinished_graph Graph>
+template <std::unsigned_integral Index = std::uint32_t, detail::unfinished_graph Graph>
 detail::refused acyclic_parts(Graph const&, partition const&, cycle_policy) {
   detail::refuse_graph<Graph>();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/checkpoint/durable_file.hpp"
+#include "cleave/formats/files/durable_file.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
