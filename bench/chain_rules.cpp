@@ -141,7 +141,7 @@ int main(int count, char** arguments) {
   for (std::size_t const n : {100u, 1000u, 10'000u})
     for (std::uint32_t const k : {8u, 64u}) {
       auto const weights = layers(n);
-      auto const slices = rule(weights, [&] { return cleave::detail::slice_weights<double>(weights, k).at; });
+      auto const slices = rule(weights, [&] { return cleave::slice_weights<double>(weights, k).at; });
       auto const balanced = by_balance(weights, k);
       auto const row = [&](std::string const& what, measurement m) {
         print(what, n, k, m, slices, balanced);

@@ -9,3 +9,5 @@
 #include "cleave/partition/exact/exact.hpp"
 /// Parts of least cut.
 #include "cleave/partition/exact/least_cut.hpp"
+/// Slices of a list of weights whose largest sum is least.
+#include "cleave/partition/exact/slice_weights.hpp"

@@ -15,6 +15,8 @@
 #include "cleave/graph/costed_module_graph.hpp"
 /// Positional and keyword arguments bound to placeholders.
 #include "cleave/graph/bind_arguments.hpp"
+/// Sizes of tensors as one number for each dimension, so that no tuple of sizes crosses a cut.
+#include "cleave/graph/decompose_sizes.hpp"
 /// Runs a module graph on values of yours.
 #include "cleave/graph/interpreter.hpp"
 /// Nodes for the elements of nested results.

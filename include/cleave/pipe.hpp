@@ -26,3 +26,5 @@
 #include "cleave/pipe/pipe_check.hpp"
 /// Nested values as flat messages, and back.
 #include "cleave/pipe/pytree.hpp"
+/// An argument of a module graph as a nested value, and back.
+#include "cleave/formats/nested_argument.hpp"

@@ -49,6 +49,8 @@
 #include "cleave/schedule/memory/plan_slots.hpp"
 /// Slots shared by what does not live at once.
 #include "cleave/schedule/memory/share_slots.hpp"
+/// Slots for what forward passes make, by pass or by microbatch.
+#include "cleave/schedule/memory/activation_slots.hpp"
 /// Slots for messages.
 #include "cleave/schedule/memory/receive_slots.hpp"
 /// Messages sent once a slot is free.

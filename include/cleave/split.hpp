@@ -21,6 +21,8 @@
 #include "cleave/split/inline_stages.hpp"
 /// Which value goes from which stage to which, and its bytes.
 #include "cleave/split/transport.hpp"
+/// What a runtime such as DeepSpeed's accepts as arguments of a stage, and which stage runs a hook.
+#include "cleave/split/stage_contract.hpp"
 /// Values on a boundary moved to the other side.
 #include "cleave/split/boundary.hpp"
 /// A plan whose nodes can be moved one at a time.

@@ -17,7 +17,7 @@
 
 /// Between the arguments that a module_graph writes down and the nested values that a run is given: what a
 /// graph returns, filled with the values of one microbatch, and back.
-namespace cleave::detail {
+namespace cleave {
 
 /// What of an argument no nested value can be.
 struct nested_argument_fault {
@@ -42,6 +42,10 @@ inline std::string describe(nested_argument_fault const& f) {
 
 /// An argument that is no nested value. The witness: the token.
 using nested_argument_error = fault_error<nested_argument_fault>;
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Calls `open(container)`, `leaf(token)` and `close()` of `visit` in prefix order, each with the key that it
 /// has in a dict, or an empty one. Stops at the first fault and returns it. O(tokens), no recursion.
@@ -77,6 +81,10 @@ std::optional<nested_argument_fault> visit_argument(module_argument const& a, Vi
   return std::nullopt;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Why `a` cannot be a nested value, or nothing. Precondition: complete(a).
 inline std::optional<nested_argument_fault> find_nested_argument_fault(module_argument const& a) {
   struct {
@@ -84,7 +92,7 @@ inline std::optional<nested_argument_fault> find_nested_argument_fault(module_ar
     void leaf(token const&, std::string const&) {}
     void close() {}
   } nothing;
-  return visit_argument(a, nothing);
+  return detail::visit_argument(a, nothing);
 }
 
 /// `a` with `leaf_of(token)` for each constant and each node that it reads. Precondition: complete(a).
@@ -93,7 +101,7 @@ template <class LeafOf, class Leaf = std::invoke_result_t<LeafOf&, token const&>
 nested<Leaf> nested_of(module_argument const& a, LeafOf leaf_of) {
   struct {
     LeafOf& leaf_of;
-    nested_builder<Leaf> made = {};
+    detail::nested_builder<Leaf> made = {};
 
     void open(container const& c, std::string key) {
       made.open(c.what == container::kind::list    ? nesting::list
@@ -104,7 +112,7 @@ nested<Leaf> nested_of(module_argument const& a, LeafOf leaf_of) {
     void leaf(token const& t, std::string key) { made.leaf(leaf_of(t), std::move(key)); }
     void close() { made.close(); }
   } builder{leaf_of};
-  if (auto const fault = visit_argument(a, builder)) throw nested_argument_error(*fault);
+  if (auto const fault = detail::visit_argument(a, builder)) throw nested_argument_error(*fault);
   return std::move(builder.made).take();
 }
 
@@ -138,4 +146,4 @@ module_argument argument_of(nested<Leaf> const& x, TokenOf token_of) {
   return made;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave

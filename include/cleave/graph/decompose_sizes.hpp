@@ -170,11 +170,15 @@ class size_decomposer {
   std::vector<std::pair<position, extent>> item_;     // getitem nodes that a dimension replaces, ascending
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Takes apart each `x.size()` of a tensor with a known shape, so that no tuple of sizes crosses a cut: a
 /// symbolic dimension becomes a `sym_size.int` node directly behind the tensor (the last dimension first, as
 /// torch.fx has it), a fixed one its number. A call that has the size as a direct operand gets the dimensions
 /// as operands, `getitem` of it the dimension itself; elsewhere the tuple of dimensions stands in its place.
 /// O(V + E).
-inline module_graph decompose_sizes(module_graph const& g) { return size_decomposer(g).run(); }
+inline module_graph decompose_sizes(module_graph const& g) { return detail::size_decomposer(g).run(); }
 
-}  // namespace cleave::detail
+}  // namespace cleave

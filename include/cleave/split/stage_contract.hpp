@@ -13,7 +13,7 @@
 #include "cleave/core/transport.hpp"
 
 /// What runtimes ask of the stages that they run, beyond taking and returning flat tuples.
-namespace cleave::detail {
+namespace cleave {
 
 /// An argument of a stage, as far as a runtime cares.
 struct argument_traits {
@@ -48,4 +48,4 @@ inline bool runs_hook(program_hook hook, stage_id stage, std::uint32_t stages) {
   return index(stage) == (hook == program_hook::after_forward ? stages - 1 : 0);
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave

@@ -16,7 +16,7 @@
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/partition/model/chain_bounds.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
 /// Slices of a chain: slice s has the layers from at[s] up to at[s + 1].
 template <weight_number Weight>
@@ -24,6 +24,10 @@ struct weight_slices {
   std::vector<std::size_t> at;
   std::conditional_t<std::floating_point<Weight>, double, std::int64_t> largest = 0;  ///< sum of a slice
 };
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Seeks the least bound that no slice need exceed. A greedy walk answers for one bound; where it fails it
 /// says which is the next that it would take otherwise, where it succeeds how much of the bound it used.
@@ -169,14 +173,18 @@ chain_sums sums_of(std::span<Weight const> weights) {
   return c;
 }
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Cuts a chain into k slices whose largest sum is least, exactly (fractions: up to 2^-60 of the total). With
 /// k weights or more none is empty. One pass over the weights, then some ten walks of O(k log n).
 /// \throws error for no slices, chain_weight_error.
 template <weight_number Weight>
 weight_slices<Weight> slice_weights(std::span<Weight const> weights, std::uint32_t k) {
   if (k == 0) throw error("a chain of " + std::to_string(weights.size()) + " layers into 0 parts: ask for 1");
-  auto const sums = sums_of(weights);
-  slice_search search(sums.before, k, sums.heaviest);
+  auto const sums = detail::sums_of(weights);
+  detail::slice_search search(sums.before, k, sums.heaviest);
   auto const least = search.least();
   weight_slices<Weight> found{search.slices_within(least)};
   if constexpr (std::floating_point<Weight>)
@@ -186,4 +194,4 @@ weight_slices<Weight> slice_weights(std::span<Weight const> weights, std::uint32
   return found;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave

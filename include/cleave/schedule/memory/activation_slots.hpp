@@ -15,7 +15,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave::detail {
+namespace cleave {
 
 /// How long what a forward pass made is kept: from its cell to that of the B or W.
 struct pass_lifetime {
@@ -83,6 +83,10 @@ inline std::string describe(lifetime_fault const& f) {
 }
 
 using lifetime_error = fault_error<lifetime_fault>;
+
+}  // namespace cleave
+
+namespace cleave::detail {
 
 /// Finds where the passes of some stages begin and end; `pass_lifetimes` and `find_lifetime_fault` use it.
 class lifetime_survey {
@@ -184,17 +188,21 @@ class lifetime_survey {
   std::vector<pass_pair> pairs_;  ///< by stage, then microbatch
 };
 
+}  // namespace cleave::detail
+
+namespace cleave {
+
 /// Why a rank's passes of `stages` have no lifetimes, or nothing. O(actions log(stages)).
 inline std::optional<lifetime_fault> find_lifetime_fault(schedule const& s, rank_id rank,
                                                          std::span<stage_id const> stages) {
-  return lifetime_survey(s, rank, stages).fault;
+  return detail::lifetime_survey(s, rank, stages).fault;
 }
 
 /// How long a rank keeps what each forward pass of `stages` made, by stage, then microbatch. A cell counts as
 /// one, be it idle or a compound. O(actions log(stages)). \throws lifetime_error
 inline std::vector<pass_lifetime> pass_lifetimes(schedule const& s, rank_id rank,
                                                  std::span<stage_id const> stages) {
-  lifetime_survey const survey(s, rank, stages);
+  detail::lifetime_survey const survey(s, rank, stages);
   if (survey.fault) throw lifetime_error(*survey.fault);
   return survey.lifetimes();
 }
@@ -235,8 +243,8 @@ inline activation_slots slots_of_activations(schedule const& s, rank_id rank,
     all.first = is_first ? passes[p].alive.first : (std::min)(all.first, passes[p].alive.first);
     all.last = is_first ? passes[p].alive.last : (std::max)(all.last, passes[p].alive.last);
   }
-  auto const slots = share_slots(alive);
-  activation_slots found{count_slots(slots), {}};
+  auto const slots = detail::share_slots(alive);
+  activation_slots found{detail::count_slots(slots), {}};
   for (std::size_t p = 0; p < passes.size(); ++p) {
     auto const& l = alive[number(p)];
     found.passes.push_back({{passes[p].stage, passes[p].microbatch, l}, slots[number(p)]});
@@ -244,4 +252,4 @@ inline activation_slots slots_of_activations(schedule const& s, rank_id rank,
   return found;
 }
 
-}  // namespace cleave::detail
+}  // namespace cleave
