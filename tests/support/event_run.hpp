@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/model/schedule_times.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
 
 /// The plainest run of a schedule in time, as a reference for tests: event after event, whatever can begin
@@ -37,6 +41,23 @@ class event_run {
     }
   }
 
+  /// How many actions of its list each rank has done.
+  std::vector<std::size_t> const& positions() const { return at_; }
+  /// Where each rank waits that does not come to its end: at the first part that cannot begin.
+  std::vector<std::pair<rank_id, std::size_t>> waits() const {
+    std::vector<std::pair<rank_id, std::size_t>> all;
+    for (std::uint32_t r = 0; r < at_.size(); ++r) {
+      auto const& row = s_.ranks[r];
+      auto i = at_[r];
+      if (i == row.size()) continue;
+      if (together(r, i))
+        for (double t = 0; wait(row[++i], t);) {
+        }
+      all.push_back({rank_id{r}, i});
+    }
+    return all;
+  }
+
   bool stuck = false;
   double makespan = 0;
   std::vector<double> busy, last;
@@ -55,8 +76,11 @@ class event_run {
                                              : o_.costs[index(a.stage)];
     return cost.of(a.kind) * jitter_.factor(a.kind, index(a.stage), a.microbatch);
   }
-  bool together(action const& head, action const& first) const {
-    return o_.compounds != compound_time::one_after_the_other && head.parts > 0 && is_compute(first.kind);
+  /// Whether a compound begins with all its parts at once.
+  bool together(std::size_t r, std::size_t head) const {
+    auto const parts = std::span(s_.ranks[r]).subspan(head + 1, s_.ranks[r][head].parts);
+    return o_.compounds != compound_time::one_after_the_other && !parts.empty() &&
+           std::ranges::all_of(parts, [](action const& a) { return is_compute(a.kind); });
   }
 
   bool run_next() {
@@ -72,7 +96,7 @@ class event_run {
     if (at_[r] == row.size()) return std::nullopt;
     action const& a = row[at_[r]];
     double t = free_[r];
-    if (a.parts > 0 && together(a, row[at_[r] + 1])) {
+    if (together(r, at_[r])) {
       for (std::size_t i = 1; i <= a.parts; ++i)
         if (!wait(row[at_[r] + i], t)) return std::nullopt;
       return t;
@@ -138,7 +162,7 @@ class event_run {
     auto const& row = s_.ranks[r];
     auto const head = at_[r];
     action const& a = row[head];
-    if (a.parts > 0 && together(a, row[head + 1])) {
+    if (together(r, head)) {
       double whole = 0;
       for (std::size_t i = head + 1; i <= head + a.parts; ++i) {
         bool const in_turn = o_.compounds == compound_time::in_turn;
@@ -157,6 +181,9 @@ class event_run {
     ++at_[r];
     if (a.parts > 0) {
       compound_[r] = {head, head + a.parts};
+      if (o_.messages == message_time::within)  // nothing that is received may hold up what is sent
+        for (std::size_t i = head + 1; i <= head + a.parts; ++i)
+          if (is_send(row[i].kind)) do_one(r, i, free_[r]);
       return;
     }
     do_one(r, head, t);
@@ -172,6 +199,7 @@ class event_run {
   void do_one(std::size_t r, std::size_t i, double t) {
     using enum action_kind;
     action const& a = s_.ranks[r][i];
+    if (is_send(a.kind) && o_.messages == message_time::within && sent_.contains(name(a))) return;
     bool const reduces = a.kind == unshard || a.kind == reduce_gradient;
     if (reduces || a.kind == offload || a.kind == reload) {
       auto& engine = engine_[{r, reduces ? 0 : 1}];
@@ -270,5 +298,19 @@ class event_run {
   std::map<std::pair<std::size_t, int>, double> engine_;  // by rank: collectives, copies
   std::map<std::pair<rank_id, rank_id>, double> channel_;
 };
+
+/// Fails where these are not the times of the plainest run.
+inline void check_same_times(schedule_times const& times, event_run const& plain) {
+  REQUIRE(times.makespan == doctest::Approx(plain.makespan));
+  for (std::size_t r = 0; r < plain.busy.size(); ++r) {
+    REQUIRE(times.busy[r] == doctest::Approx(plain.busy[r]));
+    REQUIRE(times.last[r] == doctest::Approx(plain.last[r]));
+    for (std::size_t i = 0; i < plain.spans[r].size(); ++i) {
+      CAPTURE(i);
+      REQUIRE(times.spans[r][i].begin == doctest::Approx(plain.spans[r][i].first));
+      REQUIRE(times.spans[r][i].end == doctest::Approx(plain.spans[r][i].second));
+    }
+  }
+}
 
 }  // namespace cleave::testing

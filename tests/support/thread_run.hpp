@@ -56,12 +56,13 @@ using message_name = std::tuple<stage_id, stage_id, bool, microbatch_id>;
 
 /// What lies between two ranks, one way: messages that were put in and not taken out. A thread that puts one
 /// in blocks until no more lie there than the queue may hold; one that takes out blocks until its message
-/// lies there.
+/// lies there. The same message again changes nothing.
 class blocking_queue {
  public:
   explicit blocking_queue(std::size_t capacity) : capacity_(capacity) {}
 
   void put(message_name const& m) {
+    if (!put_.insert(m).second) return;
     if (auto const w = std::ranges::find(wanted_, m); w != wanted_.end()) {
       wanted_.erase(w);
       taken_.insert(m);
@@ -70,6 +71,7 @@ class blocking_queue {
     }
   }
   void want(message_name const& m) {
+    if (!asked_.insert(m).second) return;
     if (auto const l = std::ranges::find(lying_, m); l != lying_.end()) {
       lying_.erase(l);
       taken_.insert(m);
@@ -83,7 +85,7 @@ class blocking_queue {
  private:
   std::size_t capacity_;
   std::list<message_name> lying_, wanted_;
-  std::set<message_name> taken_;
+  std::set<message_name> taken_, put_, asked_;  // ever
 };
 
 /// A schedule run by threads: one for each rank, and one for each queue that a rank has for its messages.

@@ -91,19 +91,6 @@ simulate_options some_options(testing::rng& random, schedule const& s) {
   return o;
 }
 
-void check_same(schedule_times const& times, testing::event_run const& plain) {
-  REQUIRE(times.makespan == doctest::Approx(plain.makespan));
-  for (std::size_t r = 0; r < plain.busy.size(); ++r) {
-    REQUIRE(times.busy[r] == doctest::Approx(plain.busy[r]));
-    REQUIRE(times.last[r] == doctest::Approx(plain.last[r]));
-    for (std::size_t i = 0; i < plain.spans[r].size(); ++i) {
-      CAPTURE(i);
-      REQUIRE(times.spans[r][i].begin == doctest::Approx(plain.spans[r][i].first));
-      REQUIRE(times.spans[r][i].end == doctest::Approx(plain.spans[r][i].second));
-    }
-  }
-}
-
 }  // namespace
 
 TEST_CASE("simulate: times are those of the plainest run, whatever passes and hops take") {
@@ -268,7 +255,7 @@ TEST_CASE("simulate: times are those of the plainest run, event after event, wha
     CAPTURE(i);
     testing::event_run const plain(s, options);
     REQUIRE_FALSE(plain.stuck);
-    check_same(simulate(s, options), plain);
+    testing::check_same_times(simulate(s, options), plain);
   }
 }
 
@@ -293,7 +280,7 @@ TEST_CASE("simulate: a list in any order ends as in the plainest run, or waits f
     if (plain.stuck)
       REQUIRE_THROWS_AS((void)simulate(s, options), deadlock_error);
     else
-      check_same(simulate(s, options), plain);
+      testing::check_same_times(simulate(s, options), plain);
     if (options.compounds != compound_time::one_after_the_other) continue;
     auto const d = options.messages == message_time::within ? delivery::buffered : delivery::async;
     if (find_deadlock(s, d)) REQUIRE(found);  // it lets a wait for a send go before the send

@@ -6,10 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <set>
-#include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,6 +14,7 @@
 #include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/text/schedule_csv.hpp"
 #include "support/rng.hpp"
+#include "support/step_run.hpp"
 
 using namespace cleave;
 
@@ -47,117 +45,6 @@ std::string refusal(schedule const& s) {
   }
   return {};
 }
-
-/// The simulator as its rules say: step after step, every rank is asked twice.
-class plain_simulator {
- public:
-  explicit plain_simulator(schedule const& s) : s_(s) {
-    for (auto const& row : s.ranks)
-      each_action(row, [&](action const& a) {
-        listed_.insert(key(a));
-        messages_ |= is_message(a.kind);
-      });
-  }
-
-  /// The rows, or nothing where a step changes nothing.
-  texts rows() {
-    std::size_t const ranks = s_.ranks.size();
-    std::vector<std::vector<action>> rows(ranks);
-    std::vector<std::size_t> at(ranks), part(ranks);
-    auto const skip_idle = [&](std::size_t r) {
-      while (at[r] < s_.ranks[r].size() && s_.ranks[r][at[r]].kind == action_kind::idle) ++at[r];
-      return at[r] < s_.ranks[r].size();
-    };
-    for (bool more = true; more;) {
-      more = false;
-      std::size_t const before = done_.size() + others_;
-      std::vector<char> acted(ranks), blank(ranks);
-      for (int turn = 0; turn < 2; ++turn)
-        for (std::size_t r = 0; r < ranks; ++r) {
-          if (acted[r] || !skip_idle(r)) continue;
-          auto const cell = std::span(s_.ranks[r]).subspan(at[r], std::size_t{1} + s_.ranks[r][at[r]].parts);
-          auto const parts = cell.size() == 1 ? cell : cell.subspan(1);
-          while (part[r] < parts.size() && is_ready(parts[part[r]])) finish(parts[part[r]++]);
-          acted[r] = part[r] == parts.size();
-          if (acted[r]) {
-            if (blank[r]) rows[r].pop_back();
-            rows[r].insert(rows[r].end(), cell.begin(), cell.end());
-            at[r] += cell.size();
-            part[r] = 0;
-          } else if (turn == 0) {
-            blank[r] = 1;
-            rows[r].emplace_back();
-          }
-        }
-      for (std::size_t r = 0; r < ranks; ++r) more |= skip_idle(r);
-      if (more && before == done_.size() + others_) return {};
-    }
-    texts text;
-    for (auto const& row : rows) text.push_back(row_text(row));
-    return text;
-  }
-
- private:
-  using action_key = std::tuple<action_kind, stage_id, microbatch_id, stage_id>;
-  static action_key key(action const& a) { return {a.kind, a.stage, a.microbatch, a.peer}; }
-  using enum action_kind;
-
-  bool has(action_kind k, stage_id s, microbatch_id m, stage_id peer = no_stage) const {
-    return done_.count({k, s, m, peer}) > 0;
-  }
-  bool has_gradient(stage_id s, microbatch_id m) const {
-    return has(action_kind::backward, s, m) || has(input_gradient, s, m);
-  }
-  bool is_there_if_listed(action_kind k, action const& a) const {
-    return listed_.count({k, a.stage, a.microbatch, no_stage}) == 0 || has(k, a.stage, a.microbatch);
-  }
-
-  bool is_ready(action const& a) const {
-    auto const m = a.microbatch;
-    switch (a.kind) {
-      case action_kind::forward:
-        for (auto const& e : s_.place.edges)
-          if (e.to == a.stage && !(received(e) ? has(receive_activation, e.to, m, e.from)
-                                               : has(action_kind::forward, e.from, m)))
-            return false;
-        return true;
-      case action_kind::backward:
-      case input_gradient:
-        for (auto const& e : s_.place.edges)
-          if (e.from == a.stage &&
-              !(received(e) ? has(receive_gradient, e.from, m, e.to) : has_gradient(e.to, m)))
-            return false;
-        return is_there_if_listed(action_kind::forward, a);
-      case weight_gradient:
-        return is_there_if_listed(input_gradient, a);
-      case send_activation:
-        return has(action_kind::forward, a.stage, m);
-      case send_gradient:
-        return has_gradient(a.stage, m);
-      case receive_activation:
-        return has(send_activation, a.peer, m, a.stage);
-      case receive_gradient:
-        return has(send_gradient, a.peer, m, a.stage);
-      case wait_send_activation:
-        return has(send_activation, a.stage, m, a.peer) && has(receive_activation, a.peer, m, a.stage);
-      case wait_send_gradient:
-        return has(send_gradient, a.stage, m, a.peer) && has(receive_gradient, a.peer, m, a.stage);
-      default:
-        return true;
-    }
-  }
-  bool received(stage_edge const& e) const {
-    return messages_ && s_.place.rank_of[index(e.from)] != s_.place.rank_of[index(e.to)];
-  }
-  void finish(action const& a) {
-    if (!done_.insert(key(a)).second) ++others_;
-  }
-
-  schedule const& s_;
-  std::set<action_key> listed_, done_;
-  std::size_t others_ = 0;  // what may be done several times
-  bool messages_ = false;
-};
 
 schedule random_schedule(testing::rng& random) {
   static constexpr schedule_family families[] = {
@@ -240,13 +127,13 @@ TEST_CASE("steps: as many as asking every rank twice a step gives, for good orde
   for (int i = 0; i < 400; ++i) {
     auto s = random_schedule(random);
     if (i % 2 == 1) shuffle_some(random, s);
-    auto const expected = plain_simulator(s).rows();
-    if (expected.empty()) {
+    testing::step_run plain(s);
+    if (auto const waits = plain.run(); !waits.empty()) {
       ++stuck;
-      CHECK(find_step_fault(s)->what == step_fault::kind::no_progress);
+      CHECK(find_step_fault(s) == step_fault{step_fault::kind::no_progress, waits});
     } else {
       ++finished;
-      CHECK(rows_in_steps(s) == expected);
+      CHECK(rows_in_steps(s) == plain.rows());
     }
   }
   CHECK(stuck > 20);
