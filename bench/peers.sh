@@ -4,6 +4,7 @@
 #   ./dev bench peers run GRAPH... -k 2,8,32 --csv OUT [--parts DIR]      and eval, table, probe, missing: peers.py
 #   ./dev bench peers instances list|write ...                            instances.py
 #   ./dev bench peers stages table|speed ...                              stages.py
+#   ./dev bench peers real DIR                                            real.py: real graphs from Debian packages, as METIS files
 #   ./dev bench peers install                                             try again what could not be fetched
 # Python packages go into build/venv-peers; what cannot be fetched is named, and its peers have no rows.
 set -euo pipefail
@@ -34,10 +35,32 @@ choose_python() {
   say "using $python, for numpy could not be fetched"
 }
 
+# Meshes lie in a Debian package that is unpacked, not installed. What cannot be fetched costs its graphs, not the others.
+write_real_graphs() {
+  local data=$root/build/real_graphs as_root=()
+  ((EUID == 0)) || as_root=(sudo)
+  for package in wordnet-base wamerican-large; do
+    dpkg -s "$package" > /dev/null 2>&1 || "${as_root[@]}" apt-get install -y -q "$package" > /dev/null 2>&1 || say "$package is not here: its graphs are left out"
+  done
+  mkdir -p "$data"
+  if [[ ! -d $data/cgal ]]; then
+    (cd "$data" && apt-get download -q libcgal-demo > /dev/null 2>&1 && dpkg-deb -x libcgal-demo_*.deb unpacked &&
+      mkdir cgal && find unpacked -name '*.tar.gz' -exec tar -xzf {} -C cgal \;) || say "libcgal-demo is not here: its meshes are left out"
+  fi
+  "$python" -c 'import scipy' 2> /dev/null || "$python" -m pip install --quiet --disable-pip-version-check scipy || say "scipy cannot be fetched"
+  "$python" -c 'import pyamg' 2> /dev/null || "$python" -m pip install --quiet --disable-pip-version-check pyamg 2> /dev/null ||
+    say "pyamg cannot be fetched: its matrices are left out"
+  "$python" "$root/bench/peers/real.py" "$1" "$data/cgal"
+}
+
 [[ ${1:-} == install || ! -f $environment/asked ]] && make_environment
 choose_python
 case ${1:-missing} in
   install) exec "$python" "$root/bench/peers/peers.py" missing ;;
+  real)
+    [[ -n ${2:-} ]] || { say "real takes a folder for the graphs: ./dev bench peers real graphs/real"; exit 1; }
+    write_real_graphs "$2"
+    ;;
   instances | stages) exec "$python" "$root/bench/peers/$1.py" "${@:2}" ;;
   *) exec "$python" "$root/bench/peers/peers.py" "${@:-missing}" ;;
 esac

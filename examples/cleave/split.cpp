@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // cleave split MODEL.onnx -k 4 --out DIR: cuts a model into balanced stages and writes each as a model.
 #include <cleave/adapt/onnx/write.hpp>
+#include <cleave/draw/graph_svg.hpp>
 #include <cleave/draw/report.hpp>
 #include <cstdint>
 #include <fstream>
@@ -35,7 +36,7 @@ void write_map_of(model const& m, cut const& c, map_options const& to) {
 }  // namespace
 
 int split(std::span<std::string const> words) {
-  bool as_json = false;
+  bool as_json = false, as_picture = false;
   cut_options options;
   cleave::onnx::type_options types;
   std::string out;
@@ -55,12 +56,16 @@ int split(std::span<std::string const> words) {
                                     report_file, is_own_page));
   add_map_options(c, map);
   c.options.push_back(flag("--json", "one JSON object instead of text", as_json));
+  c.options.push_back(
+      flag("--svg", "a picture of the graph in the colours of its stages instead of text", as_picture));
   add_type_options(c, types);
   auto typed = read_options(c, words);
   auto const path = only_operand(typed.operands);
   if (options.counted && options.rule.what != cut_rule::kind::balance)
     note("-k is for --by balance; another rule makes as many stages as it says");
   read_places(map, options);
+  if (as_picture && (as_json || path.extension() == ".json"))
+    throw usage_error("--svg is for ONNX models, and takes the place of --json");
   if (path.extension() == ".json") return split_graph(path, options, map, out, typed, report_file, as_json);
   auto const asked = options.rule.what == cut_rule::kind::balance ? options.stages : 0;
 
@@ -77,6 +82,11 @@ int split(std::span<std::string const> words) {
   if (!map.file.empty()) write_map_of(m, cut, map);
   doing.clear();
 
+  if (as_picture) {
+    print(cleave::write_graph_svg(cut.stages.snapshot(), cut.parts,
+                                  m.path.stem().string() + " in " + plural(cut.stages.size(), "stage")));
+    return 0;
+  }
   if (as_json) {
     print(json_of(m, cut, files, asked));
     return 0;

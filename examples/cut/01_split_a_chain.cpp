@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A chain of operations in somebody's own structs, cut into three stages of about equal load.
+// Cuts a chain of operations, in structs of your own, into three stages of about equal load.
 #include <cleave/cleave.hpp>
 #include <iostream>
 #include <span>
 #include <string>
 #include <vector>
 
-struct op {  // an IR as it was before it met cleave
+struct op {  // your IR, unchanged
   std::string name;
   std::vector<op const*> inputs;
   double flops;
@@ -41,7 +41,7 @@ int main() {
     for (op const* o : stage.nodes) std::cout << ' ' << o->name;
     std::cout << ", load " << cut.loads[index(id)] << '\n';
   }
-  std::cout << "no cut into 3 can have a largest load below " << cut.bound << '\n';
+  std::cout << "the largest load of any 3 stages is at least " << cut.bound << '\n';
   // [cut]
 }
 
@@ -50,4 +50,4 @@ int main() {
 //   stage 0: embed attend add, load 77
 //   stage 1: expand gelu, load 80
 //   stage 2: reduce head, load 83
-//   no cut into 3 can have a largest load below 75
+//   the largest load of any 3 stages is at least 75

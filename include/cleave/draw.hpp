@@ -5,6 +5,8 @@
 
 /// A graph and its parts in Graphviz's language.
 #include "cleave/draw/dot.hpp"
+/// A graph in the colours of its parts, as SVG.
+#include "cleave/draw/graph_svg.hpp"
 /// A plan and its run as one HTML page.
 #include "cleave/draw/report.hpp"
 /// The graph of stages.

@@ -48,6 +48,14 @@ TEST_CASE("tool: split places each node once and writes what it says") {
   }
 }
 
+TEST_CASE("tool: the picture in README.md is what split --svg draws") {
+  auto const pictures = std::filesystem::path(CLEAVE_SOURCE_DIR) / "docs" / "pictures";
+  auto const r = run_tool({"split", model_file("googlenet").string(), "-k", "4", "--svg"});
+  CHECK(r.exit == 0);
+  CHECK(r.said == text_of_file(pictures / "googlenet.svg"));
+  CHECK(run_tool({"split", model_file("googlenet").string(), "--svg", "--json"}).exit == 2);
+}
+
 TEST_CASE("tool: the same command gives the same bytes") {
   scratch_folder const out;
   auto const file = model_file("moe").string();

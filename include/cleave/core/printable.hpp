@@ -97,7 +97,7 @@ inline std::string printable(std::string_view text, std::size_t limit = 80) {
 }
 
 /// A name for a message: in quotes, fit for a terminal. An object, because a function would lose to
-/// `std::quoted` where <iomanip> is included.
+/// `std::quoted` where the header `iomanip` is included.
 inline constexpr auto quoted = [](std::string_view name) { return "'" + printable(name) + "'"; };
 
 }  // namespace cleave
